@@ -1,0 +1,34 @@
+PYTHON_BIN := .venv/bin/python
+SOURCES := $(wildcard zoosim tests benchmarks examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## create .venv and install zoosim into it (returns at once when .venv is current)
+	@scripts/setup
+
+demo: setup ## run the gauntlet with 10 seeds into runs/demo
+	.venv/bin/zoosim run gauntlet --seeds 10 --out runs/demo
+
+test: export OMP_NUM_THREADS ?= 1
+test: setup ## run the tests (ARGS="-k name" is passed on)
+	$(PYTHON_BIN) -m pytest $(ARGS)
+
+check: setup ## check format, lint and types
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy $(SOURCES)
+
+format: setup ## format the code and apply the safe lint fixes
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+bench: setup ## run the benchmarks
+	$(PYTHON_BIN) -m benchmarks
+
+clean: ## remove .venv, caches, build outputs and runs/demo
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo
+	find zoosim tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

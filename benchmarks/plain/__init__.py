@@ -1,0 +1,13 @@
+"""Plain loops: slow agents straight from their formulas, to compare speed with and to hold the library's numbers to."""
+
+from benchmarks.plain.linear import PlainInteractionUCB, PlainLinUCB
+from benchmarks.plain.neural import PlainNeuralLinearOnline, PlainNeuralLinearStable, PlainRandom, PlainStaticMLP
+
+__all__ = [
+    "PlainInteractionUCB",
+    "PlainLinUCB",
+    "PlainNeuralLinearOnline",
+    "PlainNeuralLinearStable",
+    "PlainRandom",
+    "PlainStaticMLP",
+]

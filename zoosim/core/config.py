@@ -1,0 +1,245 @@
+"""The configuration of a recommendation world, checked when it is made, and how configurations are read and merged.
+
+Defaults are the shop of 50 products with 4 personas and 5 categories; every figure of it is data.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Table = dict[str, dict[str, Probability]]
+
+PERSONAS: Table = {
+    "new_puppy_parent": {"Fish Supplies": 0.02, "Cat Food": 0.10, "Dog Food": 0.40, "Dog Toy": 0.50, "Cat Toy": 0.05},
+    "cat_connoisseur": {"Fish Supplies": 0.05, "Cat Food": 0.55, "Dog Food": 0.05, "Dog Toy": 0.02, "Cat Toy": 0.45},
+    "budget_shopper": {"Fish Supplies": 0.20, "Cat Food": 0.40, "Dog Food": 0.25, "Dog Toy": 0.15, "Cat Toy": 0.20},
+    "fish_hobbyist": {"Fish Supplies": 0.60, "Cat Food": 0.10, "Dog Food": 0.02, "Dog Toy": 0.02, "Cat Toy": 0.08},
+}
+UNLISTED = 0.01
+"""Click probability of a category that a persona's row leaves out."""
+
+
+class Strict(BaseModel):
+    """Base of all configuration records: frozen, exact types, no unknown keys, no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Shock(Strict):
+    """From visitor `step` on, the listed personas click the listed categories with these probabilities."""
+
+    step: Annotated[int, Field(ge=1)]
+    name: Annotated[str, Field(min_length=1)]
+    set: Annotated[Table, Field(min_length=1)]
+
+
+class Availability(Strict):
+    """A change of what may be shown, from visitor `step` on.
+
+    `appear` puts products on sale (one whose first event is `appear` is not for sale before); `vanish` takes them away;
+    `run-out` takes them away until visitor `until`. Products are given by index or as a whole `category`.
+    """
+
+    step: Annotated[int, Field(ge=0)]
+    change: Literal["appear", "vanish", "run-out"]
+    products: list[Annotated[int, Field(ge=0)]] = []
+    category: str | None = None
+    until: int | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Availability":
+        if bool(self.products) == (self.category is not None):
+            raise ValueError("give either products (a list of indices) or a category")
+        if (self.until is not None) != (self.change == "run-out"):
+            raise ValueError("until belongs to run-out, and run-out needs it")
+        if self.until is not None and self.until <= self.step:
+            raise ValueError(f"until is {self.until}, expected a step after {self.step}")
+        return self
+
+
+class NoiseFeatures(Strict):
+    """How many features that mean nothing, N(0, .25) and fixed per user and product, are appended to each vector."""
+
+    user: Annotated[int, Field(ge=0, le=1000)] = 0
+    product: Annotated[int, Field(ge=0, le=1000)] = 0
+
+
+class RandomShocks(Strict):
+    """Ask for `count` shocks drawn at random, from generator `seed`, in place of a written schedule."""
+
+    count: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class EnvConfig(Strict):
+    """A recommendation world: who visits, what is for sale, who clicks what, and when that changes.
+
+    `personas` maps persona -> category -> click probability; a category that a row leaves out is clicked with
+    probability .01. `persona_mix` gives each persona's share of the users (uniform when left out).
+    """
+
+    n_products: Annotated[int, Field(ge=1, le=100_000)] = 50
+    n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000
+    personas: Annotated[Table, Field(min_length=1)] = PERSONAS
+    persona_mix: dict[str, Probability] | None = None
+    noise_features: NoiseFeatures = NoiseFeatures()
+    shocks: list[Shock] = []
+    random_shocks: RandomShocks | None = None
+    availability: list[Availability] = []
+
+    @property
+    def categories(self) -> list[str]:
+        """List the categories, in the order in which the personas name them first."""
+        return list(dict.fromkeys(category for row in self.personas.values() for category in row))
+
+    @field_validator("personas")
+    @classmethod
+    def _rows(cls, personas: Table) -> Table:
+        empty = [name for name, row in personas.items() if not row]
+        if empty:
+            raise ValueError(f"persona {empty[0]!r} has no categories; give at least one click probability")
+        return personas
+
+    @model_validator(mode="after")
+    def _names(self) -> "EnvConfig":
+        self._check_mix()
+        names = [shock.name for shock in self.shocks]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
+        taken: set[tuple[int, str, str]] = set()
+        for shock in self.shocks:
+            for persona, category in self._cells(shock):
+                if (shock.step, persona, category) in taken:
+                    raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
+                taken.add((shock.step, persona, category))
+        if self.shocks and self.random_shocks:
+            raise ValueError("give shocks or random_shocks, not both")
+        self._check_availability()
+        return self
+
+    def _cells(self, shock: Shock) -> Iterable[tuple[str, str]]:
+        for persona, row in shock.set.items():
+            if persona not in self.personas:
+                raise ValueError(unknown(f"shock {shock.name!r}: unknown persona", persona, self.personas))
+            for category in row:
+                if category not in self.categories:
+                    raise ValueError(unknown(f"shock {shock.name!r}: unknown category", category, self.categories))
+                yield persona, category
+
+    def _check_mix(self) -> None:
+        if self.persona_mix is None:
+            return
+        for persona in self.persona_mix:
+            if persona not in self.personas:
+                raise ValueError(unknown("persona_mix: unknown persona", persona, self.personas))
+        total = sum(self.persona_mix.values())
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"persona_mix: shares add up to {total:g}, expected 1")
+
+    def _check_availability(self) -> None:
+        for event in self.availability:
+            if event.category is not None and event.category not in self.categories:
+                raise ValueError(unknown("availability: unknown category", event.category, self.categories))
+            if any(product >= self.n_products for product in event.products):
+                raise ValueError(
+                    f"availability: product {max(event.products)} does not exist; products are 0 to {self.n_products - 1}"
+                )
+
+
+class LabelledConfig(Strict):
+    """A labelled table as a bandit: one product a class, reward 1 for the right one.
+
+    `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits.
+    """
+
+    data: str | None = None
+    label: str = "label"
+
+
+def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:
+    """Make `cls` from `values`, or raise `ConfigError` with one line: the field, what came, what was expected."""
+    try:
+        return cls.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, label, cls)) from None
+
+
+def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
+    first = error.errors()[0]
+    place = ".".join([label, *(str(part) for part in first["loc"])])
+    if first["type"] == "extra_forbidden":
+        parent = cls if len(first["loc"]) == 1 else None
+        if parent is not None:
+            return unknown(f"{label}: unknown key", str(first["loc"][-1]), list(cls.model_fields))
+        return f"{place}: unknown key {str(first['loc'][-1])!r}; remove it or mend its name"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{place}: {message}"
+    if first["type"] == "missing":
+        return f"{place}: missing; give it a value"
+    expected = message[0].lower() + message[1:]
+    return f"{place}: got {first['input']!r}, {expected.replace('input should be', 'expected')}"
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping, or raise `ConfigError` naming the file and the line."""
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; give the path of a YAML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error}); give the path of a YAML file") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: holds a {type(values).__name__}, expected keys such as env, run and policies")
+    return values
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """A safe loader that refuses a key given twice, where YAML would keep the last in silence."""
+
+
+def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        if isinstance(key, str | int | float) and key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
+        seen.add(key if isinstance(key, str | int | float) else id(key_node))
+    return loader.construct_mapping(node, deep=True)
+
+
+_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_setting(text: str) -> tuple[list[str], Any]:
+    """Split `a.b=c` into its path and its value, the value read as YAML."""
+    path, equals, value = text.partition("=")
+    parts = [part.strip() for part in path.split(".")]
+    if not equals or not all(parts):
+        raise ConfigError(f"--set: got {text!r}, expected PATH=VALUE, such as env.n_products=500")
+    try:
+        return parts, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {path}: cannot read the value {value!r}; write it as in YAML") from None
+
+
+def config_hash(values: Mapping[str, Any]) -> str:
+    """Hash a configuration: 16 hexadecimal digits of SHA-256 over its sorted JSON."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,51 @@
+"""The tree of errors that zoosim raises on purpose.
+
+    ZoosimError
+      ConfigError          a configuration, a parameter or a command-line value is refused
+      DataError            a file or a table cannot be read or does not hold what it should
+      PolicyError          a policy file, class or decision is not usable
+        PolicyFailure      a policy failed while it ran: carries the place in the user's file
+      ActionError          an action that the environment cannot take
+      OrderError           a call that came out of order (step before reset)
+"""
+
+
+class ZoosimError(Exception):
+    """Base of all errors that a user can cause; the message says what came, what was expected, what to do."""
+
+
+class ConfigError(ZoosimError, ValueError):
+    """A configuration, a parameter or a command-line value is refused."""
+
+
+class DataError(ZoosimError, ValueError):
+    """A file or a table cannot be read or does not hold what it should."""
+
+
+class PolicyError(ZoosimError, TypeError):
+    """A policy file, class or decision is not usable."""
+
+
+class PolicyFailure(PolicyError):
+    """A policy failed in a run.
+
+    `seed` and `step` tell where in the run, `place` the file:line in the user's own code (empty when unknown),
+    `details` the traceback as text.
+    """
+
+    def __init__(self, policy: str, seed: int, step: int, reason: str, place: str = "", details: str = "") -> None:
+        super().__init__(policy, seed, step, reason, place, details)
+        self.policy, self.seed, self.step = policy, seed, step
+        self.reason, self.place, self.details = reason, place, details
+
+    def __str__(self) -> str:
+        where = f" at {self.place}" if self.place else ""
+        return f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}"
+
+
+class ActionError(ZoosimError, ValueError):
+    """An action that the environment cannot take: out of range, or a product that is not available."""
+
+
+class OrderError(ZoosimError, RuntimeError):
+    """A call that came out of order, such as `step` before `reset`."""

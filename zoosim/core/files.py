@@ -1,0 +1,53 @@
+"""Write files that are whole or not there, and say where the cache lies."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+
+def cache_folder() -> Path:
+    """Return the folder for trained models and compiled kernels: `ZOOSIM_CACHE`, else the user's cache folder."""
+    chosen = os.environ.get("ZOOSIM_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("zoosim"))
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that replaces it when the block ends well, and goes when it does not."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+        _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` atomically, in UTF-8."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _flush(path: Path) -> None:
+    """Ask the system to put a file, or a folder's list of names, on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    """Read the process's umask (which can only be read by setting it)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

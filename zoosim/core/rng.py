@@ -1,0 +1,58 @@
+"""Randomness: named streams from one seed, and draws that depend on their place alone.
+
+Streams are children of one `numpy.random.SeedSequence`, told apart by name, so a draw added in one place moves nothing
+elsewhere. Counter-based draws hash (key, i, j) with the SplitMix64 finaliser (Steele, Lea & Flood 2014): whether the
+visitor of step t clicks product p is settled by (key, t, p), whoever asks and in whatever order. That is what makes
+comparisons between policies paired.
+"""
+
+import zlib
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+
+
+def _child(seed: int, names: tuple[str, ...]) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=tuple(zlib.crc32(name.encode()) for name in names))
+
+
+def stream(seed: int, *names: str) -> np.random.Generator:
+    """Return the generator called `names` of the family of `seed` (an integer of 0 or more)."""
+    return np.random.default_rng(_child(seed, names))
+
+
+def stream_key(seed: int, *names: str) -> np.uint64:
+    """Return a 64-bit key for counter-based draws, called `names`, of the family of `seed`."""
+    return np.uint64(_child(seed, names).generate_state(1, np.uint64)[0])
+
+
+def draw_key(rng: np.random.Generator) -> np.uint64:
+    """Draw a 64-bit key for counter-based draws from `rng`."""
+    return np.uint64(rng.integers(0, 2**64, dtype=np.uint64))
+
+
+@jit
+def mix(z: np.uint64) -> np.uint64:
+    """Scramble 64 bits (SplitMix64's finaliser)."""
+    z = np.uint64(z + np.uint64(0x9E3779B97F4A7C15))
+    z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
+    z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
+    return np.uint64(z ^ (z >> np.uint64(31)))
+
+
+@jit
+def uniform(key: np.uint64, i: int, j: int) -> float:
+    """Return the draw from U[0, 1) that belongs to (key, i, j)."""
+    h = mix(np.uint64(mix(np.uint64(key ^ mix(np.uint64(i)))) ^ np.uint64(j)))
+    return float(h >> np.uint64(11)) * 2.0**-53
+
+
+@jit
+def uniforms(key: np.uint64, i: IntArray, j: IntArray) -> FloatArray:
+    """Return the draws that belong to (key, i[n], j[n]): shapes (n,), (n,) -> (n,)."""
+    out = np.empty(i.shape[0])
+    for n in range(i.shape[0]):
+        out[n] = uniform(key, i[n], j[n])
+    return out

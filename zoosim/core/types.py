@@ -1,0 +1,56 @@
+"""The records that every room exchanges: what a policy sees, and what it is made for."""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Context(dict[str, Any]):
+    """What a shop knows when it must choose: a frozen record, and at once a value of the environment's `Dict` space.
+
+    Fields, as keys and as attributes: `user_id` (int), `user (d_u,)`, `product_ids (K,)`, `products (K, d_p)`,
+    `available (K,)`, a mask of the products that may be shown. The arrays are read-only. An action is an index into
+    `product_ids`.
+    """
+
+    user_id: int
+    user: FloatArray
+    product_ids: IntArray
+    products: FloatArray
+    available: BoolArray
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a context has no field {name}; it has {', '.join(self)}") from None
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a context is read-only")
+
+    __setitem__ = __delitem__ = __setattr__ = __delattr__ = _refuse
+    update = setdefault = pop = popitem = clear = __ior__ = _refuse  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type["Context"], tuple[dict[str, Any]]]:
+        return Context, (dict(self),)
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """What a policy is told about its task when it is made.
+
+    `n_products` candidates a decision, `user_dim` and `product_dim` features, `n_users` known user ids (0 to
+    n_users - 1; 0 when visitors are never the same), and the `steps` planned. The action space is `Discrete(n_products)`.
+    """
+
+    n_products: int
+    user_dim: int
+    product_dim: int
+    n_users: int = 0
+    steps: int = 0

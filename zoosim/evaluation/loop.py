@@ -1,0 +1,108 @@
+"""Let a policy meet the visitors of a world: blocks of plain arrays, one after another."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.jit import bind
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.policies.base import Policy
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.world.truth import chosen_and_best
+from zoosim.world.world import Visits, World, click
+
+BLOCK = 1_000
+
+choose: Callable[..., tuple[int, float]]
+learn: Callable[..., None]
+
+
+class Block(NamedTuple):
+    """What happened in visits `start` to `start + n - 1`, each array `(n,)`."""
+
+    start: int
+    user_ids: IntArray
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    true_probabilities: FloatArray
+    best_probabilities: FloatArray
+
+
+def play(world: World, policy: Policy, steps: int) -> Iterator[Block]:
+    """Let `policy` decide visits 0 to `steps - 1`, learning after each; raises `PolicyFailure`.
+
+    A policy with a kernel is run compiled; any other is asked one context at a time. Both give the same rows.
+    """
+    run = _run_kernel if isinstance(policy, KernelPolicy) else _run_contexts
+    for visits in world.blocks(steps, BLOCK):
+        actions, rewards, propensities = run(world, policy, visits)
+        truths = chosen_and_best(visits, actions)
+        yield Block(visits.start, visits.visitors, actions, rewards, propensities, *truths)
+
+
+def _run_kernel(world: World, policy: Any, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:
+    policy.attach(world.products)
+    out = _empty(len(visits.visitors))
+    compiled_play(policy.kernel)(policy.state, visits, *out)
+    return out
+
+
+@cache
+def compiled_play(kernel: Kernel) -> Callable[..., None]:
+    """Compile the loop over visits around a policy's kernel."""
+    return bind(_play, f"play_{kernel.name}", choose=kernel.choose, learn=kernel.learn)
+
+
+def _play(state: Any, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray) -> None:
+    for i in range(actions.shape[0]):
+        user_id = visits.visitors[i]
+        user = visits.users[user_id]
+        actions[i], propensities[i] = choose(state, user_id, user, visits.available)
+        rewards[i] = click(visits, i, actions[i])
+        learn(state, user_id, user, actions[i], rewards[i])
+
+
+def _run_contexts(world: World, policy: Policy, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:
+    actions, rewards, propensities = _empty(len(visits.visitors))
+    own_propensity = type(policy).propensity is not Policy.propensity
+    for i, user_id in enumerate(visits.visitors):
+        context = world.context(int(user_id), visits.available)
+        try:
+            action = check_action(policy.select_action(context), visits.available)
+            propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
+            actions[i], rewards[i] = action, click(visits, i, action)
+            policy.update(context, action, float(rewards[i]))
+        except Exception as error:
+            raise _failure(world.seed, visits.start + i, error) from error
+    return actions, rewards, propensities
+
+
+def check_action(action: Any, available: np.ndarray) -> int:
+    """Return a policy's action as an index of an available product, or raise `ValueError`."""
+    if isinstance(action, bool) or not isinstance(action, int | np.integer):
+        raise ValueError(f"select_action returned {action!r}, expected an integer from 0 to {len(available) - 1}")
+    if not 0 <= action < len(available):
+        raise ValueError(f"select_action returned {int(action)}, expected 0 to {len(available) - 1}")
+    if not available[action]:
+        raise ValueError(f"select_action returned {int(action)}, which is not available (see context.available)")
+    return int(action)
+
+
+def _probability(value: Any) -> float:
+    if not isinstance(value, float | int | np.floating) or not 0 < value <= 1:
+        raise ValueError(f"propensity returned {value!r} for the chosen action, expected a number in (0, 1]")
+    return float(value)
+
+
+def _failure(seed: int, step: int, error: Exception) -> PolicyFailure:
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return PolicyFailure("", seed, step, reason, place="", details=traceback.format_exc())
+
+
+def _empty(n: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    return np.zeros(n, np.int64), np.zeros(n), np.zeros(n)

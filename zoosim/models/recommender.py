@@ -1,0 +1,153 @@
+"""The offline recommender: user and product embeddings into a small MLP, trained once on a log.
+
+Architecture: embeddings of 32 for user and product, 64 ReLU, 32 ReLU, 1 logit; binary cross-entropy, Adam .001, batches
+of 512, 10 epochs, a fifth of the log held out. Trained with torch on one thread; used without it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zoosim.core.errors import DataError
+from zoosim.core.files import atomic, cache_folder
+from zoosim.policies.base import Progress
+
+Weights = dict[str, NDArray[np.float32]]
+
+MAGIC = b"zoosim-model-1\n"
+
+
+class Training(NamedTuple):
+    """How the recommender is trained."""
+
+    embedding: int = 32
+    epochs: int = 10
+    batch_size: int = 512
+    learning_rate: float = 0.001
+    holdout: float = 0.2
+
+
+def load_or_train(
+    log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
+) -> tuple[Weights, dict[str, float]]:
+    """Return the weights trained on `log` and their losses: from the cache when they are there and whole.
+
+    The cache's key covers the log itself, the training and the seed. A damaged file is trained again; a folder that
+    cannot be written is done without.
+    """
+    path = cache_folder() / "models" / f"{_key(log, n_users, n_products, training, seed)}.safetensors"
+    try:
+        return load(path)
+    except FileNotFoundError:
+        pass
+    except DataError as error:
+        progress(f"{error}; training it again")
+    weights, losses = train(log, n_users, n_products, training, seed, progress)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(path, weights, losses)
+    except OSError as error:
+        progress(f"the trained model is not kept: {path.parent} cannot be written ({error.strerror})")
+    return weights, losses
+
+
+def train(
+    log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
+) -> tuple[Weights, dict[str, float]]:
+    """Train on `log` (arrays `user_id`, `action`, `reward`); return the weights and the last losses."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return _train(torch, log, n_users, n_products, training, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(
+    torch: Any, log: Mapping[str, Any], n_users: int, n_products: int, training: Training, progress: Progress
+) -> tuple[Weights, dict[str, float]]:
+    model = _network(torch, n_users, n_products, training.embedding)
+    optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
+    users, products = torch.as_tensor(log["user_id"]), torch.as_tensor(log["action"])
+    clicks = torch.as_tensor(np.asarray(log["reward"], np.float32))
+    order = torch.randperm(len(clicks))
+    held = int(len(clicks) * training.holdout)
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    losses = {"train_loss": float("nan"), "validation_loss": float("nan")}
+    for epoch in range(training.epochs):
+        total, batches = 0.0, order[held:][torch.randperm(len(order) - held)].split(training.batch_size)
+        for batch in batches:
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of(_logits(torch, model, users[batch], products[batch]), clicks[batch])
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        with torch.no_grad():
+            check = order[:held] if held else order
+            validation = loss_of(_logits(torch, model, users[check], products[check]), clicks[check]).item()
+        losses = {"train_loss": total / len(batches), "validation_loss": validation}
+        progress(f"offline model: epoch {epoch + 1}/{training.epochs}, validation loss {validation:.4f}")
+    return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}, losses
+
+
+def _network(torch: Any, n_users: int, n_products: int, embedding: int) -> Any:
+    nn = torch.nn
+    return nn.ModuleDict(
+        {
+            "user": nn.Embedding(n_users, embedding),
+            "product": nn.Embedding(n_products, embedding),
+            "fc1": nn.Linear(2 * embedding, 64),
+            "fc2": nn.Linear(64, 32),
+            "output": nn.Linear(32, 1),
+        }
+    )
+
+
+def _logits(torch: Any, model: Any, users: Any, products: Any) -> Any:
+    x = torch.cat([model["user"](users), model["product"](products)], dim=1)
+    x = torch.relu(model["fc2"](torch.relu(model["fc1"](x))))
+    return model["output"](x).squeeze(-1)
+
+
+def _key(log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int) -> str:
+    digest = hashlib.sha256(repr((n_users, n_products, training, seed)).encode())
+    for name in ("user_id", "action", "reward"):
+        digest.update(np.ascontiguousarray(log[name]).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def save(path: Path, weights: Weights, losses: Mapping[str, float]) -> None:
+    """Write weights and losses: a line that names the format, a SHA-256, then safetensors; whole or not at all."""
+    from safetensors.numpy import save as to_bytes
+
+    body = to_bytes(dict(weights), metadata={name: repr(value) for name, value in losses.items()})
+    with atomic(path) as temporary:
+        temporary.write_bytes(MAGIC + hashlib.sha256(body).digest() + body)
+
+
+def load(path: Path) -> tuple[Weights, dict[str, float]]:
+    """Read what `save` wrote; raises `FileNotFoundError`, or `DataError` when a bit is not as it was."""
+    from safetensors.numpy import load as from_bytes
+
+    raw = path.read_bytes()
+    start = len(MAGIC) + 32
+    body = raw[start:]
+    if not raw.startswith(MAGIC) or hashlib.sha256(body).digest() != raw[len(MAGIC) : start]:
+        raise DataError(f"{path} is damaged (its checksum does not fit)")
+    return from_bytes(body), _metadata(body)
+
+
+def _metadata(body: bytes) -> dict[str, float]:
+    """Read the losses from the header of a safetensors body."""
+    import json
+
+    header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])
+    return {name: float(value) for name, value in header.get("__metadata__", {}).items()}

@@ -1,0 +1,172 @@
+"""Policies as compiled kernels: the same code decides for one context and for a block of visits.
+
+A kernel is three compiled functions over a state, a named tuple of arrays:
+`choose(state, user_id, user, available) -> (action, propensity)`, `learn(state, user_id, user, action, reward)`, and
+`probability(state, user_id, user, available, action) -> float`, which moves nothing.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.jit import jit
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.policies.base import Policy
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The compiled functions of a policy; `name` tells them apart in the cache."""
+
+    name: str
+    choose: Callable[..., tuple[int, float]]
+    learn: Callable[..., None]
+    probability: Callable[..., float]
+
+
+class KernelPolicy(Policy):
+    """A policy whose decisions are made by a `Kernel` over `self.state`.
+
+    A subclass sets `kernel` and `learned` (the fields of the state that hold what was learned), makes `self.state` in
+    its constructor, and says in `_with_products` how the state takes in a product matrix.
+    """
+
+    kernel: ClassVar[Kernel]
+    learned: ClassVar[tuple[str, ...]] = ()
+    state: Any
+
+    def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        super().__init__(spec, rng, **params)
+        self._products: FloatArray | None = None
+        self.state = self._new_state()
+
+    @abstractmethod
+    def _new_state(self) -> Any:
+        """Make the state of a policy that has seen nothing, not even the products."""
+
+    @abstractmethod
+    def _with_products(self, products: FloatArray) -> Any:
+        """Return the state with all that derives from `products (K, d_p)` made anew."""
+
+    def attach(self, products: FloatArray) -> None:
+        """Take in the candidates' features; free when they are the same read-only array as before."""
+        if products is self._products:
+            return
+        if products.shape != (self.spec.n_products, self.spec.product_dim):
+            wanted = (self.spec.n_products, self.spec.product_dim)
+            raise PolicyError(f"products: got shape {products.shape}, expected {wanted} as in the policy's spec")
+        if self._products is None or not np.array_equal(products, self._products):
+            _finite("products", products)
+            self.state = self._with_products(np.ascontiguousarray(products, np.float64))
+        self._products = products if not products.flags.writeable else products.copy()
+
+    def select_action(self, context: Context) -> int:
+        """Choose by the kernel."""
+        self.attach(context.products)
+        action, _ = self.kernel.choose(self.state, *self._arguments(context))
+        return int(action)
+
+    def propensity(self, context: Context, action: int) -> float:
+        """Return the probability of `action`, by the kernel."""
+        self.attach(context.products)
+        return float(self.kernel.probability(self.state, *self._arguments(context), int(action)))
+
+    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        """Learn by the kernel; a reward that is not finite is refused before it touches anything."""
+        self.attach(context.products)
+        user_id, user, _ = self._arguments(context)
+        if not np.isfinite(reward):
+            raise PolicyError(f"reward: got {reward}, expected a finite number")
+        self.kernel.learn(self.state, user_id, user, int(action), float(reward))
+
+    def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
+        user = np.ascontiguousarray(context.user, np.float64).view()
+        if user.shape != (self.spec.user_dim,):
+            raise PolicyError(f"user: got shape {user.shape}, expected ({self.spec.user_dim},) as in the policy's spec")
+        _finite("user", user)
+        available = np.ascontiguousarray(context.available, np.bool_).view()
+        user.flags.writeable = available.flags.writeable = False
+        return int(context.user_id), user, available
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of the arrays that were learned."""
+        return {name: array.copy() for name, array in self._learned_arrays()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over saved arrays; refuses a state of another shape and then changes nothing."""
+        own = dict(self._learned_arrays())
+        if set(state) != set(own) or any(np.shape(state[name]) != array.shape for name, array in own.items()):
+            raise ConfigError(f"{type(self).__name__}: the saved state is of another policy, task or parameters")
+        for name, array in own.items():
+            np.copyto(array, state[name])
+        if self._products is not None:
+            self.state = self._with_products(np.ascontiguousarray(self._products, np.float64))
+
+    def _learned_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        for name in self.learned:
+            field = getattr(self.state, name)
+            if isinstance(field, np.ndarray):
+                yield name, field
+            else:
+                inner = field._asdict().items()
+                yield from ((f"{name}.{key}", value) for key, value in inner if isinstance(value, np.ndarray))
+
+
+def _finite(what: str, array: FloatArray) -> None:
+    if not np.isfinite(array).all():
+        raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
+
+
+def distinct_rows(products: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct rows `(R, d)` of a matrix and the row `(K,)` that each of its rows is."""
+    rows, index = np.unique(products, axis=0, return_inverse=True)
+    return np.ascontiguousarray(rows), index.reshape(-1).astype(np.int64)
+
+
+@jit
+def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
+    """Return the available product with the highest score of its row, the lowest index on ties."""
+    best, top = -1, -np.inf
+    for k in range(row_of.shape[0]):
+        if available[k] and (best < 0 or scores[row_of[k]] > top):
+            best, top = k, scores[row_of[k]]
+    return best
+
+
+@jit
+def pick(available: BoolArray, draw: float) -> tuple[int, float]:
+    """Pick an available product uniformly by `draw` in [0, 1); return it and its probability."""
+    count = 0
+    for k in range(available.shape[0]):
+        count += available[k]
+    left = int(draw * count)
+    for k in range(available.shape[0]):
+        if available[k]:
+            if left == 0:
+                return k, 1.0 / count
+            left -= 1
+    return -1, 0.0
+
+
+@jit
+def share(available: BoolArray, action: int) -> float:
+    """Return the probability of `action` under a uniform choice of what is available."""
+    count = 0
+    for k in range(available.shape[0]):
+        count += available[k]
+    return 1.0 / count if available[action] else 0.0
+
+
+@jit
+def nonzeros(x: FloatArray) -> IntArray:
+    """Return the indices `(m,)` where x `(d,)` is not 0."""
+    out, count = np.empty(x.shape[0], np.int64), 0
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            out[count] = i
+            count += 1
+    return out[:count]

@@ -1,0 +1,60 @@
+"""What a report is made of: the curves, the summary and the words around them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zoosim.core.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One measure of one policy over the stream: all arrays `(n,)`.
+
+    `low` and `high` bound a 95% band over seeds; with one seed both equal `mean`.
+    """
+
+    steps: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """One comparison, ready to be drawn.
+
+    `summary` is the content of summary.json. `curves` maps a policy to 'ctr' (moving average over 500 visits),
+    'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is drawn as a
+    horizontal line in the ctr figure.
+    """
+
+    title: str
+    question: str
+    command: str
+    verdict: str
+    notes: tuple[str, ...]
+    config_yaml: str
+    summary: Mapping[str, Any]
+    shocks: tuple[tuple[int, str], ...]
+    curves: Mapping[str, Mapping[str, Curve]]
+    reference: float | None = None
+    reference_name: str = ""
+    reward_name: str = "CTR"
+
+
+def ranked(summary: Mapping[str, Any]) -> list[str]:
+    """List the policies by mean fraction of oracle, best first; those without a result come last."""
+    means = {name: policy["oracle_fraction"]["mean"] for name, policy in summary["policies"].items()}
+    return sorted(means, key=lambda name: (means[name] is None, -(means[name] or 0.0)))
+
+
+def oriented(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Turn each pair so that its first policy did better, largest lead first; pairs without a result come last."""
+    turned = [_turn(pair) if (pair["difference"] or 0.0) < 0 else pair for pair in pairs]
+    return sorted(turned, key=lambda pair: (pair["difference"] is None, -(pair["difference"] or 0.0)))
+
+
+def _turn(pair: dict[str, Any]) -> dict[str, Any]:
+    low, high = (None if pair[key] is None else -pair[key] for key in ("high", "low"))
+    return {**pair, "a": pair["b"], "b": pair["a"], "difference": -pair["difference"], "low": low, "high": high}

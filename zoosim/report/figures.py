@@ -1,0 +1,369 @@
+"""The figures of a report, in plotly: curves over the stream, phases, recovery, pairs."""
+
+import html
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from zoosim.core.types import FloatArray
+from zoosim.report.data import Curve, ReportData, oriented, ranked
+
+INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+# Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
+GREYS = ("#8a939c", "#aab2b9", "#6b747d")
+BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
+MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
+CHARACTER = 6.6  # px, mean width of a 12 px letter
+LINE_HEIGHT = 16  # px
+SIGNIFICANT = 0.05
+
+
+class Style(NamedTuple):
+    """How a policy is drawn in every figure."""
+
+    color: str
+    dash: str
+
+
+def policy_styles(names: Iterable[str]) -> dict[str, Style]:
+    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed."""
+    strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
+    muted = itertools.cycle(Style(color, "dot") for color in GREYS)
+    return {name: next(muted if _is_baseline(name) else strong) for name in names}
+
+
+def figures(report: ReportData) -> dict[str, go.Figure]:
+    """Draw 'ctr', 'clicks', 'regret', 'phases', 'recovery' and 'pairs'; what has no data is left out."""
+    rewards = "clicks" if report.reward_name == "CTR" else "reward"
+    drawn = {
+        "ctr": _curves(report, "ctr", f"{report.reward_name}, moving average", "~%"),
+        "clicks": _curves(report, "clicks", f"{rewards} so far", ",.0f"),
+        "regret": _curves(report, "regret", "regret so far", ",.0f"),
+        "phases": _phases(report),
+        "recovery": _recovery(report),
+        "pairs": _pairs(report.summary["pairs"]),
+    }
+    return {key: figure for key, figure in drawn.items() if figure is not None}
+
+
+def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Figure | None:
+    names = [name for name in ranked(report.summary) if _drawable(report.curves.get(name, {}).get(key))]
+    if not names:
+        return None
+    styles, curves = policy_styles(report.summary["policies"]), {name: report.curves[name][key] for name in names}
+    levels = _levels(report.shocks, report.summary["steps"])
+    layout = _layout(margin=_curve_margin(names, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
+    figure = go.Figure(layout=layout)
+    for name in reversed(names):
+        _add_curve(figure, name, curves[name], styles[name])
+    reference = report.reference if key == "ctr" else None
+    bounds = _bounds(curves.values(), reference, settle=key == "ctr")
+    figure.update_xaxes(**_axis(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
+    figure.update_yaxes(**_axis(), title_text=title, tickformat=tick_format, range=bounds)
+    figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
+    figure.update_layout(hovermode="x unified", hoversort="value descending")
+    _add_shocks(figure, report.shocks, levels)
+    if reference is not None:
+        _add_reference(figure, reference, report.reference_name)
+    inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    _label_ends(figure, curves, styles, bounds, inner)
+    return figure
+
+
+def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None:
+    common = {"x": curve.steps, "meta": name, "name": _text(name), "showlegend": False}
+    if bool(np.any(curve.high > curve.low)):
+        edge = {**common, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
+        figure.add_scatter(y=curve.low, **edge)
+        figure.add_scatter(y=curve.high, **edge, fill="tonexty", fillcolor=_rgba(style.color, 0.13))
+    line = {"color": style.color, "dash": style.dash, "width": 2}
+    figure.add_scatter(y=curve.mean, **common, mode="lines", line=line)
+
+
+def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:
+    """Range of y; a moving average is judged from its first full window on, before that it is noise."""
+    parts = [values[_settled(curve.steps, settle)] for curve in curves for values in (curve.low, curve.high)]
+    values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    margin = 0.04 * ((high - low) or abs(high) or 1.0)
+    return (low if low == 0 else low - margin), high + margin
+
+
+def _settled(steps: FloatArray, settle: bool) -> Any:
+    late = steps >= 500
+    return late if settle and bool(late.any()) else np.ones(len(steps), dtype=bool)
+
+
+def _label_ends(
+    figure: go.Figure,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, Style],
+    bounds: tuple[float, float],
+    inner: float,
+) -> None:
+    """Write each name right of the end of its curve so that none overlap; `inner` is the plot's height in px."""
+    ends = {name: _last(curve) for name, curve in curves.items()}
+    names = sorted(ends, key=lambda name: -ends[name][1])
+    scale = inner / (bounds[1] - bounds[0])
+    wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
+    for name, want, place in zip(names, wanted, _spread(wanted, LINE_HEIGHT, inner), strict=True):
+        figure.add_annotation(
+            x=ends[name][0],
+            y=ends[name][1],
+            ax=30,
+            ay=place - want,
+            text=_label(name, 30),
+            name=name,
+            font={"color": _darker(styles[name].color), "size": 12},
+            xanchor="left",
+            showarrow=True,
+            arrowhead=0,
+            arrowwidth=1,
+            arrowcolor=_rgba(styles[name].color, 0.6),
+        )
+
+
+def _spread(wanted: Sequence[float], gap: float, size: float) -> list[float]:
+    """Move sorted positions apart by at least `gap`, as little as possible (least squares), inside [0, `size`]."""
+    blocks: list[list[float]] = []
+    for index, want in enumerate(wanted):
+        blocks.append([want - index * gap])
+        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    room = max(size - gap * (len(wanted) - 1), 0.0)
+    level = [min(max(float(np.mean(block)), 0.0), room) for block in blocks for _ in block]
+    return [value + index * gap for index, value in enumerate(level)]
+
+
+def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
+    """Find for each shock the lowest free line of text above the plot, which is taken to be 800 px wide."""
+    levels: list[int] = []
+    spans: list[tuple[float, float]] = []
+    for step, name in shocks:
+        half = CHARACTER * len(_short(name, 40)) / 2 + 8
+        span = (800 * step / max(steps, 1) - half, 800 * step / max(steps, 1) + half)
+        taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
+        levels.append(next(level for level in itertools.count() if level not in taken))
+        spans.append(span)
+    return levels
+
+
+def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int]) -> None:
+    for (step, name), level in zip(shocks, levels, strict=True):
+        figure.add_vline(x=step, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="between")
+        label = {"text": _label(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False, "yanchor": "bottom"}
+        figure.add_annotation(x=step, y=1, yref="paper", yshift=2 + LINE_HEIGHT * level, **label)
+
+
+def _add_reference(figure: go.Figure, value: float, name: str) -> None:
+    figure.add_hline(y=value, line={"color": INK, "width": 1.5, "dash": "longdash"})
+    label = {"text": f"{_label(name, 60)} {value:.1%}".strip(), "font": {"size": 12, "color": INK}, "showarrow": False}
+    figure.add_annotation(x=0, xref="paper", y=value, xanchor="left", yanchor="bottom", **label)
+
+
+def _phases(report: ReportData) -> go.Figure | None:
+    policies = report.summary["policies"]
+    names = [name for name in ranked(report.summary) if policies[name]["phases"]]
+    if not names:
+        return None
+    spans = [(phase["from"], phase["to"]) for phase in policies[names[0]]["phases"]]
+    figure = _panels(names, [_phase_title(span, report.shocks) for span in spans])
+    lows: list[float] = []
+    for row, name in enumerate(names):
+        style = policy_styles(policies)[name]
+        for column, phase in enumerate(policies[name]["phases"], start=1):
+            if phase["oracle_fraction"]["mean"] is not None:
+                lows.append(_add_fraction(figure, phase["oracle_fraction"], row, column, name, style))
+    bottom = max(0.0, min(lows, default=0.0) - 0.05)
+    figure.update_xaxes(tickformat="~%", range=[bottom, 1 + 0.04 * len(spans) * (1 - bottom) + 0.02], nticks=7 if len(spans) < 4 else 4)
+    return figure
+
+
+def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
+    named = " + ".join(name for step, name in shocks if step == span[0])
+    first = f"after {_label(named, 24)}" if named else ("before the first shock" if shocks and not span[0] else "")
+    return f"<b>{first}</b><br>visits {span[0]:,}–{span[1]:,}" if first else f"visits {span[0]:,}–{span[1]:,}"
+
+
+def _add_fraction(
+    figure: go.Figure, value: Mapping[str, Any], row: int, column: int, name: str, style: Style
+) -> float:
+    """Draw a dot with its interval and its figure; returns the left end of what is drawn."""
+    mean = float(value["mean"])
+    low, high = (mean if value[key] is None else float(value[key]) for key in ("low", "high"))
+    place = {"row": 1, "col": column}
+    hover = f"{_text(name)}<br>{mean:.1%} of oracle" + (f"<br>{low:.1%} to {high:.1%}" if high > low else "")
+    bars = {"type": "data", "array": [high - mean], "arrayminus": [mean - low], "thickness": 1.8, "width": 0}
+    figure.add_scatter(
+        x=[mean], y=[row], error_x=bars, **_dot(style.color), hovertemplate=hover + "<extra></extra>", **place
+    )
+    figure.add_scatter(x=[high], y=[row], **_words([f"{mean:.1%}"], "middle right"), **place)
+    return low
+
+
+def _recovery(report: ReportData) -> go.Figure | None:
+    policies, shocks = report.summary["policies"], list(dict.fromkeys(name for _, name in report.shocks))
+    names = [name for name in ranked(report.summary) if policies[name]["recovery_steps"]]
+    if not shocks or not names:
+        return None
+    figure = _panels(names, [f"<b>after {_label(name, 30)}</b>" for name in shocks])
+    found = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
+    top = max((value["median"] or 0 for value in found.values() if value), default=0) or 1
+    never = any(value and value["median"] is None for value in found.values())
+    for (name, shock), value in found.items():
+        if value:
+            color = policy_styles(policies)[name].color
+            _add_recovery(figure, value, names.index(name), shocks.index(shock) + 1, name, color, 1.3 * top)
+    ticks = _ticks(top) if top > 1 else [0.0]
+    if never:
+        zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
+        figure.add_vrect(x0=1.17 * top, x1=1.75 * top, **zone, row="all", col="all")
+    figure.update_xaxes(
+        tickvals=[*ticks, 1.3 * top] if never else ticks,
+        ticktext=[*(f"{tick:,.0f}" for tick in ticks), "never"] if never else [f"{tick:,.0f}" for tick in ticks],
+        range=[-0.04 * top, (1.75 if never else 1.4) * top],
+        title_text="visits until recovered",
+    )
+    return figure
+
+
+def _add_recovery(
+    figure: go.Figure, value: Mapping[str, Any], row: int, column: int, name: str, color: str, never: float
+) -> None:
+    median, seeds = value["median"], f"{value['recovered']} of {value['of']}"
+    found = "never" if median is None else f"{median:,.0f}"
+    dot = _dot(color) if median is not None else _dot(color, "x-thin")
+    hover = f"{_text(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
+    place = {"x": [never if median is None else median], "y": [row], "row": 1, "col": column}
+    figure.add_scatter(**place, **dot, hovertemplate=hover)
+    words = seeds if median is None else f"{found} <span style='color:{MUTED}'>({seeds})</span>"
+    left = median is not None and median > 0.4 * never
+    figure.add_scatter(**place, **_words([words], "middle left" if left else "middle right"))
+
+
+def _ticks(top: float) -> list[float]:
+    """Round values from 0 to at most `top`, two to five of them."""
+    rough = top / 3
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough))
+    return [float(tick) for tick in np.arange(0, top + step / 100, step)]
+
+
+def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
+    rows = [pair for pair in oriented(pairs) if pair["difference"] is not None]
+    if not rows:
+        return None
+    pitch = max(14.0, min(26.0, 900 / len(rows)))
+    over = f" <span style='color:{MUTED}'>over</span> "
+    labels = [_label(pair["a"], 26) + over + _label(pair["b"], 26) for pair in rows]
+    length = max(len(_short(pair["a"], 26)) + len(_short(pair["b"], 26)) for pair in rows)
+    margin = {"l": 60 + CHARACTER * length, "r": 20, "t": 12, "b": 56}
+    figure = go.Figure(layout=_layout(height=round(68 + pitch * (len(rows) + 0.4)), margin=margin))
+    figure.add_vline(x=0, line={"color": INK, "width": 1.2}, layer="between")
+    for row, pair in enumerate(rows):
+        _add_pair(figure, pair, row)
+    figure.update_yaxes(**_row_axis(labels, size=12 if pitch > 15 else 10))
+    figure.update_xaxes(**_axis(), title_text="difference in points of % of oracle", ticksuffix="")
+    return figure
+
+
+def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
+    middle, sure = 100 * pair["difference"], pair["p"] is not None and pair["p"] < SIGNIFICANT
+    low, high = (middle if pair[key] is None else 100 * pair[key] for key in ("low", "high"))
+    bars = {"type": "data", "array": [high - middle], "arrayminus": [middle - low], "thickness": 1.8, "width": 0}
+    hover = f"{_text(pair['a'])} over {_text(pair['b'])}<br>{middle:+.1f} points"
+    hover += "" if pair["p"] is None else f"<br>{low:+.1f} to {high:+.1f}, p = {pair['p']:.2g}"
+    dot = _dot(ACCENT if sure else GREYS[0], "circle" if sure else "circle-open")
+    figure.add_scatter(x=[middle], y=[row], error_x=bars, **dot, hovertemplate=hover + "<extra></extra>")
+
+
+def _panels(names: Sequence[str], titles: Sequence[str]) -> go.Figure:
+    """Lay out one panel a title side by side, one row a policy, best on top."""
+    figure = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.03)
+    width = CHARACTER * max(len(_short(name, 30)) for name in names)
+    figure.update_layout(**_layout(height=118 + 28 * len(names), margin={"l": width + 24, "r": 16, "t": 50, "b": 54}))
+    figure.update_annotations(font={"size": 12, "color": INK})
+    figure.update_yaxes(**_row_axis([_label(name, 30) for name in names], size=12), showticklabels=False)
+    figure.update_yaxes(showticklabels=True, col=1)
+    figure.update_xaxes(**_axis())
+    return figure
+
+
+def _layout(**extra: Any) -> dict[str, Any]:
+    base = {"template": "none", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": False}
+    label = {"bgcolor": "rgba(255,255,255,0.96)", "bordercolor": "#cfd4d9", "font": {"size": 12, "color": INK}}
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+    return {**base, **clear, "hoverlabel": label, "hovermode": "closest", "modebar": MODEBAR, **extra}
+
+
+def _axis() -> dict[str, Any]:
+    title = {"font": {"size": 12, "color": MUTED}, "standoff": 10}
+    lines = {"gridcolor": GRID, "zeroline": False, "showline": False, "ticks": ""}
+    return {**lines, "title": title, "tickfont": {"size": 12, "color": MUTED}, "tickangle": 0}
+
+
+def _row_axis(labels: Sequence[str], *, size: int) -> dict[str, Any]:
+    ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
+    return {**_axis(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
+
+
+def _curve_margin(names: Sequence[str], levels: Sequence[int]) -> dict[str, float]:
+    width = CHARACTER * max(len(_short(name, 30)) for name in names)
+    return {"l": 64, "r": width + 48, "t": 26 + LINE_HEIGHT * max(levels, default=0), "b": 48}
+
+
+def _dot(color: str, symbol: str = "circle") -> dict[str, Any]:
+    marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
+    return {"mode": "markers", "marker": marker}
+
+
+def _words(text: list[str], position: str) -> dict[str, Any]:
+    spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip"}
+    return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
+
+
+def _drawable(curve: Curve | None) -> bool:
+    return curve is not None and bool(np.isfinite(curve.mean).any())
+
+
+def _last(curve: Curve) -> tuple[float, float]:
+    index = np.flatnonzero(np.isfinite(curve.mean))[-1]
+    return float(curve.steps[index]), float(curve.mean[index])
+
+
+def _is_baseline(name: str) -> bool:
+    return not BASELINES.isdisjoint(re.split(r"[^a-z]+", name.lower()))
+
+
+def _text(text: str) -> str:
+    """Escape for plotly, whose labels are a small HTML."""
+    return html.escape(text, quote=False)
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _label(text: str, length: int) -> str:
+    return _text(_short(text, length))
+
+
+def _channels(color: str) -> list[int]:
+    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def _rgba(color: str, alpha: float) -> str:
+    return f"rgba({','.join(map(str, _channels(color)))},{alpha})"
+
+
+def _darker(color: str) -> str:
+    return "#" + "".join(f"{round(0.72 * channel):02x}" for channel in _channels(color))

@@ -1,0 +1,155 @@
+"""The report as one HTML file that needs no network."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jinja2
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from zoosim.report.data import ReportData, oriented, ranked
+from zoosim.report.figures import SIGNIFICANT, figures, policy_styles
+
+CURVES = ("ctr", "clicks", "regret")
+MISSING = "–"
+NBSP = "\u00a0"
+_SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+def render_page(report: ReportData) -> str:
+    """Render one self-contained HTML page: every text of the report is escaped, plotly.js is inlined once."""
+    drawn = figures(report)
+    parts = [(key, *_words(report)[key], _height(drawn[key])) for key in drawn]
+    summary = report.summary
+    template = _environment().get_template("page.html")
+    return template.render(
+        report=report,
+        summary=summary,
+        policies={name: summary["policies"][name] for name in ranked(summary)},
+        styles=policy_styles(summary["policies"]),
+        shock_names=list(dict.fromkeys(name for _, name in report.shocks)),
+        pairs=oriented(summary["pairs"]),
+        curves=[part for part in parts if part[0] in CURVES],
+        others=[part for part in parts if part[0] not in CURVES],
+        figures_json=_figures_json(drawn),
+        plotly_js=Markup(get_plotlyjs()),
+        significant=SIGNIFICANT,
+        failures=_failures(summary["policies"]),
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("zoosim.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = (percent, points, interval, count, p_value, duration, seed_list, breakable)
+    environment.filters.update({function.__name__: function for function in filters})
+    return environment
+
+
+def _figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
+    """JSON of the figures in which no character can end the script element that holds it."""
+    parts = (f'"{key}":{figure.to_json()}' for key, figure in drawn.items())
+    return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))
+
+
+def _height(figure: go.Figure) -> int:
+    return int(figure.layout.height)
+
+
+def _failures(policies: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"policy": name, **failure} for name, policy in policies.items() for failure in policy["failed"]]
+
+
+def _words(report: ReportData) -> dict[str, tuple[str, str]]:
+    """Heading and caption of each figure."""
+    seeds = len(report.summary["seeds"])
+    line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
+    bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
+    shocks = " Dashed lines mark the shocks." if report.shocks else ""
+    reward = report.reward_name
+    clicks = "clicks" if reward == "CTR" else "reward"
+    return {
+        "ctr": (
+            f"{reward} over the stream",
+            f"The share of the last 500 visits that paid off; higher is better. {line}{shocks}",
+        ),
+        "clicks": (
+            f"Total {clicks}",
+            f"All {clicks} so far; the steeper line earns more at that moment.",
+        ),
+        "regret": (
+            "Regret",
+            "What was lost so far against always choosing best; lower is better, a flat line loses nothing more.",
+        ),
+        "phases": (
+            "Fraction of oracle, phase by phase",
+            f"How much of the best possible {reward} each policy got between shocks ({bars}); further right is better.",
+        ),
+        "recovery": (
+            "Recovery after each shock",
+            "Median visits until a policy was back, and how many seeds got there; “never” means half or more did not.",
+        ),
+        "pairs": (
+            "Pairs of policies",
+            "Each row is the lead of the first policy over the second; an interval clear of zero is a real difference, "
+            f"and blue ones hold after correction (p < {SIGNIFICANT}).",
+        ),
+    }
+
+
+def percent(value: float | None) -> str:
+    """0.8412 as 84.1%."""
+    return MISSING if value is None else f"{100 * value:.1f}%"
+
+
+def interval(value: Mapping[str, float | None]) -> str:
+    """The 95% interval as 83.2–85.0%; empty when there is none."""
+    low, high = value["low"], value["high"]
+    return "" if low is None or high is None else f"{100 * low:.1f}\u2060–\u2060{100 * high:.1f}%"
+
+
+def points(value: float | None) -> str:
+    """A signed difference in percentage points, with a true minus."""
+    return MISSING if value is None else f"{100 * value:+.1f}".replace("-", "−")
+
+
+def count(value: float | None) -> str:
+    """12345 as 12,345."""
+    return MISSING if value is None else f"{value:,.0f}"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value to three decimals; smaller ones as <0.001."""
+    return MISSING if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def duration(seconds: float | None) -> str:
+    """372.4 as 6 min 12 s."""
+    if seconds is None:
+        return MISSING
+    if seconds < 60:
+        return f"{seconds:.1f}{NBSP}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest if not hours else 0, "s")]
+    return NBSP.join(f"{number}{NBSP}{unit}" for number, unit in parts if number)
+
+
+def seed_list(seeds: Iterable[int]) -> str:
+    """[0, 1, 2, 7] as 0–2, 7."""
+    runs = itertools.groupby(enumerate(sorted(seeds)), key=lambda item: item[1] - item[0])
+    ends = [[seed for _, seed in run] for _, run in runs]
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
+
+
+def breakable(name: str) -> Markup:
+    """The name, escaped, with a place to break the line after each joint."""
+    return Markup("<wbr>").join(re.split("(?<=[_./-])", name))

@@ -1,0 +1,133 @@
+"""Build the recommendation world of a seed: products, users, click table and what changes it."""
+
+import numpy as np
+
+from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
+from zoosim.core.errors import ConfigError
+from zoosim.core.rng import stream, stream_key
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.world.shocks import draw_shocks
+from zoosim.world.world import Stretch, World, frozen
+
+NOISE_SD = 0.5
+
+
+def build_world(config: EnvConfig, *, seed: int) -> World:
+    """Return the world that `config` describes, as generator family `seed` fills it."""
+    groups, segments = _assign_groups(config, seed), _assign_segments(config, seed)
+    users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
+    products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
+    return World(
+        seed=seed,
+        users=frozen(users),
+        segments=frozen(segments),
+        products=frozen(products),
+        groups=frozen(groups),
+        stretches=_stretches(config, groups),
+        segment_names=tuple(config.personas),
+        group_names=tuple(config.categories),
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        shocks=tuple((shock.step, shock.name) for shock in sorted(config.shocks, key=lambda s: s.step)),
+    )
+
+
+def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
+    """Replace `random_shocks` by the schedule that it asks for, for a run of `steps`."""
+    if config.random_shocks is None:
+        return config
+    wanted = config.random_shocks
+    shocks = draw_shocks(config, wanted.count, steps, rng=stream(wanted.seed, "shocks"))
+    return config.model_copy(update={"shocks": shocks, "random_shocks": None})
+
+
+def past(world: World) -> World:
+    """Return the world as it stood before visit 0, with visitors and clicks of its own: where old logs come from."""
+    first = world.stretches[0]
+    return World(
+        seed=world.seed,
+        users=world.users,
+        segments=world.segments,
+        products=world.products,
+        groups=world.groups,
+        stretches=(first,),
+        segment_names=world.segment_names,
+        group_names=world.group_names,
+        visit_key=stream_key(world.seed, "past visits"),
+        click_key=stream_key(world.seed, "past clicks"),
+    )
+
+
+def click_table(config: EnvConfig) -> FloatArray:
+    """Return click probabilities `(personas, categories)` before any shock."""
+    rows = [[row.get(category, UNLISTED) for category in config.categories] for row in config.personas.values()]
+    return np.array(rows)
+
+
+def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
+    """Deal the products to the categories: as even as can be, the remainder drawn, in shuffled order."""
+    rng, count = stream(seed, "catalog"), len(config.categories)
+    even = np.repeat(np.arange(count), config.n_products // count)
+    rest = rng.integers(0, count, config.n_products - len(even))
+    return rng.permutation(np.concatenate([even, rest]))
+
+
+def _assign_segments(config: EnvConfig, seed: int) -> IntArray:
+    """Draw each user's persona from the mix."""
+    mix = config.persona_mix
+    shares = None if mix is None else np.array([mix.get(name, 0.0) for name in config.personas])
+    if shares is not None:
+        shares = shares / shares.sum()
+    return stream(seed, "users").choice(len(config.personas), config.n_users, p=shares)
+
+
+def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator) -> FloatArray:
+    """Return the one-hot label of each row, with `noise` fixed columns N(0, .25) behind."""
+    one_hot = np.eye(count)[labels]
+    return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
+
+
+def _stretches(config: EnvConfig, groups: IntArray) -> tuple[Stretch, ...]:
+    """Cut time wherever a shock or an availability event changes the world."""
+    ends = [event.until for event in config.availability if event.until is not None]
+    times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends}
+    table, stretches = click_table(config), []
+    for step in sorted(times):
+        for shock in (shock for shock in config.shocks if shock.step == step):
+            table = _shocked(config, table, shock)
+        available = _available(config, groups, step)
+        if not available.any():
+            raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
+        stretches.append(Stretch(step, frozen(table.copy()), frozen(available)))
+    return tuple(stretches)
+
+
+def _shocked(config: EnvConfig, table: FloatArray, shock: Shock) -> FloatArray:
+    table, personas = table.copy(), list(config.personas)
+    for persona, row in shock.set.items():
+        for category, chance in row.items():
+            table[personas.index(persona), config.categories.index(category)] = chance
+    return table
+
+
+def _available(config: EnvConfig, groups: IntArray, step: int) -> BoolArray:
+    """Return which products may be shown at `step`.
+
+    A product whose first event is `appear` starts off sale, every other on sale; then the events up to `step` apply.
+    """
+    available = np.ones(len(groups), bool)
+    events = sorted(config.availability, key=lambda event: event.step)
+    for event in reversed(events):
+        available[_members(config, groups, event)] = event.change != "appear"
+    for event in events:
+        if event.step > step:
+            break
+        gone = event.change == "vanish" or (event.until is not None and step < event.until)
+        available[_members(config, groups, event)] = not gone
+    return available
+
+
+def _members(config: EnvConfig, groups: IntArray, event: Availability) -> IntArray:
+    if event.category is None:
+        return np.array(event.products)
+    return np.flatnonzero(groups == config.categories.index(event.category))

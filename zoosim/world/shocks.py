@@ -1,0 +1,40 @@
+"""The published market shocks, and shocks drawn at random."""
+
+import numpy as np
+
+from zoosim.core.config import EnvConfig, Shock
+
+LOUD = Shock(
+    step=10_000,
+    name="budget shoppers love fish",
+    set={"budget_shopper": {"Fish Supplies": 0.80, "Dog Food": 0.10, "Cat Food": 0.15}},
+)
+"""The best arm of a persona falls from .40 to .15 while another rises to .80: hard to miss."""
+
+SILENT = Shock(step=25_000, name="cat connoisseurs love dog toys", set={"cat_connoisseur": {"Dog Toy": 0.75}})
+"""The best arm keeps its .55 while another goes from .02 to .75: only a policy that keeps looking finds it."""
+
+
+def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Generator) -> list[Shock]:
+    """Draw `count` shocks at uniform times in 5-95% of `steps`.
+
+    Each redraws 1 to 4 cells of one persona from Beta(.7, 2) cut to [.01, .9]; with probability .7 one of them becomes
+    that persona's best, by U(.1, .3).
+    """
+    times = np.sort(rng.choice(np.arange(max(1, steps // 20), max(2, steps - steps // 20)), count, replace=False))
+    personas = {name: dict(row) for name, row in config.personas.items()}
+    return [_draw(config, personas, number, int(step), rng) for number, step in enumerate(times, start=1)]
+
+
+def _draw(
+    config: EnvConfig, personas: dict[str, dict[str, float]], number: int, step: int, rng: np.random.Generator
+) -> Shock:
+    persona = list(personas)[rng.integers(len(personas))]
+    size = int(rng.integers(1, min(4, len(config.categories)) + 1))
+    cells = [config.categories[i] for i in rng.choice(len(config.categories), size, replace=False)]
+    row = {cell: round(float(np.clip(rng.beta(0.7, 2.0), 0.01, 0.9)), 4) for cell in cells}
+    if rng.random() < 0.7:
+        best = max(personas[persona].values(), default=0.0)
+        row[cells[0]] = round(min(0.95, best + float(rng.uniform(0.1, 0.3))), 4)
+    personas[persona].update(row)
+    return Shock(step=step, name=f"shock {number}: {persona}", set={persona: row})

@@ -1,0 +1,143 @@
+"""A world of visitors and products: arrays, built once, then read-only.
+
+A visitor of segment s clicks a product of group g with probability `table[s, g]`. The table, and which products may be
+shown, are constant over a stretch of visits; shocks and availability events start new stretches. Who comes at step t,
+and whether that visitor would click product p, are counter-based draws: they do not depend on what was shown before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import uniform
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+
+Array = TypeVar("Array", bound=np.ndarray)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """From visit `start` on: click probabilities `table (S, G)` and the mask `available (K,)`."""
+
+    start: int
+    table: FloatArray
+    available: BoolArray
+
+
+class Visits(NamedTuple):
+    """The visits `start` to `start + n - 1`, all in one stretch, in the form that compiled loops take.
+
+    `visitors (n,)` user ids, `users (U, d_u)`, `segments (U,)`, `groups (K,)`, `table (S, G)`, `available (K,)`.
+    """
+
+    start: int
+    visitors: IntArray
+    users: FloatArray
+    segments: IntArray
+    groups: IntArray
+    table: FloatArray
+    available: BoolArray
+    click_key: np.uint64
+
+
+@jit
+def click(visits: Visits, i: int, action: int) -> float:
+    """Settle whether visitor `i` of these visits clicks `action`: 1.0 or 0.0, by common random numbers."""
+    chance = visits.table[visits.segments[visits.visitors[i]], visits.groups[action]]
+    return 1.0 if uniform(visits.click_key, visits.start + i, action) < chance else 0.0
+
+
+@jit
+def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArray:
+    """Draw the user ids of visits `start` to `stop - 1`, uniform over the users."""
+    out = np.empty(stop - start, np.int64)
+    for i in range(stop - start):
+        out[i] = int(uniform(key, start + i, 0) * n_users)
+    return out
+
+
+def frozen(array: Array) -> Array:
+    """Make an array read-only and return it."""
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class World:
+    """Who may come, what is for sale, who clicks what and when that changes.
+
+    `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `stretches` in order of their start, the
+    first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
+    (cyclically); otherwise visitors are drawn uniformly.
+    """
+
+    seed: int
+    users: FloatArray
+    segments: IntArray
+    products: FloatArray
+    groups: IntArray
+    stretches: tuple[Stretch, ...]
+    segment_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    visit_key: np.uint64
+    click_key: np.uint64
+    shocks: tuple[tuple[int, str], ...] = ()
+    schedule: IntArray | None = None
+
+    @property
+    def n_products(self) -> int:
+        """Count the products."""
+        return len(self.groups)
+
+    @property
+    def n_users(self) -> int:
+        """Count the users."""
+        return len(self.segments)
+
+    @cached_property
+    def product_ids(self) -> IntArray:
+        """Give the ids of the products, 0 to K - 1."""
+        return frozen(np.arange(self.n_products))
+
+    def spec(self, steps: int) -> PolicySpec:
+        """Say what a policy may know of this world when it is made."""
+        return PolicySpec(self.n_products, self.users.shape[1], self.products.shape[1], self.n_users, steps)
+
+    def visitors(self, start: int, stop: int) -> IntArray:
+        """Return the user ids of visits `start` to `stop - 1`."""
+        if self.schedule is None:
+            return draw_visitors(self.visit_key, start, stop, self.n_users)
+        return self.schedule[np.arange(start, stop) % len(self.schedule)]
+
+    def stretch(self, step: int) -> Stretch:
+        """Return the stretch that visit `step` falls in."""
+        index = np.searchsorted([s.start for s in self.stretches], step, side="right") - 1
+        return self.stretches[index]
+
+    def visits(self, start: int, stop: int) -> Visits:
+        """Return visits `start` to `stop - 1`, which must lie in one stretch."""
+        stretch = self.stretch(start)
+        visitors = self.visitors(start, stop)
+        arrays = (self.users, self.segments, self.groups, stretch.table, stretch.available)
+        return Visits(start, visitors, *arrays, self.click_key)
+
+    def blocks(self, steps: int, size: int) -> Iterator[Visits]:
+        """Cut visits 0 to `steps - 1` into blocks of at most `size`, none of which spans two stretches."""
+        starts = [s.start for s in self.stretches if s.start < steps]
+        for begin, end in zip(starts, [*starts[1:], steps], strict=True):
+            for start in range(begin, end, size):
+                yield self.visits(start, min(start + size, end))
+
+    def context(self, user_id: int, available: BoolArray) -> Context:
+        """Return what the shop knows when `user_id` comes while `available` may be shown."""
+        return Context(
+            user_id=user_id,
+            user=self.users[user_id],
+            product_ids=self.product_ids,
+            products=self.products,
+            available=available,
+        )

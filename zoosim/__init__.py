@@ -1,0 +1,13 @@
+"""A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
+
+from zoosim.api import RunResult, read_run, run
+from zoosim.core.errors import ZoosimError
+from zoosim.core.parameters import parameter
+from zoosim.core.types import Context, PolicySpec
+from zoosim.envs import register_envs
+from zoosim.policies.base import Policy
+
+__version__ = "0.1.0"
+__all__ = ["Context", "Policy", "PolicySpec", "RunResult", "ZoosimError", "parameter", "read_run", "run"]
+
+register_envs()

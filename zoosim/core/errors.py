@@ -1,12 +1,12 @@
 """The tree of errors that zoosim raises on purpose.
 
-    ZoosimError
-      ConfigError          a configuration, a parameter or a command-line value is refused
-      DataError            a file or a table cannot be read or does not hold what it should
-      PolicyError          a policy file, class or decision is not usable
-        PolicyFailure      a policy failed while it ran: carries the place in the user's file
-      ActionError          an action that the environment cannot take
-      OrderError           a call that came out of order (step before reset)
+ZoosimError
+  ConfigError          a configuration, a parameter or a command-line value is refused
+  DataError            a file or a table cannot be read or does not hold what it should
+  PolicyError          a policy file, class or decision is not usable
+    PolicyFailure      a policy failed while it ran: carries the place in the user's file
+  ActionError          an action that the environment cannot take
+  OrderError           a call that came out of order (step before reset)
 """
 
 

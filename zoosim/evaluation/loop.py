@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from zoosim.core.jit import bind
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.registry import source_file, user_place
 from zoosim.world.truth import chosen_and_best
 from zoosim.world.world import Visits, World, click
 
@@ -78,7 +80,7 @@ def _run_contexts(world: World, policy: Policy, visits: Visits) -> tuple[IntArra
             actions[i], rewards[i] = action, click(visits, i, action)
             policy.update(context, action, float(rewards[i]))
         except Exception as error:
-            raise _failure(world.seed, visits.start + i, error) from error
+            raise failure(world.seed, visits.start + i, error, type(policy)) from error
     return actions, rewards, propensities
 
 
@@ -99,9 +101,11 @@ def _probability(value: Any) -> float:
     return float(value)
 
 
-def _failure(seed: int, step: int, error: Exception) -> PolicyFailure:
+def failure(seed: int, step: int, error: Exception, cls: type) -> PolicyFailure:
+    """Tell what went wrong in a policy of class `cls`, with the place in the file that the class was written in."""
     reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return PolicyFailure("", seed, step, reason, place="", details=traceback.format_exc())
+    place = user_place(error, source_file(cls)) or Path(source_file(cls)).name
+    return PolicyFailure("", seed, step, reason, place, traceback.format_exc())
 
 
 def _empty(n: int) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -38,9 +38,7 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
     inverse = np.zeros((n, dim, dim))
     inverse[:, np.arange(dim), np.arange(dim)] = 1.0 / regularization
     zeros = np.zeros((n, dim))
-    return Ridge(
-        np.zeros((n, dim, dim)), inverse, zeros, zeros.copy(), np.zeros(n, np.int64), regularization, discount
-    )
+    return Ridge(np.zeros((n, dim, dim)), inverse, zeros, zeros.copy(), np.zeros(n, np.int64), regularization, discount)
 
 
 @jit

@@ -114,9 +114,7 @@ class StaticMLP(KernelPolicy):
         from zoosim.models.recommender import Training, load_or_train
 
         training = Training(self.embedding, self.epochs, self.batch_size, self.learning_rate)
-        weights, losses = load_or_train(
-            log, self.spec.n_users, self.spec.n_products, training, self._seed, progress
-        )
+        weights, losses = load_or_train(log, self.spec.n_users, self.spec.n_products, training, self._seed, progress)
         w1, dim = weights["fc1.weight"].T, self.embedding
         self.state.upper[:] = weights["user.weight"] @ w1[:dim] + weights["fc1.bias"]
         self.state.lower[:] = weights["product.weight"] @ w1[dim:]

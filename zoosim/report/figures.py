@@ -20,7 +20,9 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, s
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
 GREYS = ("#8a939c", "#aab2b9", "#6b747d")
 BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
+PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
 MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
+NAME = 26  # letters of a name that a label shows
 CHARACTER = 6.6  # px, mean width of a 12 px letter
 LINE_HEIGHT = 16  # px
 SIGNIFICANT = 0.05
@@ -69,7 +71,8 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     figure.update_xaxes(**_axis(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
     figure.update_yaxes(**_axis(), title_text=title, tickformat=tick_format, range=bounds)
     figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
-    figure.update_layout(hovermode="x unified", hoversort="value descending")
+    figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1, legend_traceorder="normal")
+    figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
     _add_shocks(figure, report.shocks, levels)
     if reference is not None:
         _add_reference(figure, reference, report.reference_name)
@@ -116,20 +119,11 @@ def _label_ends(
     scale = inner / (bounds[1] - bounds[0])
     wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
     for name, want, place in zip(names, wanted, _spread(wanted, LINE_HEIGHT, inner), strict=True):
-        figure.add_annotation(
-            x=ends[name][0],
-            y=ends[name][1],
-            ax=30,
-            ay=place - want,
-            text=_label(name, 30),
-            name=name,
-            font={"color": _darker(styles[name].color), "size": 12},
-            xanchor="left",
-            showarrow=True,
-            arrowhead=0,
-            arrowwidth=1,
-            arrowcolor=_rgba(styles[name].color, 0.6),
-        )
+        color = styles[name].color
+        leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": _rgba(color, 0.6)}
+        label = {"text": _label(name, NAME), "xanchor": "left", "font": {"color": _darker(color), "size": 12}}
+        x, y = ends[name]
+        figure.add_annotation(x=x, y=y, ax=30, ay=place - want, name=name, **label, **leader)
 
 
 def _spread(wanted: Sequence[float], gap: float, size: float) -> list[float]:
@@ -159,7 +153,7 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int]) -> None:
     for (step, name), level in zip(shocks, levels, strict=True):
-        figure.add_vline(x=step, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="between")
+        figure.add_vline(x=step, line={"color": "#98a2ac", "width": 1, "dash": "4px,3px"})
         label = {"text": _label(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False, "yanchor": "bottom"}
         figure.add_annotation(x=step, y=1, yref="paper", yshift=2 + LINE_HEIGHT * level, **label)
 
@@ -167,7 +161,8 @@ def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Se
 def _add_reference(figure: go.Figure, value: float, name: str) -> None:
     figure.add_hline(y=value, line={"color": INK, "width": 1.5, "dash": "longdash"})
     label = {"text": f"{_label(name, 60)} {value:.1%}".strip(), "font": {"size": 12, "color": INK}, "showarrow": False}
-    figure.add_annotation(x=0, xref="paper", y=value, xanchor="left", yanchor="bottom", **label)
+    place = {"x": 0, "xref": "paper", "y": value, "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(**place, **label, bgcolor="rgba(255,255,255,0.75)")
 
 
 def _phases(report: ReportData) -> go.Figure | None:
@@ -176,38 +171,44 @@ def _phases(report: ReportData) -> go.Figure | None:
     if not names:
         return None
     spans = [(phase["from"], phase["to"]) for phase in policies[names[0]]["phases"]]
-    figure = _panels(names, [_phase_title(span, report.shocks) for span in spans])
-    lows: list[float] = []
+    figure = _panels(names, [_phase_title(span, report.shocks) for span in spans], PHASES_ACROSS)
+    drawn: list[Mapping[str, Any]] = []
     for row, name in enumerate(names):
-        style = policy_styles(policies)[name]
-        for column, phase in enumerate(policies[name]["phases"], start=1):
+        for index, phase in enumerate(policies[name]["phases"]):
             if phase["oracle_fraction"]["mean"] is not None:
-                lows.append(_add_fraction(figure, phase["oracle_fraction"], row, column, name, style))
-    bottom = max(0.0, min(lows, default=0.0) - 0.05)
-    figure.update_xaxes(tickformat="~%", range=[bottom, 1 + 0.04 * len(spans) * (1 - bottom) + 0.02], nticks=7 if len(spans) < 4 else 4)
+                drawn.append(phase["oracle_fraction"])
+                cell = _cell(index, len(spans), PHASES_ACROSS)
+                _add_fraction(figure, drawn[-1], row, cell, name, policy_styles(policies)[name].color)
+    figure.update_xaxes(**_fraction_axis(drawn))
     return figure
+
+
+def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Range and ticks for fractions of oracle, 100% always in view, with room for a figure right of the last dot."""
+    ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
+    bottom, top = max(0.0, min(ends, default=0.0) - 0.05), max([1.0, *ends])
+    step = 0.25 if bottom < 0.5 else 0.1 if bottom < 0.8 else 0.05
+    ticks = [step * count for count in range(math.ceil(bottom / step), round(1 / step) + 1)]
+    size = {"size": 11, "color": MUTED}
+    return {"tickformat": ".0%", "range": [bottom, top + 0.22 * (top - bottom)], "tickvals": ticks, "tickfont": size}
 
 
 def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
     named = " + ".join(name for step, name in shocks if step == span[0])
-    first = f"after {_label(named, 24)}" if named else ("before the first shock" if shocks and not span[0] else "")
-    return f"<b>{first}</b><br>visits {span[0]:,}–{span[1]:,}" if first else f"visits {span[0]:,}–{span[1]:,}"
+    first = f"after {_label(named, 18)}" if named else "before shocks" if shocks and not span[0] else ""
+    return f"<b>{first}</b><br>visits {span[0]:,}\u2013{span[1]:,}" if first else f"visits {span[0]:,}\u2013{span[1]:,}"
 
 
 def _add_fraction(
-    figure: go.Figure, value: Mapping[str, Any], row: int, column: int, name: str, style: Style
-) -> float:
-    """Draw a dot with its interval and its figure; returns the left end of what is drawn."""
+    figure: go.Figure, value: Mapping[str, Any], row: int, cell: Mapping[str, int], name: str, color: str
+) -> None:
     mean = float(value["mean"])
     low, high = (mean if value[key] is None else float(value[key]) for key in ("low", "high"))
-    place = {"row": 1, "col": column}
     hover = f"{_text(name)}<br>{mean:.1%} of oracle" + (f"<br>{low:.1%} to {high:.1%}" if high > low else "")
     bars = {"type": "data", "array": [high - mean], "arrayminus": [mean - low], "thickness": 1.8, "width": 0}
-    figure.add_scatter(
-        x=[mean], y=[row], error_x=bars, **_dot(style.color), hovertemplate=hover + "<extra></extra>", **place
-    )
-    figure.add_scatter(x=[high], y=[row], **_words([f"{mean:.1%}"], "middle right"), **place)
-    return low
+    dot = {**_dot(color), "error_x": bars, "hovertemplate": hover + "<extra></extra>"}
+    figure.add_scatter(x=[mean], y=[row], **dot, **cell)
+    figure.add_scatter(x=[high], y=[row], **_words([f"{mean:.1%}"], "middle right"), **cell)
 
 
 def _recovery(report: ReportData) -> go.Figure | None:
@@ -215,35 +216,36 @@ def _recovery(report: ReportData) -> go.Figure | None:
     names = [name for name in ranked(report.summary) if policies[name]["recovery_steps"]]
     if not shocks or not names:
         return None
-    figure = _panels(names, [f"<b>after {_label(name, 30)}</b>" for name in shocks])
+    figure = _panels(names, [f"<b>after {_label(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
     found = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
     top = max((value["median"] or 0 for value in found.values() if value), default=0) or 1
     never = any(value and value["median"] is None for value in found.values())
     for (name, shock), value in found.items():
         if value:
             color = policy_styles(policies)[name].color
-            _add_recovery(figure, value, names.index(name), shocks.index(shock) + 1, name, color, 1.3 * top)
+            cell = _cell(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
+            _add_recovery(figure, value, names.index(name), cell, name, color, 1.36 * top)
     ticks = _ticks(top) if top > 1 else [0.0]
     if never:
         zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
         figure.add_vrect(x0=1.17 * top, x1=1.75 * top, **zone, row="all", col="all")
     figure.update_xaxes(
-        tickvals=[*ticks, 1.3 * top] if never else ticks,
+        tickvals=[*ticks, 1.46 * top] if never else ticks,
         ticktext=[*(f"{tick:,.0f}" for tick in ticks), "never"] if never else [f"{tick:,.0f}" for tick in ticks],
-        range=[-0.04 * top, (1.75 if never else 1.4) * top],
+        range=[-0.08 * top, (1.75 if never else 1.4) * top],
         title_text="visits until recovered",
     )
     return figure
 
 
 def _add_recovery(
-    figure: go.Figure, value: Mapping[str, Any], row: int, column: int, name: str, color: str, never: float
+    figure: go.Figure, value: Mapping[str, Any], row: int, cell: Mapping[str, int], name: str, color: str, never: float
 ) -> None:
-    median, seeds = value["median"], f"{value['recovered']} of {value['of']}"
+    median, seeds = value["median"], f"{value['recovered']}/{value['of']}"
     found = "never" if median is None else f"{median:,.0f}"
     dot = _dot(color) if median is not None else _dot(color, "x-thin")
     hover = f"{_text(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
-    place = {"x": [never if median is None else median], "y": [row], "row": 1, "col": column}
+    place = {"x": [never if median is None else median], "y": [row], **cell}
     figure.add_scatter(**place, **dot, hovertemplate=hover)
     words = seeds if median is None else f"{found} <span style='color:{MUTED}'>({seeds})</span>"
     left = median is not None and median > 0.4 * never
@@ -251,10 +253,10 @@ def _add_recovery(
 
 
 def _ticks(top: float) -> list[float]:
-    """Round values from 0 to at most `top`, two to five of them."""
+    """Round values from 0 to at most `top`, two to four of them."""
     rough = top / 3
     power = 10.0 ** math.floor(math.log10(rough))
-    step = power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough))
+    step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= rough)
     return [float(tick) for tick in np.arange(0, top + step / 100, step)]
 
 
@@ -262,16 +264,17 @@ def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
     rows = [pair for pair in oriented(pairs) if pair["difference"] is not None]
     if not rows:
         return None
-    pitch = max(14.0, min(26.0, 900 / len(rows)))
+    pitch = max(12.0, min(26.0, 780 / len(rows)))
+    size = 12 if pitch > 15 else 10
     over = f" <span style='color:{MUTED}'>over</span> "
-    labels = [_label(pair["a"], 26) + over + _label(pair["b"], 26) for pair in rows]
-    length = max(len(_short(pair["a"], 26)) + len(_short(pair["b"], 26)) for pair in rows)
-    margin = {"l": 60 + CHARACTER * length, "r": 20, "t": 12, "b": 56}
+    labels = [_label(pair["a"], NAME) + over + _label(pair["b"], NAME) for pair in rows]
+    length = max(len(_short(pair["a"], NAME)) + len(_short(pair["b"], NAME)) for pair in rows)
+    margin = {"l": 40 + CHARACTER * (length + 4) * size / 12, "r": 20, "t": 12, "b": 56}
     figure = go.Figure(layout=_layout(height=round(68 + pitch * (len(rows) + 0.4)), margin=margin))
-    figure.add_vline(x=0, line={"color": INK, "width": 1.2}, layer="between")
+    figure.add_vline(x=0, line={"color": INK, "width": 1.2})
     for row, pair in enumerate(rows):
         _add_pair(figure, pair, row)
-    figure.update_yaxes(**_row_axis(labels, size=12 if pitch > 15 else 10))
+    figure.update_yaxes(**_row_axis(labels, size=size))
     figure.update_xaxes(**_axis(), title_text="difference in points of % of oracle", ticksuffix="")
     return figure
 
@@ -286,16 +289,36 @@ def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
     figure.add_scatter(x=[middle], y=[row], error_x=bars, **dot, hovertemplate=hover + "<extra></extra>")
 
 
-def _panels(names: Sequence[str], titles: Sequence[str]) -> go.Figure:
-    """Lay out one panel a title side by side, one row a policy, best on top."""
-    figure = make_subplots(1, len(titles), shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.03)
-    width = CHARACTER * max(len(_short(name, 30)) for name in names)
-    figure.update_layout(**_layout(height=118 + 28 * len(names), margin={"l": width + 24, "r": 16, "t": 50, "b": 54}))
+def _panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
+    """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
+    rows, columns = _grid(len(titles), across)
+    inner, gap = 28 * len(names), 104
+    height = rows * inner + (rows - 1) * gap
+    figure = make_subplots(
+        rows,
+        columns,
+        subplot_titles=titles,
+        horizontal_spacing=0.03,
+        vertical_spacing=gap / height if rows > 1 else None,
+    )
+    width = CHARACTER * max(len(_short(name, NAME)) for name in names)
+    top = 50 if any("<br>" in title for title in titles) else 34
+    figure.update_layout(**_layout(height=height + top + 54, margin={"l": width + 24, "r": 16, "t": top, "b": 54}))
     figure.update_annotations(font={"size": 12, "color": INK})
-    figure.update_yaxes(**_row_axis([_label(name, 30) for name in names], size=12), showticklabels=False)
+    figure.update_yaxes(**_row_axis([_label(name, NAME) for name in names], size=12), showticklabels=False)
     figure.update_yaxes(showticklabels=True, col=1)
     figure.update_xaxes(**_axis())
     return figure
+
+
+def _grid(panels: int, across: int) -> tuple[int, int]:
+    rows = math.ceil(panels / across)
+    return rows, math.ceil(panels / rows)
+
+
+def _cell(index: int, panels: int, across: int) -> dict[str, int]:
+    row, column = divmod(index, _grid(panels, across)[1])
+    return {"row": row + 1, "col": column + 1}
 
 
 def _layout(**extra: Any) -> dict[str, Any]:
@@ -317,7 +340,7 @@ def _row_axis(labels: Sequence[str], *, size: int) -> dict[str, Any]:
 
 
 def _curve_margin(names: Sequence[str], levels: Sequence[int]) -> dict[str, float]:
-    width = CHARACTER * max(len(_short(name, 30)) for name in names)
+    width = CHARACTER * max(len(_short(name, NAME)) for name in names)
     return {"l": 64, "r": width + 48, "t": 26 + LINE_HEIGHT * max(levels, default=0), "b": 48}
 
 
@@ -327,7 +350,7 @@ def _dot(color: str, symbol: str = "circle") -> dict[str, Any]:
 
 
 def _words(text: list[str], position: str) -> dict[str, Any]:
-    spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip"}
+    spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
     return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
 
 
@@ -345,8 +368,8 @@ def _is_baseline(name: str) -> bool:
 
 
 def _text(text: str) -> str:
-    """Escape for plotly, whose labels are a small HTML."""
-    return html.escape(text, quote=False)
+    """Escape for plotly, whose labels are a small HTML with %{...} templates."""
+    return html.escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def _short(text: str, length: int) -> str:

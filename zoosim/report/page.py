@@ -14,7 +14,7 @@ from zoosim.report.data import ReportData, oriented, ranked
 from zoosim.report.figures import SIGNIFICANT, figures, policy_styles
 
 CURVES = ("ctr", "clicks", "regret")
-MISSING = "–"
+MISSING = "\u2013"
 NBSP = "\u00a0"
 _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
@@ -75,10 +75,11 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
     shocks = " Dashed lines mark the shocks." if report.shocks else ""
     reward = report.reward_name
+    when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
     return {
         "ctr": (
-            f"{reward} over the stream",
+            f"{reward[:1].upper()}{reward[1:]} over the stream",
             f"The share of the last 500 visits that paid off; higher is better. {line}{shocks}",
         ),
         "clicks": (
@@ -90,17 +91,17 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
             "What was lost so far against always choosing best; lower is better, a flat line loses nothing more.",
         ),
         "phases": (
-            "Fraction of oracle, phase by phase",
-            f"How much of the best possible {reward} each policy got between shocks ({bars}); further right is better.",
+            "Fraction of oracle, phase by phase" if report.shocks else "Fraction of oracle",
+            f"How much of the best possible {reward} each policy got {when} ({bars}); further right is better.",
         ),
         "recovery": (
             "Recovery after each shock",
-            "Median visits until a policy was back, and how many seeds got there; “never” means half or more did not.",
+            "Median visits until a policy was back, the share of seeds that got there; “never” if half or more failed.",
         ),
         "pairs": (
             "Pairs of policies",
-            "Each row is the lead of the first policy over the second; an interval clear of zero is a real difference, "
-            f"and blue ones hold after correction (p < {SIGNIFICANT}).",
+            "The lead of the first policy over the second, largest on top. Blue dots are told apart after correction "
+            f"(p < {SIGNIFICANT}); hollow grey ones may be luck.",
         ),
     }
 
@@ -113,12 +114,12 @@ def percent(value: float | None) -> str:
 def interval(value: Mapping[str, float | None]) -> str:
     """The 95% interval as 83.2–85.0%; empty when there is none."""
     low, high = value["low"], value["high"]
-    return "" if low is None or high is None else f"{100 * low:.1f}\u2060–\u2060{100 * high:.1f}%"
+    return "" if low is None or high is None else f"{100 * low:.1f}\u2060\u2013\u2060{100 * high:.1f}%"
 
 
 def points(value: float | None) -> str:
     """A signed difference in percentage points, with a true minus."""
-    return MISSING if value is None else f"{100 * value:+.1f}".replace("-", "−")
+    return MISSING if value is None else f"{100 * value:+.1f}".replace("-", "\u2212")
 
 
 def count(value: float | None) -> str:
@@ -147,7 +148,7 @@ def seed_list(seeds: Iterable[int]) -> str:
     """[0, 1, 2, 7] as 0–2, 7."""
     runs = itertools.groupby(enumerate(sorted(seeds)), key=lambda item: item[1] - item[0])
     ends = [[seed for _, seed in run] for _, run in runs]
-    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
+    return ", ".join(f"{run[0]}{MISSING}{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
 
 
 def breakable(name: str) -> Markup:

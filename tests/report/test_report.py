@@ -1,0 +1,267 @@
+import itertools
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.report import Curve, ReportData, figures, render_page
+from zoosim.report.data import oriented, ranked
+from zoosim.report.figures import _levels, _spread, _ticks, policy_styles
+from zoosim.report.page import duration, interval, p_value, percent, points, seed_list
+
+SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+def estimate(mean: float | None, half: float | None) -> dict[str, float | None]:
+    if mean is None or half is None:
+        return {"mean": mean, "low": None, "high": None}
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def policy(fraction: float, seeds: int, shocks: tuple[tuple[int, str], ...]) -> dict[str, Any]:
+    half = 0.01 if seeds > 1 else None
+    edges = [0, *(step for step, _ in shocks), 10_000]
+    both = {"ctr": estimate(0.16 * fraction, half), "oracle_fraction": estimate(fraction, half)}
+    spread = {"sd": None, "min": None} if half is None else {"sd": 0.02, "min": fraction - 0.03}
+    median = 900.0 if fraction > 0.5 else None
+    return {
+        "ctr": both["ctr"],
+        "oracle_fraction": {**both["oracle_fraction"], **spread, "per_seed": [fraction] * seeds},
+        "phases": [{"from": start, "to": end, **both} for start, end in itertools.pairwise(edges)],
+        "recovery_steps": {name: {"median": median, "recovered": 1, "of": seeds} for _, name in shocks},
+        "failed": [],
+    }
+
+
+def failed_policy(seeds: int) -> dict[str, Any]:
+    none = estimate(None, None)
+    return {
+        "ctr": none,
+        "oracle_fraction": {**none, "sd": None, "min": None, "per_seed": [None] * seeds},
+        "phases": [],
+        "recovery_steps": {},
+        "failed": [{"seed": seed, "step": 1234, "error": "LinAlgError: <singular>"} for seed in range(seeds)],
+    }
+
+
+def curve(slope: float, seeds: int) -> Curve:
+    steps = np.linspace(25, 10_000, 400)
+    mean = slope * steps
+    half = 0.1 * mean if seeds > 1 else 0 * mean
+    return Curve(steps, mean, mean - half, mean + half)
+
+
+def pair(policies: dict[str, Any], a: str, b: str, seeds: int) -> dict[str, Any]:
+    means = [policies[name]["oracle_fraction"]["mean"] for name in (a, b)]
+    if None in means:
+        return {"a": a, "b": b, "difference": None, "low": None, "high": None, "p": None}
+    lead = means[0] - means[1]
+    bounds = (
+        {"low": lead - 0.02, "high": lead + 0.02, "p": 0.00001} if seeds > 1 else dict.fromkeys(("low", "high", "p"))
+    )
+    return {"a": a, "b": b, "difference": lead, **bounds}
+
+
+def report(
+    fractions: dict[str, float | None],
+    *,
+    seeds: int = 10,
+    shocks: tuple[tuple[int, str], ...] = SHOCKS,
+    **more: Any,
+) -> ReportData:
+    """A report of policies with the given fractions of oracle; None for one whose every run failed."""
+    policies = {
+        name: failed_policy(seeds) if value is None else policy(value, seeds, shocks)
+        for name, value in fractions.items()
+    }
+    names = list(policies)
+    summary = {
+        "schema_version": 1,
+        "experiment": "gauntlet",
+        "config_hash": "9f2c41d0",
+        "seeds": list(range(seeds)),
+        "steps": 10_000,
+        "wall_seconds": 372.4,
+        "policies": policies,
+        "pairs": [pair(policies, a, b, seeds) for i, a in enumerate(names) for b in names[i + 1 :]],
+    }
+    curves = {
+        name: {"ctr": curve(1e-5, seeds), "clicks": curve(value, seeds), "regret": curve(1 - value, seeds)}
+        for name, value in fractions.items()
+        if value is not None
+    }
+    words = {
+        "title": "gauntlet",
+        "question": "which?",
+        "command": "zoosim run gauntlet --seeds 10",
+        "verdict": "One won.",
+    }
+    config = {"config_yaml": "steps: 10000\n", "notes": ("shock x dropped",)}
+    return ReportData(**{**words, **config, "summary": summary, "shocks": shocks, "curves": curves, **more})
+
+
+class Shown(HTMLParser):
+    """Collects the tags of a page, and the text that a reader sees."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text, self.hidden = "", False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.hidden = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden = False
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self.hidden else data
+
+
+FULL = report({"linucb": 0.9, "epsilon_greedy": 0.4, "thompson": 0.91, "random": 0.1})
+CASES = {
+    "full": FULL,
+    "one seed": report({"linucb": 0.9}, seeds=1),
+    "one seed, three policies": report({"linucb": 0.9, "thompson": 0.7, "random": 0.1}, seeds=1),
+    "one failed": report({"linucb": 0.9, "broken": None, "random": 0.1}),
+    "all failed": report({"broken": None}),
+    "no shocks": report({"linucb": 0.9, "random": 0.1}, shocks=()),
+    "many": report(
+        {f"policy_{i}": 0.2 + 0.06 * i for i in range(12)}, shocks=tuple((1000 * i, f"s{i}") for i in range(6))
+    ),
+    "accuracy": report({"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward_name="accuracy"),
+    "hostile": report({HOSTILE: 0.9, "<img src=x onerror=alert(1)>": 0.8}, shocks=((500, HOSTILE),), notes=(HOSTILE,)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
+    page = render_page(CASES[name])
+    shown = Shown(page)
+    assert not [attrs for tag, attrs in shown.tags if tag == "link" or "src" in attrs or "href" in attrs]
+    assert not re.search(r"@import|url\(", page[: page.index("</style>")])
+    assert page.count("* plotly.js v") == 1
+    assert [tag for tag, _ in shown.tags].count("script") == 3
+    assert not re.search(r"NaN|None|nan\b|null|undefined", shown.text)
+    for key in figures(CASES[name]):
+        assert f'id="figure-{key}"' in page
+
+
+def test_page_tells_the_result_and_how_to_repeat_it() -> None:
+    text = Shown(render_page(FULL)).text
+    for words in ("One won.", "91.0%", "90.0\u2060\u2013\u2060", "never", "zoosim run gauntlet --seeds 10", "9f2c41d0"):
+        assert words in text
+    for words in ("6\u00a0min\u00a012\u00a0s", "0\u20139", "steps: 10000", "shock x dropped", "Holm", "<0.001"):
+        assert words in text
+
+
+def test_failed_runs_are_counted_and_explained() -> None:
+    text = Shown(render_page(CASES["one failed"])).text
+    assert "10 of 10" in text
+    assert "LinAlgError: <singular>" in text
+
+
+def test_hostile_text_stays_text() -> None:
+    page = render_page(CASES["hostile"])
+    assert HOSTILE not in page
+    assert "<img" not in page[: page.index("* plotly.js v")]
+    shown = Shown(page)
+    assert HOSTILE in shown.text
+    assert {attrs["data-policy"] for _, attrs in shown.tags if "data-policy" in attrs} == set(CASES["hostile"].curves)
+
+
+def test_plotly_labels_are_escaped() -> None:
+    labels = {label.text for label in figures(report({"%{x} <b>": 0.5}))["ctr"].layout.annotations}
+    assert "&#37;{x} &lt;b&gt;" in labels
+
+
+def test_figures_leave_out_what_has_no_data() -> None:
+    every = ["ctr", "clicks", "regret", "phases", "recovery", "pairs"]
+    assert list(figures(FULL)) == every
+    assert list(figures(CASES["no shocks"])) == [key for key in every if key != "recovery"]
+    assert list(figures(CASES["one seed"])) == [key for key in every if key != "pairs"]
+    assert figures(CASES["all failed"]) == {}
+
+
+def test_band_is_drawn_only_over_several_seeds() -> None:
+    assert sum(trace.fill == "tonexty" for trace in figures(FULL)["ctr"].data) == 4
+    assert not any(trace.fill for trace in figures(CASES["one seed"])["ctr"].data)
+
+
+def test_a_curve_is_drawn_whole() -> None:
+    line = figures(CASES["one seed"])["ctr"].data[0]
+    np.testing.assert_array_equal(line.y, CASES["one seed"].curves["linucb"]["ctr"].mean)
+
+
+def test_reference_line_is_in_the_ctr_figure_alone() -> None:
+    drawn = figures(CASES["accuracy"])
+    holds = {
+        key: any("logistic" in (label.text or "") for label in fig.layout.annotations) for key, fig in drawn.items()
+    }
+    assert [key for key, held in holds.items() if held] == ["ctr"]
+
+
+def test_every_shock_is_a_labelled_line() -> None:
+    layout = figures(FULL)["regret"].layout
+    assert [shape.x0 for shape in layout.shapes] == [4000, 7000]
+    assert {"preference_flip", "new_arrivals"} <= {label.text for label in layout.annotations}
+
+
+def test_a_policy_that_never_recovers_is_off_the_scale() -> None:
+    axis = figures(FULL)["recovery"].layout.xaxis
+    assert axis.ticktext[-1] == "never"
+    assert axis.tickvals[-1] > 900
+
+
+def test_ranking_puts_failures_last() -> None:
+    assert ranked(report({"a": 0.1, "broken": None, "b": 0.9}).summary) == ["b", "a", "broken"]
+
+
+def test_pairs_are_turned_to_a_lead_and_sorted() -> None:
+    rows = oriented(report({"a": 0.1, "b": 0.9, "c": 0.5, "broken": None}).summary["pairs"])
+    assert [(row["a"], row["b"]) for row in rows[:3]] == [("b", "a"), ("c", "a"), ("b", "c")]
+    first = rows[0]  # a - b was -0.8, from -0.82 to -0.78
+    assert (first["difference"], first["low"], first["high"]) == pytest.approx((0.8, 0.78, 0.82))
+    assert rows[-1]["difference"] is None
+
+
+def test_colours_are_distinct_and_baselines_grey() -> None:
+    styles = policy_styles(["random", *(f"p{i}" for i in range(12)), "most_popular"])
+    assert len(set(styles.values())) == 14
+    assert styles["random"].dash == styles["most_popular"].dash == "dot"
+    assert policy_styles(["randomised_ucb"])["randomised_ucb"].dash == "solid"
+
+
+def test_labels_are_spread_as_little_as_possible() -> None:
+    assert _spread([0, 50, 90], 10, 100) == [0, 50, 90]
+    assert _spread([50, 50, 50], 10, 100) == [40, 50, 60]  # a least-squares spread is centred
+    assert _spread([0, 0, 99, 100], 10, 100) == [0, 10, 90, 100]
+    assert _spread([5, 5, 5], 10, 15) == [0, 10, 20]  # no room: the gap holds
+
+
+def test_shock_labels_step_aside() -> None:
+    assert _levels([(0, "first"), (10, "second"), (9000, "far")], 10_000) == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("top", "expected"), [(10.0, [0, 5, 10]), (4631.0, [0, 2000, 4000]), (2.0, [0, 1, 2])])
+def test_ticks_are_round(top: float, expected: list[float]) -> None:
+    assert _ticks(top) == pytest.approx(expected)
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [percent(0.8412), percent(None), points(-0.031), points(None)] == ["84.1%", "\u2013", "\u22123.1", "\u2013"]
+    assert [p_value(0.00001), p_value(0.0123), p_value(None)] == ["<0.001", "0.012", "\u2013"]
+    assert interval({"low": 0.832, "high": 0.85}) == "83.2\u2060\u2013\u206085.0%"
+    assert interval({"low": None, "high": None}) == ""
+    assert [duration(4.21), duration(372.4), duration(7260), duration(None)] == [
+        "4.2\u00a0s",
+        "6\u00a0min\u00a012\u00a0s",
+        "2\u00a0h\u00a01\u00a0min",
+        "\u2013",
+    ]
+    assert seed_list([7, 0, 2, 1]) == "0\u20132, 7"

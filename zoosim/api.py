@@ -1,0 +1,231 @@
+"""The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.errors import PolicyFailure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import polars as pl
+
+    from zoosim.evaluation.cell import Report
+    from zoosim.evaluation.store import RunFolder
+    from zoosim.evaluation.summary import Comparison
+    from zoosim.experiments.plan import Plan
+    from zoosim.policies.base import Policy
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: figures, frames and the page.
+
+    `summary` is summary.json; `verdict` a sentence; `failures` the cells whose policy failed; `notes` lines worth
+    reading; `reference` what a classifier trained on all labels reaches, in experiments that have one.
+    """
+
+    plan: "Plan"
+    path: Path
+    summary: dict[str, Any]
+    verdict: str
+    failures: tuple[PolicyFailure, ...]
+    notes: tuple[str, ...]
+    command: str
+    comparison: "Comparison"
+    temporary: "tempfile.TemporaryDirectory[str] | None" = None
+
+    @cached_property
+    def rows(self) -> "pl.DataFrame":
+        """All rows: seed, step, policy, action, reward, true_probability, best_probability."""
+        import polars as pl
+
+        return pl.read_parquet(self.path / "rows.parquet")
+
+    @cached_property
+    def policies(self) -> "pl.DataFrame":
+        """One row a policy, the best first: fraction of oracle with its interval, sd, worst seed, and CTR."""
+        import polars as pl
+
+        return pl.DataFrame([self._row(name) for name in self.comparison.ranked])
+
+    def _row(self, name: str) -> dict[str, Any]:
+        figures = self.summary["policies"][name]
+        fraction = figures["oracle_fraction"]
+        keys = {"oracle_fraction": "mean", "low": "low", "high": "high", "sd": "sd", "min": "min"}
+        return {"policy": name, **{k: fraction[v] for k, v in keys.items()}, "ctr": figures["ctr"]["mean"]}
+
+    @cached_property
+    def pairs(self) -> "pl.DataFrame":
+        """One row a pair of policies: difference in fraction of oracle, interval, Holm-corrected p."""
+        import polars as pl
+
+        return pl.DataFrame(self.summary["pairs"])
+
+    @cached_property
+    def reference(self) -> float | None:
+        """The cross-validated accuracy of a classifier trained on all labels; None where there are no labels."""
+        from zoosim.world.labelled import classifier_accuracy
+
+        return classifier_accuracy(self.plan.table) if self.plan.experiment.kind == "labelled" else None
+
+    @cached_property
+    def figures(self) -> "dict[str, go.Figure]":
+        """The figures of the page, by name."""
+        from zoosim.report import figures
+
+        return figures(self._report())
+
+    def page(self) -> str:
+        """Return the report as one HTML page."""
+        from zoosim.report import render_page
+
+        return render_page(self._report())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
+
+    def _report(self) -> Any:
+        from zoosim.report import Curve, ReportData
+
+        experiment, at = self.plan.experiment, self.comparison.at
+        curves = {
+            name: {kind: Curve(_array(at), *band) for kind, band in kinds.items()}
+            for name, kinds in self.comparison.curves().items()
+        }
+        return ReportData(
+            title=experiment.name,
+            question=experiment.question,
+            command=self.command,
+            verdict=self.verdict,
+            notes=self.notes,
+            config_yaml=(self.path / "config.yaml").read_text(encoding="utf-8"),
+            summary=self.summary,
+            shocks=tuple((shock.step, shock.name) for shock in self.plan.shocks),
+            curves=curves,
+            reference=self.reference,
+            reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
+            reward_name=experiment.reward_name,
+        )
+
+
+def run(
+    experiment: str,
+    *,
+    policies: "Sequence[str | type[Policy]] | None" = None,
+    extra: "Sequence[str | type[Policy]]" = (),
+    seeds: str | int | Sequence[int] | None = None,
+    steps: int | None = None,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+    jobs: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    log: bool = False,
+    csv: bool = False,
+    report: "Report | None" = None,
+    started: "Callable[[Plan, int], None] | None" = None,
+) -> RunResult:
+    """Run an experiment and return its figures.
+
+    `policies` names who competes (built-in names, `FILE.py:Class`, classes); `extra` join the experiment's own;
+    `seeds` is a count, `a:b` or a list; `config` a YAML file or a mapping; `settings` are `PATH=VALUE` strings; `out` a
+    folder that is kept and resumed (a temporary one when left out); `log` keeps Records; `csv` writes rows.csv too;
+    `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
+    is written; policies that fail while running are in the result's `failures`.
+    """
+    from zoosim.evaluation.runner import default_jobs, missing_visits, run_plan
+    from zoosim.experiments.plan import Request, make_plan
+
+    request = Request(experiment, seeds, steps, policies, extra, config, settings)
+    plan = make_plan(request)
+    jobs = checked_jobs(default_jobs() if jobs is None else jobs)
+    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
+    path = Path(temporary.name) if temporary else Path(out or "")
+    if started:
+        started(plan, missing_visits(plan, path, log))
+    outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+    result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
+    if csv:
+        _folder(path).write_csv()
+    return result
+
+
+def read_run(path: str | os.PathLike[str]) -> RunResult:
+    """Read a run's folder again and draw its page anew."""
+    from zoosim.experiments.plan import Request, make_plan
+
+    folder = _folder(Path(path))
+    if not folder.path.is_dir():
+        from zoosim.core.errors import ConfigError
+
+        raise ConfigError(f"{path} is not a folder; give the folder of a run")
+    config = folder.read_config()
+    plan = make_plan(Request(str(config.get("experiment")), config=config))
+    folder.check(plan.config_hash)
+    old = folder.old_summary()
+    failures = [
+        PolicyFailure(name, item["seed"], item["step"], item["error"], item.get("place", ""))
+        for name, figures in old.get("policies", {}).items()
+        for item in figures.get("failed", [])
+    ]
+    return _finish(plan, folder.path, old.get("wall_seconds", 0.0), tuple(failures), plan.notes, None)
+
+
+def _finish(
+    plan: "Plan",
+    path: Path,
+    seconds: float,
+    failures: tuple[PolicyFailure, ...],
+    notes: tuple[str, ...],
+    temporary: "tempfile.TemporaryDirectory[str] | None",
+) -> RunResult:
+    """Compute the figures of all that the folder holds, and write rows, summary and page."""
+    import json
+
+    from zoosim.core.files import write_text
+    from zoosim.evaluation.summary import Comparison
+    from zoosim.experiments.plan import Request, make_plan
+
+    folder = _folder(path)
+    whole = make_plan(Request(plan.experiment.name, config=folder.read_config()))
+    comparison = Comparison(whole, folder, failures)
+    if folder.cells():
+        folder.write_rows(folder.cells())
+    summary = comparison.summary(seconds)
+    write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    command = _command(whole, path, temporary is None)
+    result = RunResult(whole, path, summary, comparison.verdict(), failures, notes, command, comparison, temporary)
+    write_text(path / "report.html", result.page())
+    return result
+
+
+def _command(plan: "Plan", path: Path, kept: bool) -> str:
+    """Say how to run this again."""
+    source = f"--config {path / 'config.yaml'}" if kept else "--config config.yaml"
+    return f"zoosim run {plan.experiment.name} {source}"
+
+
+def _folder(path: Path) -> "RunFolder":
+    from zoosim.evaluation.store import RunFolder
+
+    return RunFolder(path)
+
+
+def checked_jobs(jobs: Any) -> int:
+    """Return the number of processes, or raise `ConfigError`."""
+    from zoosim.core.errors import ConfigError
+
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024:
+        raise ConfigError(f"jobs: got {jobs!r}, expected a whole number from 1 to 1024")
+    return jobs
+
+
+def _array(values: Sequence[int]) -> Any:
+    import numpy as np
+
+    return np.asarray(values, float)

@@ -1,0 +1,100 @@
+"""Run one policy over one seed: the unit of work that is computed, saved and resumed."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from zoosim.core.errors import PolicyFailure, ZoosimError
+from zoosim.core.rng import stream
+from zoosim.evaluation.loop import Block, failure, play
+from zoosim.evaluation.records import record_frames, write_records
+from zoosim.evaluation.store import CellKey, RunFolder
+from zoosim.experiments.plan import Plan
+from zoosim.policies.base import Policy
+from zoosim.policies.random import Random
+from zoosim.policies.registry import PolicyEntry, find_class
+from zoosim.world.recommendation import past
+from zoosim.world.world import World
+
+Report = Callable[[CellKey, int, str], None]
+"""Called while a cell runs: the cell, how many visits were done since the last call, and a line when there is one."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """How a cell ended: well, or with a failure."""
+
+    key: CellKey
+    seconds: float
+    failure: PolicyFailure | None = None
+
+
+def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
+    """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
+    key, started = CellKey(entry.name, seed), time.perf_counter()
+    try:
+        with threadpool_limits(1):
+            world = plan.world(seed)
+            policy, notes = _make(plan, entry, world, lambda line: report(key, 0, line))
+            blocks = _play(plan, policy, world, lambda done: report(key, done, ""))
+    except PolicyFailure as error:
+        seconds = time.perf_counter() - started
+        return CellResult(key, seconds, _named(error, entry.name))
+    store, seconds = RunFolder(folder), time.perf_counter() - started
+    if keep_log:
+        frames = record_frames(world, blocks, entry.name, entry.fingerprint)
+        write_records(store.log_path(key), world, frames)
+    meta = {"config_hash": plan.config_hash, "fingerprint": entry.fingerprint, "seconds": seconds, "fit": notes}
+    store.write_cell(key, _columns(blocks), meta)
+    return CellResult(key, seconds)
+
+
+def _make(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[[str], None]) -> tuple[Policy, Any]:
+    """Make the policy and let it learn from the past where it asks for one."""
+    try:
+        policy = entry.make(world.spec(plan.steps), stream(world.seed, "policy", entry.name))
+        return policy, policy.fit(uniform_log(world, policy.past_visits), progress) if policy.past_visits else {}
+    except PolicyFailure:
+        raise
+    except Exception as error:
+        if entry.built_in and isinstance(error, ZoosimError):
+            raise
+        raise failure(world.seed, 0, error, find_class(entry.source)) from error
+
+
+def _play(plan: Plan, policy: Policy, world: World, report: Callable[[int], None]) -> list[Block]:
+    blocks = []
+    for block in play(world, policy, plan.steps):
+        blocks.append(block)
+        report(len(block.actions))
+    return blocks
+
+
+def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
+    """Return a past log of `visits` uniformly random choices: user_id, action, reward, propensity, each (n,)."""
+    before = past(world)
+    blocks = list(play(before, Random(before.spec(visits), stream(world.seed, "past policy")), visits))
+    return {
+        "user_id": np.concatenate([block.user_ids for block in blocks]),
+        "action": np.concatenate([block.actions for block in blocks]),
+        "reward": np.concatenate([block.rewards for block in blocks]),
+        "propensity": np.concatenate([block.propensities for block in blocks]),
+    }
+
+
+def _columns(blocks: list[Block]) -> dict[str, np.ndarray]:
+    return {
+        "action": np.concatenate([block.actions for block in blocks]).astype(np.int32),
+        "reward": np.concatenate([block.rewards for block in blocks]),
+        "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
+        "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
+    }
+
+
+def _named(error: PolicyFailure, name: str) -> PolicyFailure:
+    return PolicyFailure(name, error.seed, error.step, error.reason, error.place, error.details)

@@ -1,0 +1,66 @@
+"""What one run of one policy over one seed came to: pure functions of its rows."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.types import FloatArray
+
+WINDOW = 500
+"""Visits in the moving average, and in the window that must reach the target for a recovery."""
+
+TARGET = 0.95
+"""Fraction of oracle that counts as recovered."""
+
+
+class Rows(NamedTuple):
+    """The rows of a cell, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
+
+    rewards: FloatArray
+    true_probabilities: FloatArray
+    best_probabilities: FloatArray
+
+
+def oracle_fraction(rows: Rows, start: int, stop: int) -> float:
+    """Return the sum of chosen over the sum of best true probabilities in visits `start` to `stop - 1`; 1 if no best."""
+    best = rows.best_probabilities[start:stop].sum()
+    return float(rows.true_probabilities[start:stop].sum() / best) if best > 0 else 1.0
+
+
+def click_rate(rows: Rows, start: int, stop: int) -> float:
+    """Return the mean reward of visits `start` to `stop - 1`."""
+    return float(rows.rewards[start:stop].mean())
+
+
+def recovery(rows: Rows, shock: int, end: int) -> int | None:
+    """Return the smallest k >= 0 whose window of visits shock + k to shock + k + 499 reaches 95% of oracle.
+
+    Sums are of true probabilities; the window may not cross `end`, the next shock or the end of the run. None when no
+    window does.
+    """
+    chosen, best = rows.true_probabilities[shock:end], rows.best_probabilities[shock:end]
+    if len(chosen) < WINDOW:
+        return None
+    reached = np.flatnonzero(_window_sums(chosen) >= TARGET * _window_sums(best) - 1e-9)
+    return int(reached[0]) if len(reached) else None
+
+
+def _window_sums(values: FloatArray) -> FloatArray:
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    sums: FloatArray = total[WINDOW:] - total[:-WINDOW]
+    return sums
+
+
+def sample_steps(steps: int, points: int = 400) -> Sequence[int]:
+    """Return at most `points` numbers of visits done, evenly spread, at which curves are drawn; the last is `steps`."""
+    return [int(n) for n in np.unique(np.linspace(max(1, steps // points), steps, min(points, steps)).astype(int))]
+
+
+def curves(rows: Rows, at: Sequence[int]) -> dict[str, FloatArray]:
+    """Return, after each number of visits in `at (n,)`: moving-average `ctr`, cumulative `clicks` and `regret`."""
+    ends = np.asarray(at)
+    clicks = np.concatenate([[0.0], np.cumsum(rows.rewards)])
+    regret = np.concatenate([[0.0], np.cumsum(rows.best_probabilities - rows.true_probabilities)])
+    starts = np.maximum(ends - WINDOW, 0)
+    return {"ctr": (clicks[ends] - clicks[starts]) / (ends - starts), "clicks": clicks[ends], "regret": regret[ends]}

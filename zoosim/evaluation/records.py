@@ -1,0 +1,70 @@
+"""The log: one row an interaction, the same whether a world, a run or a service writes it.
+
+Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
+(list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
+the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
+`policy_version`, `seed`, `step`. The schema's version stands in the file's metadata.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from zoosim.evaluation.loop import Block
+from zoosim.evaluation.store import write_parquet
+from zoosim.world.world import World
+
+SCHEMA_VERSION = 1
+MICROSECONDS = 1_000_000
+
+
+def to_records(world: World, block: Block, policy: str, policy_version: str) -> pl.DataFrame:
+    """Return the Records of a block of visits."""
+    n = len(block.actions)
+    steps = np.arange(block.start, block.start + n)
+    gone = np.flatnonzero(~world.stretch(block.start).available).tolist()
+    return pl.DataFrame(
+        {
+            "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
+            "time": pl.Series(steps * MICROSECONDS).cast(pl.Datetime("us", "UTC")),
+            "user_id": block.user_ids,
+            "user": pl.Series(world.users[block.user_ids]).cast(pl.List(pl.Float64)),
+            "catalogue": pl.Series([catalogue_hash(world)] * n),
+            "unavailable": pl.Series([gone] * n, dtype=pl.List(pl.Int64)),
+            "action": block.actions,
+            "product_id": world.product_ids[block.actions],
+            "position": pl.Series(np.zeros(n, np.int32)),
+            "propensity": block.propensities,
+            "reward": block.rewards,
+            "click": pl.Series(block.rewards).cast(pl.Int8),
+            "policy": pl.Series([policy] * n),
+            "policy_version": pl.Series([policy_version] * n),
+            "seed": pl.Series(np.full(n, world.seed, np.int64)),
+            "step": steps,
+        }
+    )
+
+
+def catalogue_hash(world: World) -> str:
+    """Hash the product table."""
+    return hashlib.sha256(world.products.tobytes()).hexdigest()[:16]
+
+
+def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:
+    """Write Records to `path`, and the product table beside them as catalogue-HASH.parquet."""
+    write_parquet(pl.concat(list(frames)), path, {"schema": "record", "schema_version": SCHEMA_VERSION})
+    table = path.parent / f"catalogue-{catalogue_hash(world)}.parquet"
+    if not table.exists():
+        features = pl.Series(world.products).cast(pl.List(pl.Float64))
+        names = [world.group_names[group] for group in world.groups]
+        frame = pl.DataFrame({"product_id": world.product_ids, "category": names, "product": features})
+        write_parquet(frame, table, {"schema": "catalogue", "schema_version": SCHEMA_VERSION})
+
+
+def record_frames(world: World, blocks: Iterable[Block], policy: str, policy_version: str) -> Iterator[pl.DataFrame]:
+    """Turn blocks of visits into Records, one frame a block."""
+    for block in blocks:
+        yield to_records(world, block, policy, policy_version)

@@ -1,0 +1,82 @@
+"""Intervals and paired tests over seeds: pure functions of arrays."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.types import FloatArray
+
+
+class Interval(NamedTuple):
+    """A mean with its 95% interval; the ends are None for a single value."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+class PairedTest(NamedTuple):
+    """A mean difference with its 95% interval and the two-sided p of the paired t test; None for a single pair."""
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
+    """Return the mean of independent `values (n,)` with its 95% t interval (Student 1908)."""
+    array = np.asarray(values, float)
+    mean = float(array.mean())
+    if len(array) < 2:
+        return Interval(mean, None, None)
+    half = t_quantile(len(array) - 1) * float(array.std(ddof=1)) / math.sqrt(len(array))
+    return Interval(mean, mean - half, mean + half)
+
+
+def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray) -> PairedTest:
+    """Compare two policies seed by seed: `a (n,)` and `b (n,)` under the same seeds."""
+    differences = np.asarray(a, float) - np.asarray(b, float)
+    mean, low, high = mean_interval(differences)
+    if low is None:
+        return PairedTest(mean, None, None, None)
+    error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    if error == 0.0:
+        return PairedTest(mean, low, high, 1.0 if mean == 0.0 else 0.0)
+    p = 2.0 * float(special.stdtr(len(differences) - 1, -abs(mean / error)))
+    return PairedTest(mean, low, high, p)
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Correct p values for being several (Holm 1979); a None stays and does not count."""
+    order = sorted((p, index) for index, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank, (p, index) in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p))
+        corrected[index] = highest
+    return corrected
+
+
+def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -> int | None:
+    """Return how many seeds would show the observed mean difference at 5% with 80% power, or None if it is 0.
+
+    `tests` is by how many comparisons the 5% is divided. The smallest n with |mean| sqrt(n) / sd at least the sum of
+    the two t quantiles; the mean and sd of few seeds are rough, and so is the answer.
+    """
+    array = np.asarray(differences, float)
+    if len(array) < 2 or array.mean() == 0.0:
+        return None
+    effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
+    n = max(2, int(((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2))
+    while effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):
+        n += 1
+    return n
+
+
+def t_quantile(degrees: int, level: float = 0.975) -> float:
+    """Return the quantile of Student's t distribution."""
+    return float(special.stdtrit(degrees, level))

@@ -1,0 +1,196 @@
+"""From saved cells to figures: summary.json, the curves of the page, and the verdict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.types import FloatArray
+from zoosim.evaluation import metrics
+from zoosim.evaluation.statistics import holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.evaluation.store import RunFolder
+from zoosim.experiments.plan import Plan
+
+SCHEMA_VERSION = 1
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """What is kept of a cell: rates and fractions by phase, whole first; recoveries by shock; curves."""
+
+    ctr: list[float]
+    fraction: list[float]
+    recoveries: list[int | None]
+    curves: dict[str, FloatArray]
+
+
+class Comparison:
+    """The figures of all policies over all seeds that a folder holds."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, failures: Sequence[PolicyFailure] = ()) -> None:
+        self.plan = plan
+        self.at = metrics.sample_steps(plan.steps)
+        names = [entry.name for entry in plan.entries]
+        self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
+        for key in folder.cells():
+            if key.policy in self.cells:
+                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key))
+        self.failures = [failure for failure in failures if failure.policy in self.cells]
+
+    def _figures(self, rows: metrics.Rows) -> CellFigures:
+        spans = [(0, self.plan.steps), *self.plan.phases]
+        shocks = [shock.step for shock in self.plan.shocks]
+        ends = [next(end for start, end in self.plan.phases if start == shock) for shock in shocks]
+        return CellFigures(
+            [metrics.click_rate(rows, *span) for span in spans],
+            [metrics.oracle_fraction(rows, *span) for span in spans],
+            [metrics.recovery(rows, shock, end) for shock, end in zip(shocks, ends, strict=True)],
+            metrics.curves(rows, self.at),
+        )
+
+    @property
+    def seeds(self) -> list[int]:
+        """List the seeds that any policy finished, or failed on."""
+        return sorted({seed for cells in self.cells.values() for seed in cells} | {f.seed for f in self.failures})
+
+    def fractions(self, policy: str) -> dict[int, float]:
+        """Return a policy's fraction of oracle by seed."""
+        return {seed: cell.fraction[0] for seed, cell in self.cells[policy].items()}
+
+    @cached_property
+    def pairs(self) -> list[dict[str, Any]]:
+        """Compare each two policies over the seeds they share, the better first, p corrected over all pairs (Holm)."""
+        tests = []
+        for a, b in combinations(self.ranked, 2):
+            left, right = self._paired(a, b)
+            if len(left):
+                tests.append((a, b, paired_test(left, right)))
+        corrected = holm([test.p for _, _, test in tests])
+        return [
+            {"a": a, "b": b, "difference": test.difference, "low": test.low, "high": test.high, "p": p}
+            for (a, b, test), p in zip(tests, corrected, strict=True)
+        ]
+
+    def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
+        left, right = self.fractions(a), self.fractions(b)
+        shared = sorted(set(left) & set(right))
+        return np.array([left[s] for s in shared]), np.array([right[s] for s in shared])
+
+    @property
+    def ranked(self) -> list[str]:
+        """List the policies that finished at least one seed, the best mean fraction of oracle first."""
+        finished = [name for name, cells in self.cells.items() if cells]
+        return sorted(finished, key=lambda name: -float(np.mean(list(self.fractions(name).values()))))
+
+    def summary(self, wall_seconds: float) -> dict[str, Any]:
+        """Return summary.json."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "experiment": self.plan.experiment.name,
+            "config_hash": self.plan.config_hash,
+            "seeds": self.seeds,
+            "steps": self.plan.steps,
+            "wall_seconds": round(wall_seconds, 3),
+            "policies": {name: self._policy(name) for name in self.cells},
+            "pairs": self.pairs,
+        }
+
+    def _policy(self, name: str) -> dict[str, Any]:
+        cells = [self.cells[name][seed] for seed in sorted(self.cells[name])]
+        fractions = [cell.fraction[0] for cell in cells]
+        spread = float(np.std(fractions, ddof=1)) if len(cells) > 1 else None
+        whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": fractions}
+        return {
+            "ctr": interval([cell.ctr[0] for cell in cells]),
+            "oracle_fraction": interval(fractions) | whole,
+            "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
+            "recovery_steps": {
+                shock.name: _recovery([cell.recoveries[number] for cell in cells])
+                for number, shock in enumerate(self.plan.shocks)
+            },
+            "failed": [
+                {"seed": f.seed, "step": f.step, "place": f.place, "error": f.reason}
+                for f in self.failures
+                if f.policy == name
+            ],
+        }
+
+    def _phase(self, cells: Sequence[CellFigures], number: int) -> dict[str, Any]:
+        start, stop = self.plan.phases[number]
+        ctr = interval([cell.ctr[number + 1] for cell in cells])
+        fraction = interval([cell.fraction[number + 1] for cell in cells])
+        return {"from": start, "to": stop, "ctr": ctr, "oracle_fraction": fraction}
+
+    def verdict(self) -> str:
+        """Say in a sentence which policy to trust, or that the run does not tell."""
+        if not self.ranked:
+            return "No verdict: no policy finished."
+        best = self.ranked[0]
+        mean = _percent(float(np.mean(list(self.fractions(best).values()))))
+        if len(self.ranked) == 1:
+            return f"{best} earns {mean} of the oracle's clicks; there is nothing to compare it with."
+        second = self.ranked[1]
+        pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second}) if self.pairs else None
+        if pair is None or pair["p"] is None:
+            return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
+        lead = f"{100 * pair['difference']:.1f} points (95% interval {_range(pair)}, Holm p {_p(pair['p'])})"
+        if pair["p"] < SIGNIFICANT:
+            return f"{best} wins: {mean} of oracle over {self._n(best, second)} seeds, ahead of {second} by {lead}."
+        left, right = self._paired(best, second)
+        needed = seeds_to_settle(left - right, len(self.pairs))
+        settle = f"about {needed:,} seeds would settle it" if needed else "they are equal on every seed"
+        return f"No clear winner: {best} ({mean} of oracle) leads {second} by {lead}; {settle}."
+
+    def _n(self, a: str, b: str) -> int:
+        return len(self._paired(a, b)[0])
+
+    def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
+        """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
+        found = {}
+        for name, cells in self.cells.items():
+            if cells:
+                stacks = {
+                    kind: np.stack([c.curves[kind] for c in cells.values()]) for kind in ("ctr", "clicks", "regret")
+                }
+                found[name] = {kind: _band(stack) for kind, stack in stacks.items()}
+        return found
+
+
+def interval(values: Sequence[float]) -> dict[str, float | None]:
+    """Return a mean and its 95% interval over seeds as a mapping; all None without values."""
+    if not values:
+        return {"mean": None, "low": None, "high": None}
+    return dict(mean_interval(values)._asdict())
+
+
+def _band(stack: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, low and high `(n,)` of curves `(seeds, n)`."""
+    if len(stack) < 2:
+        return stack[0], stack[0], stack[0]
+    intervals = [mean_interval(column) for column in stack.T]
+    mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
+    return mean, low, high
+
+
+def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
+    """Return the median recovery (None when infinite), and how many of how many recovered."""
+    steps = [np.inf if value is None else float(value) for value in values]
+    median = float(np.median(steps)) if steps and np.isfinite(np.sort(steps)[len(steps) // 2]) else None
+    return {"median": median, "recovered": sum(value is not None for value in values), "of": len(values)}
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _range(pair: Mapping[str, Any]) -> str:
+    return f"{100 * pair['low']:.1f} to {100 * pair['high']:.1f}"
+
+
+def _p(p: float) -> str:
+    return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -1,0 +1,21 @@
+"""Real data: a labelled table becomes a bandit, one product a class."""
+
+from zoosim.experiments.experiment import Experiment
+
+LABELLED = Experiment(
+    name="labelled",
+    summary="10,000 shuffled visits of a labelled table (handwritten digits, or --data FILE --label COLUMN)",
+    question="How close does a policy that only learns whether its one guess was right come to a trained classifier?",
+    kind="labelled",
+    steps=10_000,
+    tail=2_000,
+    reward_name="accuracy",
+    policies={
+        "random": {},
+        "greedy": {},
+        "linucb": {},
+        "neural-linear-online": {},
+        "neural-linear-stable": {},
+        "d-linucb": {},
+    },
+)

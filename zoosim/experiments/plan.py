@@ -1,0 +1,335 @@
+"""Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_setting, read_yaml
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import check_parameters, unknown
+from zoosim.experiments import EXPERIMENTS, Experiment
+from zoosim.policies.base import Policy
+from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
+from zoosim.world.labelled import Table, build_labelled_world, read_table
+from zoosim.world.recommendation import build_world, resolve_shocks
+from zoosim.world.world import World
+
+MAX_STEPS = 100_000_000
+MAX_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for, as it came: the command line and `zoosim.run` both fill this in."""
+
+    experiment: str
+    seeds: str | int | Sequence[int] | None = None
+    steps: int | None = None
+    policies: Sequence[str | type[Policy]] | None = None
+    extra: Sequence[str | type[Policy]] = ()
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None
+    settings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked run."""
+
+    experiment: Experiment
+    env: EnvConfig | LabelledConfig
+    steps: int
+    seeds: tuple[int, ...]
+    entries: tuple[PolicyEntry, ...]
+    config_hash: str
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def table(self) -> Table:
+        """Read the labelled table, once."""
+        assert isinstance(self.env, LabelledConfig)
+        return read_table(self.env)
+
+    def world(self, seed: int) -> World:
+        """Build the world of a seed."""
+        if isinstance(self.env, LabelledConfig):
+            return build_labelled_world(self.table, seed=seed, steps=self.steps)
+        return build_world(self.env, seed=seed)
+
+    @property
+    def shocks(self) -> tuple[Shock, ...]:
+        """List the shocks, in order."""
+        shocks = self.env.shocks if isinstance(self.env, EnvConfig) else []
+        return tuple(sorted(shocks, key=lambda shock: shock.step))
+
+    @property
+    def phases(self) -> tuple[tuple[int, int], ...]:
+        """Cut the run into phases (from, to), `to` exclusive: between shocks, and the tail where there is one."""
+        starts = {0, *(shock.step for shock in self.shocks)}
+        if 0 < self.experiment.tail < self.steps:
+            starts.add(self.steps - self.experiment.tail)
+        ordered = sorted(starts)
+        return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as it is written to config.yaml and read again by `--config`."""
+        env = self.env.model_dump(exclude_none=True)
+        policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
+        run = {"steps": self.steps, "seeds": list(self.seeds)}
+        head = {"experiment": self.experiment.name, "config_hash": self.config_hash}
+        return {**head, "env": env, "run": run, "policies": policies}
+
+
+def type_label(entry: PolicyEntry) -> str:
+    """Say what an entry is made from."""
+    return entry.source if isinstance(entry.source, str) else entry.source.__qualname__
+
+
+def make_plan(request: Request) -> Plan:
+    """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
+    experiment = EXPERIMENTS.get(request.experiment)
+    if experiment is None:
+        raise ConfigError(unknown("unknown experiment", request.experiment, EXPERIMENTS))
+    config, changes = _read_config(request, experiment), _Settings(request.settings)
+    steps, steps_by = _steps(request, config, changes, experiment)
+    env, notes = _env(experiment, config, changes, steps, steps_by)
+    seeds = parse_seeds(_first(request.seeds, config.get("run", {}).get("seeds"), experiment.seeds))
+    overrides = _overrides(experiment, config, changes)
+    entries = _entries(request, config, experiment, overrides)
+    changes.refuse_unused([entry.name for entry in entries])
+    plan = Plan(experiment, env, steps, seeds, entries, "", notes)
+    return replace(plan, config_hash=_hash(plan, overrides))
+
+
+def parse_seeds(value: Any) -> tuple[int, ...]:
+    """Read seeds: a count n (0 to n - 1), `a:b` (b left out), or a list."""
+    expected = "expected a count such as 10, a range such as 1000:1032, or a list of different seeds of 0 or more"
+    if isinstance(value, str):
+        parts = value.split(":")
+        if not all(part.strip().isascii() and part.strip().isdigit() for part in parts) or len(parts) > 2:
+            raise ConfigError(f"seeds: got {value!r}, {expected}")
+        bounds = [int(part) for part in parts]
+        found: Sequence[Any] = range(*bounds) if bounds[-1] <= 10_000_000 or len(parts) == 2 else ()
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = range(value) if value <= 10_000_000 else ()
+    elif isinstance(value, Iterable):
+        found = list(value)
+    else:
+        raise ConfigError(f"seeds: got {value!r}, {expected}")
+    plain = all(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed <= MAX_SEED for seed in found[:2])
+    if not found or not plain or len(found) > 100_000:
+        raise ConfigError(f"seeds: got {value!r}, {expected}")
+    if any(not isinstance(s, int) or isinstance(s, bool) or not 0 <= s <= MAX_SEED for s in found):
+        raise ConfigError(f"seeds: got {value!r}, {expected}")
+    if len(set(found)) < len(found):
+        raise ConfigError(f"seeds: got {value!r} with a seed twice, {expected}")
+    return tuple(sorted(found))
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)
+
+
+class _Settings:
+    """The `--set` values, each to be taken once by whoever it is for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._left = [read_setting(text) for text in texts]
+        for path, _ in self._left:
+            if path[0] not in ("env", "policies", "run") or len(path) < 2:
+                raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, policies.NAME.KEY or run.steps")
+
+    def take(self, *prefix: str) -> list[tuple[list[str], Any]]:
+        """Take the settings below `prefix`, as paths relative to it."""
+        size = len(prefix)
+        taken = [(path[size:], value) for path, value in self._left if tuple(path[:size]) == prefix]
+        self._left = [item for item in self._left if tuple(item[0][:size]) != prefix]
+        return taken
+
+    def policy_names(self) -> list[str]:
+        """List the policies that settings are left for."""
+        return [path[1] for path, _ in self._left if path[0] == "policies"]
+
+    def refuse_unused(self, names: Sequence[str]) -> None:
+        """Refuse what nobody took."""
+        for path, _ in self._left:
+            if path[0] == "policies":
+                raise ConfigError(unknown("--set policies: unknown policy", path[1], [*BUILT_IN, *names]))
+            raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps or run.seeds")
+
+
+def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
+    given = request.config
+    config = dict(given) if isinstance(given, Mapping) else read_yaml(Path(given)) if given is not None else {}
+    for key in config:
+        if key not in ("env", "run", "policies", "experiment", "config_hash"):
+            raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies"]))
+    if config.get("experiment", experiment.name) != experiment.name:
+        raise ConfigError(f"config: is for the experiment {config['experiment']!r}, not for {experiment.name}")
+    for key in ("env", "run"):
+        if config.get(key) is None:
+            config.pop(key, None)
+        elif not isinstance(config[key], Mapping):
+            raise ConfigError(f"config {key}: got {config[key]!r}, expected a mapping of keys")
+    for key in config.get("run", {}):
+        if key not in ("steps", "seeds"):
+            raise ConfigError(unknown("config run: unknown key", str(key), ["steps", "seeds"]))
+    return config
+
+
+def _steps(request: Request, config: Mapping[str, Any], changes: _Settings, experiment: Experiment) -> tuple[int, str]:
+    """Return the number of steps and who said so."""
+    steps, by = experiment.steps, "experiment"
+    said = [("config", config.get("run", {}).get("steps"))]
+    said += [("--set run.steps", value) for path, value in changes.take("run", "steps") if not path]
+    for who, value in [*said, ("--steps", request.steps)]:
+        if value is not None:
+            steps, by = value, who
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS:
+        raise ConfigError(f"steps: got {steps!r}, expected a whole number from 1 to {MAX_STEPS}")
+    return steps, by
+
+
+def _env(
+    experiment: Experiment, config: Mapping[str, Any], changes: _Settings, steps: int, steps_by: str
+) -> tuple[EnvConfig | LabelledConfig, tuple[str, ...]]:
+    values = dict(config.get("env", {}))
+    for path, value in changes.take("env"):
+        _put(values, path, value, experiment)
+    if experiment.kind == "labelled":
+        return build(LabelledConfig, values, "env"), ()
+    notes: tuple[str, ...] = ()
+    own_shocks = "shocks" in values or "random_shocks" in values
+    if not own_shocks:
+        kept = [shock for shock in experiment.shocks if shock.step < steps]
+        values["shocks"] = [shock.model_dump() for shock in kept]
+        dropped = [f"{shock.name} (step {shock.step})" for shock in experiment.shocks if shock.step >= steps]
+        if dropped:
+            notes = (f"{steps} steps end before {' and '.join(dropped)}: dropped",)
+    env: EnvConfig = resolve_shocks(build(EnvConfig, values, "env"), steps)
+    late = [shock for shock in env.shocks if shock.step >= steps]
+    if late:
+        raise ConfigError(f"env.shocks: {late[0].name!r} is at step {late[0].step}, beyond the run of {steps} steps")
+    build_world(env.model_copy(update={"n_users": 1}), seed=0)
+    return env, notes
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:
+    """Set one nested value; tables that were not given start from the defaults."""
+    place = values
+    for depth, key in enumerate(path[:-1]):
+        if key not in place:
+            place[key] = _default(path[: depth + 1])
+        if isinstance(place[key], Mapping):
+            place[key] = dict(place[key])
+        if not isinstance(place[key], dict):
+            raise ConfigError(f"--set env.{'.'.join(path)}: {key} holds no keys; write it in a YAML file (--config)")
+        place = place[key]
+    if path[0] == "personas" and len(path) == 3 and path[1] not in values["personas"]:
+        raise ConfigError(unknown("--set env.personas: unknown persona", path[1], values["personas"]))
+    if path[0] == "personas" and len(path) == 3:
+        known = {category: 0 for row in values["personas"].values() for category in row}
+        if path[2] not in known:
+            raise ConfigError(unknown("--set env.personas: unknown category", path[2], known))
+    place[path[-1]] = value
+
+
+def _default(path: list[str]) -> Any:
+    """Return the default at `path` of a recommendation world, as plain data; an empty table where there is none."""
+    place: Any = EnvConfig().model_dump()
+    for key in path:
+        place = place.get(key) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else {}
+
+
+def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: _Settings) -> dict[str, dict[str, Any]]:
+    """Return what differs from the defaults of each built-in policy, whether it competes or not."""
+    found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    for entry in _listed(config) or []:
+        if entry["name"] in found and entry.get("type", entry["name"]) == entry["name"]:
+            found[entry["name"]].update({k: v for k, v in entry.items() if k not in ("name", "type")})
+    for name in changes.policy_names():
+        if name in found:
+            for path, value in changes.take("policies", name):
+                if len(path) != 1:
+                    raise ConfigError(
+                        f"--set policies.{name}: expected one parameter, such as policies.linucb.alpha=.5"
+                    )
+                found[name][path[0]] = value
+    return {name: check_parameters(name, find_class(name), given) for name, given in found.items()}
+
+
+def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the policies of a YAML file as mappings with a name."""
+    given = config.get("policies")
+    if given is None:
+        return None
+    if not isinstance(given, list) or not given:
+        raise ConfigError(f"config policies: got {given!r}, expected a list of names or of {{name, type, ...}}")
+    entries = [{"name": item} if isinstance(item, str) else item for item in given]
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise ConfigError(f"config policies: got {entry!r}, expected a name or {{name, type, ...parameters}}")
+    return entries
+
+
+def _entries(
+    request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
+) -> tuple[PolicyEntry, ...]:
+    known: dict[str, PolicyEntry] = {}
+    for item in _listed(config) or [{"name": name} for name in experiment.policies]:
+        _add(known, _listed_entry(item, overrides))
+    for source in request.extra:
+        _add(known, make_entry(source))
+    if request.policies is None:
+        return tuple(known.values())
+    return _chosen(request.policies, known, overrides)
+
+
+def _chosen(
+    wanted: Sequence[str | type[Policy]], known: Mapping[str, PolicyEntry], overrides: Mapping[str, dict[str, Any]]
+) -> tuple[PolicyEntry, ...]:
+    """Return the entries asked for by name, by file or as classes."""
+    chosen: dict[str, PolicyEntry] = {}
+    for source in wanted:
+        if isinstance(source, str) and source in known:
+            _add(chosen, known[source])
+        elif isinstance(source, str) and source in BUILT_IN:
+            _add(chosen, make_entry(source, params=overrides[source]))
+        elif isinstance(source, str) and not (":" in source or source.endswith(".py")):
+            raise ConfigError(unknown("unknown policy", source, [*known, *(n for n in BUILT_IN if n not in known)]))
+        else:
+            _add(chosen, make_entry(source))
+    if not chosen:
+        raise ConfigError("policies: none were named; give at least one")
+    return tuple(chosen.values())
+
+
+def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any]]) -> PolicyEntry:
+    name, source = item["name"], item.get("type", item["name"])
+    if name == source and name in overrides:
+        return make_entry(name, params=overrides[name])
+    if not isinstance(source, str):
+        raise ConfigError(f"config policies {name}: type is {source!r}, expected a policy's name or FILE.py:Class")
+    if name in BUILT_IN:
+        raise ConfigError(f"config policies {name}: is the name of a built-in policy; call this {source} another name")
+    return make_entry(source, name, {k: v for k, v in item.items() if k not in ("name", "type")})
+
+
+def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:
+    if entry.name in entries:
+        raise ConfigError(f"policy name: two policies are called {entry.name!r}; give one of them another name")
+    if entry.name in BUILT_IN and not entry.built_in:
+        raise ConfigError(f"policy name: {entry.name!r} is a built-in policy; give your class another `name`")
+    entries[entry.name] = entry
+
+
+def _hash(plan: Plan, parameters: Mapping[str, dict[str, Any]]) -> str:
+    """Hash world, steps and parameters: not seeds, not who competes."""
+    env = plan.env.model_dump()
+    if isinstance(plan.env, LabelledConfig):
+        env = {"table": plan.table.digest}
+    values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": parameters}
+    return config_hash(values)

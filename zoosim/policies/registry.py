@@ -1,0 +1,157 @@
+"""Find policies: the built-in ones by name, a user's own by FILE.py:Class."""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.types import PolicySpec
+from zoosim.policies.base import Policy, policy_name
+
+BUILT_IN = {
+    "random": "zoosim.policies.random:Random",
+    "static-mlp": "zoosim.policies.static_mlp:StaticMLP",
+    "greedy": "zoosim.policies.shared_linear:Greedy",
+    "linucb": "zoosim.policies.linucb:LinUCB",
+    "neural-linear-online": "zoosim.policies.neural_linear:NeuralLinearOnline",
+    "neural-linear-stable": "zoosim.policies.neural_linear:NeuralLinearStable",
+    "d-linucb": "zoosim.policies.shared_linear:DiscountedLinUCB",
+}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class PolicyEntry:
+    """One contestant of a run.
+
+    `source` is a built-in name, `FILE.py:Class` or a class; `params` are complete and checked; `fingerprint` changes
+    with the source and the parameters.
+    """
+
+    name: str
+    source: str | type[Policy]
+    params: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    @property
+    def built_in(self) -> bool:
+        """Tell whether the policy comes with zoosim."""
+        return isinstance(self.source, str) and self.source in BUILT_IN
+
+    def make(self, spec: PolicySpec, rng: np.random.Generator) -> Policy:
+        """Make the policy for a task."""
+        return find_class(self.source)(spec, rng, **self.params)
+
+
+def make_entry(
+    source: str | type[Policy], name: str | None = None, params: dict[str, Any] | None = None
+) -> PolicyEntry:
+    """Return a checked entry, or raise `ConfigError` or `PolicyError`."""
+    cls = find_class(source)
+    name = name or policy_name(cls)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ConfigError(f"policy name: got {name!r}, expected letters, digits, dots and hyphens, 64 at most")
+    checked: dict[str, Any] = check_parameters(name, cls, params or {})
+    label = source if isinstance(source, str) and source in BUILT_IN else f"{cls.__qualname__} {_source_hash(cls)}"
+    fingerprint = hashlib.sha256(repr((label, sorted(checked.items()))).encode()).hexdigest()[:16]
+    return PolicyEntry(name, source, checked, fingerprint)
+
+
+def find_class(source: str | type[Policy]) -> type[Policy]:
+    """Return the policy class of a built-in name, of `FILE.py:Class`, or of itself."""
+    if isinstance(source, type):
+        return _checked_class(source, source.__qualname__)
+    if source in BUILT_IN:
+        module, _, attribute = BUILT_IN[source].partition(":")
+        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+    if ":" in source or source.endswith(".py"):
+        return _from_file(source)
+    raise ConfigError(unknown("unknown policy", source, BUILT_IN) + "; your own is given as FILE.py:Class")
+
+
+def _from_file(source: str) -> type[Policy]:
+    file, _, name = source.rpartition(":")
+    if not file or not name or not file.endswith(".py"):
+        raise PolicyError(f"policy file: got {source!r}, expected FILE.py:Class")
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise PolicyError(f"policy file: {file} is not there; give the path of a Python file")
+    module = _import_file(path)
+    if not hasattr(module, name):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")]
+        raise PolicyError(unknown(f"policy file: {file} has no class", name, classes))
+    found = getattr(module, name)
+    if not isinstance(found, type):
+        raise PolicyError(f"policy file: {name} in {file} is a {type(found).__name__}, expected a class")
+    return _checked_class(found, source)
+
+
+def _import_file(path: Path) -> Any:
+    """Import a file once for each content that it has."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise PolicyError(f"policy file: {path.name} cannot be read ({error.strerror})") from None
+    module_name = f"zoosim_user_{path.stem}_{digest}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise PolicyError(f"policy file: {_place(error, path)} does not import: {reason}") from error
+    return module
+
+
+def _place(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{path.name}:{error.lineno}"
+    return user_place(error, str(path)) or path.name
+
+
+def user_place(error: BaseException, file: str) -> str:
+    """Return `file:line` of the innermost frame of `error` that lies in `file`, or nothing."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{Path(file).name}:{frames[-1].lineno}" if frames else ""
+
+
+def source_file(cls: type) -> str:
+    """Return the file that a class was written in, or nothing."""
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except TypeError:
+        return ""
+
+
+def _checked_class(cls: type, label: str) -> type[Policy]:
+    """Return `cls` as a policy class: one that has both methods, with the base class's defaults where it lacks them."""
+    missing = [name for name in ("select_action", "update") if not callable(getattr(cls, name, None))]
+    missing += sorted(set(getattr(cls, "__abstractmethods__", ())) - set(missing))
+    if missing:
+        raise PolicyError(f"policy {label}: lacks {' and '.join(missing)}; a policy has select_action and update")
+    if issubclass(cls, Policy):
+        return cls
+    mixed: type[Policy] = type(cls.__name__, (cls, Policy), {"__module__": cls.__module__})
+    return mixed
+
+
+def _source_hash(cls: type) -> str:
+    """Hash the file that a class stands in, so that edited code is not taken for the old."""
+    file = source_file(cls)
+    content = Path(file).read_bytes() if file and Path(file).is_file() else repr(cls).encode()
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,7 +1,6 @@
 """The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
     from zoosim.evaluation.summary import Comparison
     from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
+
+
+DEFAULT_OUT = "runs/{experiment}-{hash}"
+"""Where the command line keeps a run when no folder is named."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,8 @@ def run(
     plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
-    path = Path(temporary.name) if temporary else Path(out or "")
+    named = str(out).format(experiment=plan.experiment.name, hash=plan.config_hash[:8]) if out == DEFAULT_OUT else out
+    path = Path(temporary.name) if temporary else Path(named or "")
     if started:
         started(plan, missing_visits(plan, path, log))
     outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
@@ -174,6 +178,41 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
         for item in figures.get("failed", [])
     ]
     return _finish(plan, folder.path, old.get("wall_seconds", 0.0), tuple(failures), plan.notes, None)
+
+
+def write_log(
+    out: str | os.PathLike[str],
+    *,
+    n: int = 200_000,
+    policy: "str | type[Policy]" = "random",
+    seed: int = 0,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+) -> float:
+    """Write `n` interactions of `policy` with a recommendation world as Records to `out`; return the mean reward.
+
+    The world is the gauntlet's without its shocks, changed by `config` and `settings`. Raises `ConfigError`,
+    `DataError` or `PolicyError`, before anything is written.
+    """
+    from zoosim.core.errors import ConfigError
+    from zoosim.evaluation.cell import fit_policy
+    from zoosim.evaluation.loop import play
+    from zoosim.evaluation.records import record_frames, write_records
+    from zoosim.experiments.plan import Request, make_plan
+
+    path = Path(out)
+    if path.is_dir() or path.suffix != ".parquet":
+        raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
+    seeds = [seed] if isinstance(seed, int) else seed
+    plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
+    entry, world = plan.entries[0], plan.world(plan.seeds[0])
+    made, _ = fit_policy(plan, entry, world, lambda line: None)
+    blocks = list(play(world, made, n))
+    try:
+        write_records(path, world, record_frames(world, blocks, entry.name, entry.fingerprint))
+    except OSError as error:
+        raise ConfigError(f"log: {path} cannot be written ({error.strerror}); name another file") from None
+    return float(sum(block.rewards.sum() for block in blocks) / n)
 
 
 def _finish(

@@ -189,7 +189,7 @@ def test_figures_leave_out_what_has_no_data() -> None:
 
 
 def test_band_is_drawn_only_over_several_seeds() -> None:
-    assert sum(trace.fill == "tonexty" for trace in figures(FULL)["ctr"].data) == 4
+    assert sum(trace.fill == "toself" for trace in figures(FULL)["ctr"].data) == 4
     assert not any(trace.fill for trace in figures(CASES["one seed"])["ctr"].data)
 
 

@@ -150,9 +150,8 @@ class EnvConfig(Strict):
             if event.category is not None and event.category not in self.categories:
                 raise ValueError(unknown("availability: unknown category", event.category, self.categories))
             if any(product >= self.n_products for product in event.products):
-                raise ValueError(
-                    f"availability: product {max(event.products)} does not exist; products are 0 to {self.n_products - 1}"
-                )
+                last = self.n_products - 1
+                raise ValueError(f"availability: no product {max(event.products)}; products are 0 to {last}")
 
 
 class LabelledConfig(Strict):
@@ -218,7 +217,7 @@ class _UniqueKeys(yaml.SafeLoader):
 def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if isinstance(key, str | int | float) and key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
         seen.add(key if isinstance(key, str | int | float) else id(key_node))

@@ -31,12 +31,13 @@ def _kernel_cache() -> str:
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` without the interpreter: releases the lock, no fast-math, so results repeat bit for bit."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _kernel_cache()
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _kernel_cache()
     try:
         return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def bind(template: Callable[P, R], name: str, **functions: Callable[..., Any]) -> Callable[P, R]:

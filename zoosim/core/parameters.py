@@ -30,14 +30,16 @@ class Parameter:
     def check(self, label: str, value: Any) -> bool | int | float | str:
         """Return `value` as the parameter's type, or raise `ConfigError`."""
         kind = type(self.default)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is float and number:
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if type(value) is not kind or (kind is float and not math.isfinite(value)):
-            raise ConfigError(f"{label}: got {value!r}, expected a finite {kind.__name__}, {self.range}")
-        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            raise ConfigError(f"{label}: got {value!r}, expected {self.range}")
-        return value  # type: ignore[no-any-return]
+        if type(value) is not kind:
+            raise ConfigError(f"{label}: got {value!r}, expected a {kind.__name__}, {self.range}")
+        if isinstance(value, int | float):
+            low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+            if not math.isfinite(value) or not low <= value <= high:
+                raise ConfigError(f"{label}: got {value!r}, expected {self.range}")
+        checked: bool | int | float | str = value
+        return checked
 
 
 def parameter(

@@ -35,7 +35,7 @@ class Context(dict[str, Any]):
         raise TypeError("a context is read-only")
 
     __setitem__ = __delitem__ = __setattr__ = __delattr__ = _refuse
-    update = setdefault = pop = popitem = clear = __ior__ = _refuse  # type: ignore[assignment]
+    update = setdefault = pop = popitem = clear = __ior__ = _refuse
 
     def __reduce__(self) -> tuple[type["Context"], tuple[dict[str, Any]]]:
         return Context, (dict(self),)
@@ -46,7 +46,8 @@ class PolicySpec:
     """What a policy is told about its task when it is made.
 
     `n_products` candidates a decision, `user_dim` and `product_dim` features, `n_users` known user ids (0 to
-    n_users - 1; 0 when visitors are never the same), and the `steps` planned. The action space is `Discrete(n_products)`.
+    n_users - 1; 0 when visitors are never the same), and the `steps` planned. An action is
+    an index below `n_products`.
     """
 
     n_products: int

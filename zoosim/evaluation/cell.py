@@ -40,7 +40,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
     try:
         with threadpool_limits(1):
             world = plan.world(seed)
-            policy, notes = _make(plan, entry, world, lambda line: report(key, 0, line))
+            policy, notes = fit_policy(plan, entry, world, lambda line: report(key, 0, line))
             blocks = _play(plan, policy, world, lambda done: report(key, done, ""))
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
@@ -54,7 +54,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
     return CellResult(key, seconds)
 
 
-def _make(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[[str], None]) -> tuple[Policy, Any]:
+def fit_policy(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[[str], None]) -> tuple[Policy, Any]:
     """Make the policy and let it learn from the past where it asks for one."""
     try:
         policy = entry.make(world.spec(plan.steps), stream(world.seed, "policy", entry.name))

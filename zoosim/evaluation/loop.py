@@ -13,14 +13,14 @@ from zoosim.core.jit import bind
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.random import Random
 from zoosim.policies.registry import source_file, user_place
 from zoosim.world.truth import chosen_and_best
 from zoosim.world.world import Visits, World, click
 
 BLOCK = 1_000
 
-choose: Callable[..., tuple[int, float]]
-learn: Callable[..., None]
+choose, learn = Random.kernel.choose, Random.kernel.learn  # `compiled_play` puts each kernel's own in their place
 
 
 class Block(NamedTuple):

@@ -23,7 +23,7 @@ class Rows(NamedTuple):
 
 
 def oracle_fraction(rows: Rows, start: int, stop: int) -> float:
-    """Return the sum of chosen over the sum of best true probabilities in visits `start` to `stop - 1`; 1 if no best."""
+    """Return chosen over best true probabilities, each summed over visits `start` to `stop - 1`; 1 if both are 0."""
     best = rows.best_probabilities[start:stop].sum()
     return float(rows.true_probabilities[start:stop].sum() / best) if best > 0 else 1.0
 

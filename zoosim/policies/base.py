@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters
 from zoosim.core.types import Context, PolicySpec
 
@@ -30,7 +31,7 @@ class Policy(ABC):
     """How many visits of a uniformly random past `fit` wants; 0 for none."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make the policy for the task `spec`, with its own generator `rng`; raises `ConfigError` on a wrong parameter."""
+        """Make the policy for the task `spec` with its own generator; raises `ConfigError` on a wrong parameter."""
         self.spec = spec
         self.rng = rng
         for name, value in check_parameters(policy_name(type(self)), type(self), params).items():
@@ -65,6 +66,8 @@ class Policy(ABC):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a `state_dict` of a policy of the same class, parameters and task: decisions are then equal."""
+        if state:
+            raise PolicyError(f"{policy_name(type(self))}: got a state of {', '.join(state)}, expected an empty one")
 
 
 def policy_name(cls: type) -> str:

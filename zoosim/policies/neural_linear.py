@@ -65,22 +65,30 @@ class State(NamedTuple):
 
 
 @jit
-def _equal(a: FloatArray, b: FloatArray) -> bool:
-    for i in range(a.shape[0]):
-        if a[i] != b[i]:
-            return False
-    return True
+def _slot(net: nets.Network, cache: Cache, user: FloatArray) -> int:
+    """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
+    found = _find(cache.users, cache.valid, user)
+    return found if found >= 0 else _embed_user(net, cache, user)
 
 
 @jit
-def _embeddings(net: nets.Network, cache: Cache, user: FloatArray) -> FloatArray:
-    """Return the embeddings `(R, e)` of this user with every distinct product."""
-    for m in range(cache.valid.shape[0]):
-        if cache.valid[m] and _equal(cache.users[m], user):
-            return cache.z[m]
+def _find(users: FloatArray, valid: BoolArray, user: FloatArray) -> int:
+    """Return the valid row of `users (M, d_u)` that equals `user`, or -1."""
+    for m in range(valid.shape[0]):
+        same = valid[m]
+        for i in range(user.shape[0]):
+            same = same and users[m, i] == user[i]
+        if same:
+            return m
+    return -1
+
+
+@jit
+def _embed_user(net: nets.Network, cache: Cache, user: FloatArray) -> int:
+    """Embed this user with every distinct product in the next slot; return the slot."""
     if not cache.lower_valid[0]:
         _embed_products(net, cache, user.shape[0])
-    slot = cache.next[0]
+    slot: int = cache.next[0]
     cache.next[0] = (slot + 1) % cache.valid.shape[0]
     cache.users[slot], cache.valid[slot] = user, True
     upper = net.b1.copy()
@@ -91,7 +99,7 @@ def _embeddings(net: nets.Network, cache: Cache, user: FloatArray) -> FloatArray
         nets.rectify(hidden)
         nets.embed(net, hidden, z)
         cache.z[slot, r] = z
-    return cache.z[slot]
+    return slot
 
 
 @jit
@@ -111,7 +119,7 @@ def _forget_embeddings(cache: Cache) -> None:
 
 @jit
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    z = _embeddings(state.net, state.cache, user)
+    z = state.cache.z[_slot(state.net, state.cache, user)]
     return best_of(_scores(z, state.ridge, state.alpha), state.cache.row_of, available)
 
 
@@ -146,7 +154,7 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
 @jit
 def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row = state.cache.row_of[action]
-    z = _embeddings(state.net, state.cache, user)[row]
+    z = state.cache.z[_slot(state.net, state.cache, user), row]
     x = np.concatenate((user, state.cache.rows[row]))
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
@@ -161,7 +169,7 @@ def _learn_online(state: State, user_id: int, user: FloatArray, action: int, rew
 @jit
 def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row, memory = state.cache.row_of[action], state.memory
-    z = _embeddings(state.net, state.cache, user)[row]
+    z = state.cache.z[_slot(state.net, state.cache, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = memory.seen[0] % memory.rewards.shape[0]
     memory.xs[slot, : user.shape[0]] = user

@@ -14,13 +14,13 @@ class State(NamedTuple):
     """The key of the draws and how many were made, each (1,)."""
 
     key: np.ndarray
-    count: IntArray
+    draws: IntArray
 
 
 @jit
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
-    state.count[0] += 1
-    return pick(available, uniform(state.key[0], state.count[0], 0))
+    state.draws[0] += 1
+    return pick(available, uniform(state.key[0], state.draws[0], 0))
 
 
 @jit
@@ -38,7 +38,7 @@ class Random(KernelPolicy):
 
     name = "random"
     kernel = Kernel("random", _choose, _learn, _probability)
-    learned = ("key", "count")
+    learned = ("key", "draws")
 
     def _new_state(self) -> State:
         return State(np.array([draw_key(self.rng)]), np.zeros(1, np.int64))

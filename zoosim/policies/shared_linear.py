@@ -20,7 +20,8 @@ from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows,
 class State(NamedTuple):
     """One ridge model over [1, user] (x) [1, product], whose first entry is always 0.
 
-    `rows (R, 1 + d_p)` the distinct [1, product], `row_of (K,)` the row of each product; `key`, `count` (1,) of draws.
+    `rows (R, 1 + d_p)` the distinct [1, product], `row_of (K,)` the row of each product; the `key` of the draws and
+    how many `draws` were made, each (1,).
     """
 
     ridge: Ridge
@@ -29,7 +30,7 @@ class State(NamedTuple):
     alpha: float
     epsilon: float
     key: np.ndarray
-    count: IntArray
+    draws: IntArray
 
 
 @jit
@@ -77,10 +78,10 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
     best = _best(state, user, available)
     if state.epsilon == 0.0:
         return best, 1.0
-    state.count[0] += 1
+    state.draws[0] += 1
     action = best
-    if uniform(state.key[0], state.count[0], 0) < state.epsilon:
-        action, _ = pick(available, uniform(state.key[0], state.count[0], 1))
+    if uniform(state.key[0], state.draws[0], 0) < state.epsilon:
+        action, _ = pick(available, uniform(state.key[0], state.draws[0], 1))
     return action, state.epsilon * share(available, action) + (1.0 - state.epsilon) * (action == best)
 
 
@@ -108,15 +109,15 @@ class _SharedLinear(KernelPolicy):
     """What `greedy` and `d-linucb` have in common."""
 
     kernel = KERNEL
-    learned = ("ridge", "key", "count")
+    learned = ("ridge", "key", "draws")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
 
     def _make(self, alpha: float, epsilon: float, discount: float) -> State:
         width = 1 + self.spec.product_dim
         ridge = new_ridge(1, (1 + self.spec.user_dim) * width, self.regularization, discount)
-        key, count = np.array([draw_key(self.rng)]), np.zeros(1, np.int64)
+        key, draws = np.array([draw_key(self.rng)]), np.zeros(1, np.int64)
         row_of = np.zeros(self.spec.n_products, np.int64)
-        return State(ridge, np.ones((1, width)), row_of, alpha, epsilon, key, count)
+        return State(ridge, np.ones((1, width)), row_of, alpha, epsilon, key, draws)
 
     def _with_products(self, products: FloatArray) -> Any:
         rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
@@ -127,7 +128,7 @@ class Greedy(_SharedLinear):
     """Show the product with the highest estimate, and with probability epsilon any product (epsilon-greedy)."""
 
     name = "greedy"
-    epsilon: float = parameter(0.1, low=0, high=1, help="share of visits spent on a random product")
+    epsilon: float = parameter(0.05, low=0, high=1, help="share of visits spent on a random product")
 
     def _new_state(self) -> State:
         return self._make(alpha=0.0, epsilon=self.epsilon, discount=1.0)

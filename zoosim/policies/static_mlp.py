@@ -33,14 +33,14 @@ class State(NamedTuple):
 
 
 @jit
-def _row(state: State, user_id: int) -> Float32Array:
-    """Return the logits `(K,)` of a user's products, up to a constant."""
+def _slot(state: State, user_id: int) -> int:
+    """Return the row of `state.scores` with the logits `(K,)` of a user's products, up to a constant."""
     slot = user_id if state.scores.shape[0] > 1 else 0
     if not state.known[slot] or state.scores.shape[0] == 1:
         for k in range(state.lower.shape[0]):
             state.scores[slot, k] = _logit(state.upper[user_id], state.lower[k], state.w2, state.b2, state.w3)
         state.known[slot] = True
-    return state.scores[slot]
+    return slot
 
 
 @jit
@@ -59,7 +59,7 @@ def _logit(upper: Float32Array, lower: Float32Array, w2: Float32Array, b2: Float
 
 @jit
 def _best(state: State, user_id: int, available: BoolArray) -> int:
-    scores, best = _row(state, user_id), -1
+    scores, best = state.scores[_slot(state, user_id)], -1
     for k in range(available.shape[0]):
         if available[k] and (best < 0 or scores[k] > scores[best]):
             best = k
@@ -103,8 +103,15 @@ class StaticMLP(KernelPolicy):
         self._fitted = False
         n_users, k = self.spec.n_users, self.spec.n_products
         rows = n_users if n_users * k <= MAX_REMEMBERED else 1
-        layers = [(n_users, 64), (k, 64), (64, 32), (32,), (32,), (rows, k)]
-        return State(*(np.zeros(shape, np.float32) for shape in layers), known=np.zeros(rows, np.bool_))
+        return State(
+            upper=np.zeros((n_users, 64), np.float32),
+            lower=np.zeros((k, 64), np.float32),
+            w2=np.zeros((64, 32), np.float32),
+            b2=np.zeros(32, np.float32),
+            w3=np.zeros(32, np.float32),
+            scores=np.zeros((rows, k), np.float32),
+            known=np.zeros(rows, np.bool_),
+        )
 
     def _with_products(self, products: FloatArray) -> Any:
         return self.state

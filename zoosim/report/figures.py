@@ -71,7 +71,7 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     figure.update_xaxes(**_axis(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
     figure.update_yaxes(**_axis(), title_text=title, tickformat=tick_format, range=bounds)
     figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
-    figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1, legend_traceorder="normal")
+    figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
     figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
     _add_shocks(figure, report.shocks, levels)
     if reference is not None:
@@ -82,13 +82,14 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
 
 
 def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None:
-    common = {"x": curve.steps, "meta": name, "name": _text(name), "showlegend": False}
-    if bool(np.any(curve.high > curve.low)):
-        edge = {**common, "mode": "lines", "line_width": 0, "hoverinfo": "skip"}
-        figure.add_scatter(y=curve.low, **edge)
-        figure.add_scatter(y=curve.high, **edge, fill="tonexty", fillcolor=_rgba(style.color, 0.13))
+    common = {"mode": "lines", "meta": name, "name": _text(name), "showlegend": False}
+    wide = curve.high > curve.low
+    if bool(wide.any()):  # one polygon, not fill="tonexty": that turns the order of the hover box round
+        x, low, high = curve.steps[wide], curve.low[wide], curve.high[wide]
+        band = {"fill": "toself", "fillcolor": _rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
+        figure.add_scatter(x=np.r_[x, x[::-1]], y=np.r_[high, low[::-1]], **common, **band)
     line = {"color": style.color, "dash": style.dash, "width": 2}
-    figure.add_scatter(y=curve.mean, **common, mode="lines", line=line)
+    figure.add_scatter(x=curve.steps, y=curve.mean, **common, line=line)
 
 
 def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:

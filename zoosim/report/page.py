@@ -96,7 +96,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "recovery": (
             "Recovery after each shock",
-            "Median visits until a policy was back, the share of seeds that got there; “never” if half or more failed.",
+            "Median visits until a policy was back (and share of seeds that got there); “never”: half or more did not.",
         ),
         "pairs": (
             "Pairs of policies",

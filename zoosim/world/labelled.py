@@ -113,13 +113,13 @@ def _column(column: pl.Series, source: str) -> FloatArray:
     if missing:
         raise DataError(f"{source}: column {column.name} has {missing} missing or non-finite values; fill or drop them")
     if numeric:
-        return values.to_numpy().reshape(-1, 1)
+        return np.asarray(values.to_numpy(), np.float64).reshape(-1, 1)
     names = sorted(values.unique())
     if len(names) > MAX_CATEGORIES:
         raise DataError(
             f"{source}: column {column.name} has {len(names)} different words, {MAX_CATEGORIES} at most; drop it"
         )
-    return (values.to_numpy()[:, None] == np.array(names, dtype=object)[None, :]).astype(float)
+    return np.asarray(values.to_numpy()[:, None] == np.array(names, dtype=object)[None, :], np.float64)
 
 
 def _scaled(features: np.ndarray) -> FloatArray:

@@ -1,0 +1,194 @@
+"""The command line: a thin skin over the Python calls. Heavy modules are imported inside the commands."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from zoosim.core.errors import PolicyFailure, ZoosimError
+
+app = typer.Typer(
+    help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Experiment = Annotated[str, typer.Argument(metavar="NAME", help="An experiment, see `zoosim list`.")]
+Config = Annotated[str | None, typer.Option(metavar="FILE.yaml", help="Changes to world, run and policies.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="One change, such as env.n_products=500.")
+]
+Data = Annotated[str | None, typer.Option(metavar="FILE", help="labelled: a CSV or Parquet table.")]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: the column with the classes.")]
+Debug = Annotated[bool, typer.Option(help="Show tracebacks.")]
+
+
+def main() -> None:
+    """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except ZoosimError as error:
+        if "--debug" in sys.argv:
+            raise
+        _stop(str(error), 2)
+    except KeyboardInterrupt:
+        _stop("interrupted: finished cells are kept, the same command goes on from there", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _stop(line: str, code: int) -> NoReturn:
+    typer.echo(f"zoosim: {' '.join(line.split())}", err=True)
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    name: Experiment,
+    seeds: Annotated[str | None, typer.Option(metavar="N|A:B", help="0 to N-1, or A to B-1.")] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", help="Visits a seed.")] = None,
+    policies: Annotated[str | None, typer.Option(metavar="A,B", help="Who competes.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="FILE.py:Class", help="A policy of your own that joins.")
+    ] = None,
+    config: Config = None,
+    settings: Settings = None,
+    data: Data = None,
+    label: Label = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; one a core by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder, kept and resumed; runs/NAME-HASH by default.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Keep every interaction as a Record.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write rows.csv too.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print summary.json to standard output.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Compare policies on the same visitors and write a report."""
+    from zoosim import api, terminal
+
+    changes = [*(settings or []), *_data_settings(data, label)]
+    names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
+    with terminal.Progress() as progress:
+        result = api.run(
+            name,
+            policies=names,
+            extra=policy or (),
+            seeds=seeds,
+            steps=steps,
+            config=config,
+            settings=changes,
+            jobs=jobs,
+            out=out if out is not None else api.DEFAULT_OUT,
+            log=log,
+            csv=csv,
+            report=progress.report,
+            started=progress.start,
+        )
+    _show(result, json, debug)
+
+
+def _data_settings(data: str | None, label: str | None) -> list[str]:
+    """Say --data and --label as settings of the world; quoted, so that YAML takes them as they are."""
+    given = {"data": data, "label": label}
+    return [f"env.{key}='{value.replace(chr(39), chr(39) * 2)}'" for key, value in given.items() if value is not None]
+
+
+def _show(result: Any, json: bool, debug: bool) -> None:
+    from zoosim import terminal
+
+    if json:
+        typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal.print_result(result)
+    _tell_failures(result.failures, debug)
+    if result.failures:
+        sys.exit(1)
+
+
+def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
+    """Print one line a policy that failed, its first failing seed."""
+    for policy in dict.fromkeys(failure.policy for failure in failures):
+        own = [failure for failure in failures if failure.policy == policy]
+        more = f" (and {len(own) - 1} more seeds)" if len(own) > 1 else ""
+        typer.echo(f"zoosim: {own[0]}{more}", err=True)
+        if debug:
+            typer.echo(own[0].details, err=True)
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """Name the experiments, a line each."""
+    from zoosim.experiments import EXPERIMENTS
+
+    width = max(map(len, EXPERIMENTS))
+    for name, experiment in EXPERIMENTS.items():
+        typer.echo(f"{name:<{width}}  {experiment.summary}")
+
+
+@app.command("policies")
+def list_policies() -> None:
+    """Print every policy with its parameters, defaults and ranges."""
+    from zoosim.core.parameters import parameters_of
+    from zoosim.policies.registry import BUILT_IN, find_class
+
+    for name in BUILT_IN:
+        cls = find_class(name)
+        typer.echo(f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}")
+        for key, value in parameters_of(cls).items():
+            typer.echo(f"    {key} = {value.default:g}  ({value.range})  {value.help}")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], debug: Debug = False
+) -> None:
+    """Draw the page of a run again."""
+    from zoosim import api, terminal
+
+    terminal.print_result(api.read_run(folder))
+
+
+@app.command()
+def log(
+    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where the Records go.")],
+    n: Annotated[int, typer.Option("--n", metavar="N", help="How many interactions.")] = 200_000,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="A policy's name or FILE.py:Class.")] = "random",
+    seed: Annotated[int, typer.Option(metavar="N", help="Which world, visitors and draws.")] = 0,
+    config: Config = None,
+    settings: Settings = None,
+    debug: Debug = False,
+) -> None:
+    """Write the interactions of a policy, by default a uniformly random one, as Records with propensities."""
+    from zoosim import api
+
+    mean = api.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
+    typer.echo(f"{n:,} interactions of {policy}, mean click {mean:.4f}: {out}")
+
+
+@app.command("check-policy")
+def check_policy(
+    source: Annotated[str, typer.Argument(metavar="FILE.py:Class", help="The policy to check.")], debug: Debug = False
+) -> None:
+    """Put a policy through the contract tests; exit code 1 when one fails."""
+    from zoosim.policies.contract import check_policy as check
+
+    results = check(source)
+    for result in results:
+        mark = "ok  " if result.ok else "FAIL"
+        typer.echo(f"{mark}  {result.name}{'' if result.ok else ': ' + result.message}")
+    failed = sum(not result.ok for result in results)
+    typer.echo(f"{len(results) - failed} of {len(results)} checks passed")
+    if failed:
+        sys.exit(1)

@@ -1,0 +1,129 @@
+"""What the command line shows: progress on standard error, the table on standard output."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from zoosim.evaluation.store import CellKey
+
+if TYPE_CHECKING:
+    from zoosim.api import RunResult
+    from zoosim.experiments.plan import Plan
+
+QUIET_SECONDS = 10.0
+"""Away from a terminal, a line of progress appears this often."""
+
+
+class Progress:
+    """A bar with the time left on a terminal; elsewhere a line now and then; nothing when there is nothing to do."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bar: Bar | None = None
+        self._task: Any = None
+        self._total = self._done = 0
+        self._began = self._spoke = time.monotonic()
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def start(self, plan: "Plan", visits: int) -> None:
+        """Say what begins: `visits` to compute over all seeds and policies."""
+        for note in plan.notes:
+            self._console.print(f"note: {note}", highlight=False, soft_wrap=True)
+        self._total, self._began, self._spoke = visits, time.monotonic(), time.monotonic()
+        if visits and self._console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+            self._bar = Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self._console, transient=True)
+            self._task = self._bar.add_task(plan.experiment.name, total=visits)
+            self._bar.start()
+
+    def report(self, key: CellKey, visits: int, line: str) -> None:
+        """Take in that a cell went on by `visits`, or has a line to say."""
+        self._done += visits
+        what = f"{key.policy}, seed {key.seed}{': ' + line if line else ''}"
+        if self._bar is not None:
+            self._bar.update(self._task, advance=visits, description=what[:60])
+        elif time.monotonic() - self._spoke > QUIET_SECONDS:
+            self._spoke = time.monotonic()
+            self._console.print(f"{self._share()}{what}", highlight=False, soft_wrap=True)
+
+    def _share(self) -> str:
+        """Say how far the run is and how long it may take."""
+        if not self._done:
+            return ""
+        left = (time.monotonic() - self._began) * (self._total - self._done) / self._done
+        return f"{100 * self._done / max(self._total, 1):3.0f}%, about {left:.0f} s left: "
+
+
+def print_result(result: "RunResult") -> None:
+    """Print the table of a run, the verdict and the page's address."""
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console.print(_table(result))
+    if result.reference is not None:
+        console.print(f"A classifier trained on all labels reaches {_percent(result.reference)} (5-fold).")
+    for note in result.notes:
+        console.print(f"note: {note}", highlight=False, soft_wrap=True)
+    console.print(result.verdict, highlight=False, soft_wrap=True)
+    console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
+
+
+def address(path: Path) -> str:
+    """Return the address that a browser opens."""
+    return path.resolve().as_uri()
+
+
+def _table(result: "RunResult") -> Table:
+    plan, policies = result.plan, result.summary["policies"]
+    title = f"{plan.experiment.name}: {len(result.summary['seeds'])} seeds, {plan.steps:,} visits each"
+    table = Table(title=title, title_justify="left")
+    table.add_column("policy", no_wrap=True)
+    tail = plan.experiment.tail
+    heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
+    heads += [f"last {tail:,}" for _ in range(1) if len(plan.phases) > 1 and tail]
+    heads += [f"back after {shock.step:,}" for shock in plan.shocks]
+    for head in [*heads, "failed"] if result.failures else heads:
+        table.add_column(head, justify="right", no_wrap=head == "95% interval")
+    for name in [*result.comparison.ranked, *(n for n in policies if n not in result.comparison.ranked)]:
+        cells = _row(policies[name], bool(tail) and len(plan.phases) > 1, [shock.name for shock in plan.shocks])
+        table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if result.failures else []))
+    return table
+
+
+def _row(figures: dict[str, Any], tail: bool, shocks: Sequence[str]) -> list[str]:
+    fraction, last = figures["oracle_fraction"], figures["phases"][-1] if figures["phases"] else None
+    cells = [_percent(fraction["mean"]), _interval(fraction), _points(fraction["sd"]), _percent(fraction["min"])]
+    cells.append(_percent(figures["ctr"]["mean"]))
+    if tail:
+        cells.append(f"{_percent(last['ctr']['mean'])} ({_interval(last['ctr'])})" if last else "-")
+    return cells + [_recovery(figures["recovery_steps"].get(name)) for name in shocks]
+
+
+def _recovery(figures: dict[str, Any] | None) -> str:
+    if not figures or not figures["of"]:
+        return "-"
+    median = "never" if figures["median"] is None else f"{figures['median']:,.0f}"
+    return f"{median} ({figures['recovered']}/{figures['of']})"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _interval(figures: dict[str, Any]) -> str:
+    return "-" if figures["low"] is None else f"{100 * figures['low']:.1f} to {100 * figures['high']:.1f}"

@@ -65,10 +65,10 @@ class State(NamedTuple):
 
 
 @jit
-def _slot(net: nets.Network, cache: Cache, user: FloatArray) -> int:
+def _slot(state: State, user: FloatArray) -> int:
     """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
-    found = _find(cache.users, cache.valid, user)
-    return found if found >= 0 else _embed_user(net, cache, user)
+    found = _find(state.cache.users, state.cache.valid, user)
+    return found if found >= 0 else _embed_user(state.net, state.cache, user)
 
 
 @jit
@@ -119,7 +119,7 @@ def _forget_embeddings(cache: Cache) -> None:
 
 @jit
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    z = state.cache.z[_slot(state.net, state.cache, user)]
+    z = state.cache.z[_slot(state, user)]
     return best_of(_scores(z, state.ridge, state.alpha), state.cache.row_of, available)
 
 
@@ -154,7 +154,7 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
 @jit
 def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row = state.cache.row_of[action]
-    z = state.cache.z[_slot(state.net, state.cache, user), row]
+    z = state.cache.z[_slot(state, user), row]
     x = np.concatenate((user, state.cache.rows[row]))
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
@@ -169,7 +169,7 @@ def _learn_online(state: State, user_id: int, user: FloatArray, action: int, rew
 @jit
 def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row, memory = state.cache.row_of[action], state.memory
-    z = state.cache.z[_slot(state.net, state.cache, user), row]
+    z = state.cache.z[_slot(state, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = memory.seen[0] % memory.rewards.shape[0]
     memory.xs[slot, : user.shape[0]] = user

@@ -1,0 +1,30 @@
+"""Run the benchmarks: all of them, or those named (`python -m benchmarks S1 Q1`). Timings want a machine at rest."""
+
+import sys
+from collections.abc import Callable
+
+from benchmarks.quality import faithful
+from benchmarks.speed import command_line, decision, gauntlet
+
+BENCHMARKS: dict[str, Callable[[], None]] = {
+    "S1": gauntlet.main,
+    "S2": decision.linucb,
+    "S3": decision.growth,
+    "S4": command_line.help_time,
+    "S5": command_line.whole_run,
+    "Q1": faithful.main,
+}
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line, or all."""
+    wanted = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in wanted if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"benchmarks: no {unknown[0]}; known: {', '.join(BENCHMARKS)}")
+    for name in wanted:
+        BENCHMARKS[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""S2 and S3: what one decision and one update cost, through the contract's own calls, and whether that grows."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.plain import PlainLinUCB
+from zoosim.core.config import EnvConfig
+from zoosim.core.rng import stream
+from zoosim.core.types import Context, PolicySpec
+from zoosim.evaluation.loop import play
+from zoosim.policies.linucb import LinUCB
+from zoosim.policies.registry import make_entry
+from zoosim.world.recommendation import build_world
+
+PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
+
+
+def linucb() -> None:
+    """Print the cost of `linucb` with 1,000 products and 20 dense features, against the plain loop."""
+    rng = np.random.default_rng(0)
+    contexts = [_context(rng, rng.normal(size=(PRODUCTS, PRODUCT_DIM)))]
+    contexts += [_context(rng, contexts[0].products) for _ in range(499)]
+    policy = LinUCB(PolicySpec(PRODUCTS, USER_DIM, PRODUCT_DIM), stream(0, "policy"), alpha=0.5)
+    actions = [policy.select_action(context) for context in contexts]
+    for context, action in zip(contexts, actions, strict=True):
+        policy.update(context, action, 1.0)
+    decide = _milliseconds(lambda i: policy.select_action(contexts[i]), 500)
+    update = _milliseconds(lambda i: policy.update(contexts[i], actions[i], 1.0), 500)
+    plain = PlainLinUCB(PRODUCTS, USER_DIM + PRODUCT_DIM, alpha=0.5)
+    rows = [np.hstack([np.tile(context.user, (PRODUCTS, 1)), context.products]) for context in contexts[:20]]
+    slow = _milliseconds(lambda i: plain.select(rows[i]), 20)
+    print(f"S2 linucb, 1,000 products, d = 20: decision {decide:.3f} ms (plain {slow:.1f} ms: {slow / decide:.0f}x)")
+    print(f"S2 linucb, 1,000 products, d = 20: update {update:.4f} ms")
+
+
+def growth() -> None:
+    """Print the time of the last tenth of a 400,000-visit run over that of the second tenth, for every policy."""
+    world = build_world(EnvConfig(), seed=0)
+    for name in ("random", "greedy", "linucb", "neural-linear-online", "neural-linear-stable", "d-linucb"):
+        policy = make_entry(name).make(world.spec(400_000), stream(0, "policy"))
+        times = [time.perf_counter()]
+        times += [time.perf_counter() for _ in play(world, policy, 400_000)]
+        tenths = np.diff(times).reshape(10, -1).sum(axis=1)
+        print(f"S3 growth: {name}, last tenth / second tenth of 400,000 visits: {tenths[9] / tenths[1]:.2f}")
+
+
+def _context(rng: np.random.Generator, products: np.ndarray) -> Context:
+    products.setflags(write=False)
+    return Context(
+        user_id=0,
+        user=rng.normal(size=USER_DIM),
+        product_ids=np.arange(PRODUCTS),
+        products=products,
+        available=np.ones(PRODUCTS, bool),
+    )
+
+
+def _milliseconds(call: Callable[[int], object], n: int) -> float:
+    """Return the median milliseconds of `call(0)` to `call(n - 1)`."""
+    times = []
+    for i in range(n):
+        began = time.perf_counter()
+        call(i)
+        times.append(time.perf_counter() - began)
+    return 1000 * float(np.median(times))

@@ -19,6 +19,8 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
 def main() -> None:
     """Run the benchmarks named on the command line, or all."""
     wanted = sys.argv[1:] or list(BENCHMARKS)
+    if wanted[0] in ("-h", "--help"):
+        sys.exit(f"python -m benchmarks [{'|'.join(BENCHMARKS)} ...]: run those named, or all")
     unknown = [name for name in wanted if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"benchmarks: no {unknown[0]}; known: {', '.join(BENCHMARKS)}")

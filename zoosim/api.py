@@ -169,7 +169,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
 
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
-    plan = make_plan(Request(str(config.get("experiment")), config=config))
+    plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
     folder.check(plan.config_hash)
     old = folder.old_summary()
     failures = [
@@ -231,7 +231,7 @@ def _finish(
     from zoosim.experiments.plan import Request, make_plan
 
     folder = _folder(path)
-    whole = make_plan(Request(plan.experiment.name, config=folder.read_config()))
+    whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
     comparison = Comparison(whole, folder, failures)
     if folder.cells():
         folder.write_rows(folder.cells())

@@ -140,14 +140,14 @@ def list_experiments() -> None:
 @app.command("policies")
 def list_policies() -> None:
     """Print every policy with its parameters, defaults and ranges."""
-    from zoosim.core.parameters import parameters_of
+    from zoosim.core.parameters import parameters_of, written
     from zoosim.policies.registry import BUILT_IN, find_class
 
     for name in BUILT_IN:
         cls = find_class(name)
         typer.echo(f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}")
         for key, value in parameters_of(cls).items():
-            typer.echo(f"    {key} = {value.default:g}  ({value.range})  {value.help}")
+            typer.echo(f"    {key} = {written(value.default)}  ({value.range})  {value.help}")
 
 
 @app.command()

@@ -86,7 +86,8 @@ def address(path: Path) -> str:
 
 def _table(result: "RunResult") -> Table:
     plan, policies = result.plan, result.summary["policies"]
-    title = f"{plan.experiment.name}: {len(result.summary['seeds'])} seeds, {plan.steps:,} visits each"
+    seeds = len(result.summary["seeds"])
+    title = f"{plan.experiment.name}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits each"
     table = Table(title=title, title_justify="left")
     table.add_column("policy", no_wrap=True)
     tail = plan.experiment.tail

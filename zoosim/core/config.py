@@ -5,6 +5,7 @@ Defaults are the shop of 50 products with 4 personas and 5 categories; every fig
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Table = dict[str, dict[str, Probability]]
@@ -24,6 +25,9 @@ PERSONAS: Table = {
     "budget_shopper": {"Fish Supplies": 0.20, "Cat Food": 0.40, "Dog Food": 0.25, "Dog Toy": 0.15, "Cat Toy": 0.20},
     "fish_hobbyist": {"Fish Supplies": 0.60, "Cat Food": 0.10, "Dog Food": 0.02, "Dog Toy": 0.02, "Cat Toy": 0.08},
 }
+_INT = "tag:yaml.org,2002:int"
+_PLAIN_INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$")
+
 UNLISTED = 0.01
 """Click probability of a category that a persona's row leaves out."""
 
@@ -40,6 +44,14 @@ class Shock(Strict):
     step: Annotated[int, Field(ge=1)]
     name: Annotated[str, Field(min_length=1)]
     set: Annotated[Table, Field(min_length=1)]
+
+    @field_validator("set")
+    @classmethod
+    def _rows(cls, table: Table) -> Table:
+        empty = [name for name, row in table.items() if not row]
+        if empty:
+            raise ValueError(f"persona {empty[0]!r} has no categories; give at least one click probability")
+        return table
 
 
 class Availability(Strict):
@@ -169,7 +181,9 @@ def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:
     try:
         return cls.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(_one_line(error, label, cls)) from None
+        raise ConfigError(" ".join(_one_line(error, label, cls).split())) from None
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{label}: got {shown(error.object)}, expected text that UTF-8 can write") from None
 
 
 def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
@@ -186,13 +200,13 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"{place}: missing; give it a value"
     expected = message[0].lower() + message[1:]
-    return f"{place}: got {first['input']!r}, {expected.replace('input should be', 'expected')}"
+    return f"{place}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or raise `ConfigError` naming the file and the line."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+        values = _parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give the path of a YAML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -201,7 +215,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: not valid YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if values is None:
         return {}
@@ -211,12 +225,26 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice, where YAML would keep the last in silence."""
+    """A safe loader that refuses a key given twice, where YAML would keep the last in silence.
+
+    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, _PLAIN_INT if tag == _INT else pattern) for tag, pattern in resolvers]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _parse(text: str) -> Any:
+    return yaml.load(text, Loader=_UniqueKeys)
 
 
 def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, str | int | float) and key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
@@ -234,9 +262,9 @@ def read_setting(text: str) -> tuple[list[str], Any]:
     if not equals or not all(parts):
         raise ConfigError(f"--set: got {text!r}, expected PATH=VALUE, such as env.n_products=500")
     try:
-        return parts, yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise ConfigError(f"--set {path}: cannot read the value {value!r}; write it as in YAML") from None
+        return parts, _parse(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise ConfigError(f"--set {path}: cannot read the value {shown(value)}; write it as in YAML") from None
 
 
 def config_hash(values: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Compile numeric kernels, cached on disk by a hash of the whole package.
 
 Numba checks only the file that a kernel stands in, not the kernels it calls from other files. Keying the cache by
-the package's sources means that an edited ridge update can never run inside an old policy kernel.
+the package's sources means that an edited ridge update can never run inside an old policy kernel. Kernels of the user's
+own are compiled anew in each process, since nobody knows which files they depend on.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import types
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numba
 
@@ -18,26 +19,43 @@ from zoosim.core.files import cache_folder
 P = ParamSpec("P")
 R = TypeVar("R")
 
+PACKAGE = Path(__file__).parents[1]
+
 
 @cache
 def _kernel_cache() -> str:
     """Name the folder of compiled kernels for exactly these sources."""
-    package = Path(__file__).parents[1]
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(package.rglob("*.py")):
+    for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(source.read_bytes())
     return str(cache_folder() / "kernels" / digest.hexdigest()[:16])
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` without the interpreter: releases the lock, no fast-math, so results repeat bit for bit."""
+    return _compile(function, cached=_is_ours(function), inline="never")
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` into its callers: passing a state of many arrays costs more than a short function does."""
+    return _compile(function, cached=_is_ours(function), inline="always")
+
+
+def _compile(function: Callable[P, R], cached: bool, inline: Literal["never", "always"]) -> Callable[P, R]:
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = _kernel_cache()
     try:
-        return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        compiled = numba.njit(cache=cached, nogil=True, error_model="numpy", inline=inline)(function)
+        return cast(Callable[P, R], compiled)
     finally:
         config.CACHE_DIR = before
+
+
+def _is_ours(function: Any) -> bool:
+    """Tell whether a function, compiled or not, stands in this package."""
+    code = getattr(function, "py_func", function).__code__
+    return Path(code.co_filename).is_relative_to(PACKAGE)
 
 
 def bind(template: Callable[P, R], name: str, **functions: Callable[..., Any]) -> Callable[P, R]:
@@ -50,4 +68,5 @@ def bind(template: Callable[P, R], name: str, **functions: Callable[..., Any]) -
     copy = types.FunctionType(template.__code__, scope, name)
     copy.__qualname__ = name
     copy.__module__ = template.__module__
-    return jit(cast(Callable[P, R], copy))
+    cached = all(map(_is_ours, [template, *functions.values()]))
+    return _compile(cast(Callable[P, R], copy), cached, inline="never")

@@ -22,22 +22,22 @@ class Parameter:
     def range(self) -> str:
         """Say the allowed range in words, such as `0 to 1` or `at least 1`."""
         if self.low is not None and self.high is not None:
-            return f"{self.low:g} to {self.high:g}"
+            return f"{written(self.low)} to {written(self.high)}"
         if self.low is not None:
-            return f"at least {self.low:g}"
-        return "any" if self.high is None else f"at most {self.high:g}"
+            return f"at least {written(self.low)}"
+        return "any" if self.high is None else f"at most {written(self.high)}"
 
     def check(self, label: str, value: Any) -> bool | int | float | str:
         """Return `value` as the parameter's type, or raise `ConfigError`."""
         kind = type(self.default)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            value = _as_float(value)
         if type(value) is not kind:
-            raise ConfigError(f"{label}: got {value!r}, expected a {kind.__name__}, {self.range}")
+            raise ConfigError(f"{label}: got {shown(value)}, expected a {kind.__name__}, {self.range}")
         if isinstance(value, int | float):
             low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
-            if not math.isfinite(value) or not low <= value <= high:
-                raise ConfigError(f"{label}: got {value!r}, expected {self.range}")
+            if not (-math.inf < value < math.inf and low <= value <= high):
+                raise ConfigError(f"{label}: got {shown(value)}, expected {self.range}")
         checked: bool | int | float | str = value
         return checked
 
@@ -66,7 +66,7 @@ def check_parameters(label: str, cls: type, given: Mapping[str, Any]) -> dict[st
     declared = parameters_of(cls)
     for name in given:
         if name not in declared:
-            raise ConfigError(unknown(f"{label}: unknown parameter", name, declared))
+            raise ConfigError(unknown(f"{label}: unknown parameter", str(name), declared))
     return {name: p.check(f"{label}.{name}", given.get(name, p.default)) for name, p in declared.items()}
 
 
@@ -74,4 +74,26 @@ def unknown(what: str, name: str, known: Mapping[str, Any] | list[str]) -> str:
     """Say that `name` is not known, with the closest known one and the whole list."""
     close = get_close_matches(name, list(known), n=1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    return f"{what} {name!r}{hint}; known: {', '.join(known) or 'none'}"
+    return f"{what} {shown(name)}{hint}; known: {', '.join(known) or 'none'}"
+
+
+def written(value: Any) -> str:
+    """Write a parameter's value for people: 100,000,000 rather than 1e+08."""
+    return f"{value:,}" if type(value) is int else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def shown(value: Any) -> str:
+    """Write a value that came from outside in one line of at most 100 characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a list that holds itself
+        return f"a {type(value).__name__} too long to print"
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _as_float(value: int) -> float:
+    """Return an integer as a float, infinity when it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,5 +1,6 @@
 """The records that every room exchanges: what a policy sees, and what it is made for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+Progress = Callable[[str], None]
+"""What a long-running step calls with a line about how far it is."""
 
 
 class Context(dict[str, Any]):

@@ -2,12 +2,16 @@
 
 import gymnasium
 
-IDS = {"zoosim/Recommendation-v0": "recommendation_env:Recommendation"}
+PLACES = {
+    "zoosim/Recommendation-v0": (
+        "zoosim.envs.recommendation_env:RecommendationEnv",
+        "zoosim.envs.recommendation_vector:RecommendationVectorEnv",
+    )
+}
 
 
 def register_envs() -> None:
-    """Register every environment that is not registered yet."""
-    for name, place in IDS.items():
+    """Register every environment that is not registered yet; they check the order of calls themselves."""
+    for name, (single, vector) in PLACES.items():
         if name not in gymnasium.registry:
-            module = f"zoosim.envs.{place}"
-            gymnasium.register(name, entry_point=f"{module}Env", vector_entry_point=f"{module}VectorEnv")
+            gymnasium.register(name, entry_point=single, vector_entry_point=vector, order_enforce=False)

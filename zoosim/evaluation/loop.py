@@ -38,13 +38,20 @@ class Block(NamedTuple):
 def play(world: World, policy: Policy, steps: int) -> Iterator[Block]:
     """Let `policy` decide visits 0 to `steps - 1`, learning after each; raises `PolicyFailure`.
 
-    A policy with a kernel is run compiled; any other is asked one context at a time. Both give the same rows.
+    A policy that decides and learns by its kernel is run compiled; any other is asked one context at a time. Both give
+    the same rows.
     """
-    run = _run_kernel if isinstance(policy, KernelPolicy) else _run_contexts
+    run = _run_kernel if _runs_compiled(type(policy)) else _run_contexts
     for visits in world.blocks(steps, BLOCK):
         actions, rewards, propensities = run(world, policy, visits)
         truths = chosen_and_best(visits, actions)
         yield Block(visits.start, visits.visitors, actions, rewards, propensities, *truths)
+
+
+def _runs_compiled(cls: type[Policy]) -> bool:
+    """Tell whether a class leaves all three of its methods to a kernel."""
+    methods = ("select_action", "update", "propensity")
+    return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 
 
 def _run_kernel(world: World, policy: Any, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -4,10 +4,12 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +72,15 @@ def _done(folder: RunFolder, key: CellKey, keep_log: bool) -> bool:
 
 
 def _stale(plan: Plan, folder: RunFolder) -> list[str]:
-    """List the user's policies whose code has changed; refuse a built-in type's entry with other parameters."""
+    """List the user's policies whose code has changed; refuse an entry that was saved with other parameters."""
     stale = []
+    old = {item["name"]: item for item in folder.read_config()["policies"]} if folder.cells() else {}
     for entry in plan.entries:
         saved = [key for key in folder.cells() if key.policy == entry.name]
         prints = {read_meta(folder.cell_path(key)).get("fingerprint") for key in saved}
         if prints <= {entry.fingerprint}:
             continue
-        if entry.built_in:
+        if entry.built_in or any(old.get(entry.name, {}).get(k, v) != v for k, v in entry.params.items()):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
         stale.append(entry.name)
     return stale
@@ -116,7 +119,11 @@ def _run_processes(
     channel = context.Queue()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
     try:
-        futures = [pool.submit(_work, plan, entry, seed, path, keep_log) for entry, seed in tasks]
+        with _without_main():
+            futures = [
+                pool.submit(_work, replace(plan, entries=(entry,)), entry, seed, path, keep_log)
+                for entry, seed in tasks
+            ]
         _watch(futures, channel, report)
         return [future.result() for future in futures]
     except BaseException:
@@ -127,6 +134,19 @@ def _run_processes(
         pool.shutdown(wait=True, cancel_futures=True)
         channel.close()
         channel.cancel_join_thread()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""
+    main = vars(sys.modules["__main__"])
+    hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
 
 
 def _start_worker(channel: Any) -> None:

@@ -11,7 +11,7 @@ from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_h
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.experiments import EXPERIMENTS, Experiment
-from zoosim.policies.base import Policy
+from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.world.labelled import Table, build_labelled_world, read_table
 from zoosim.world.recommendation import build_world, resolve_shocks
@@ -32,6 +32,8 @@ class Request:
     extra: Sequence[str | type[Policy]] = ()
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None
     settings: Sequence[str] = ()
+    finished: bool = False
+    """Whether `config` is a run's own: its policies are then taken as they stand, their code is not looked for."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,15 @@ def make_plan(request: Request) -> Plan:
     config, changes = _read_config(request, experiment), _Settings(request.settings)
     steps, steps_by = _steps(request, config, changes, experiment)
     env, notes = _env(experiment, config, changes, steps, steps_by)
-    seeds = parse_seeds(_first(request.seeds, config.get("run", {}).get("seeds"), experiment.seeds))
+    set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
+    seeds = parse_seeds(
+        _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
+    )
+    _check_worlds(env, seeds)
     overrides = _overrides(experiment, config, changes)
-    entries = _entries(request, config, experiment, overrides)
+    entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
+    notes += _left_out(request, {entry.name for entry in entries})
     plan = Plan(experiment, env, steps, seeds, entries, "", notes)
     return replace(plan, config_hash=_hash(plan, overrides))
 
@@ -147,6 +154,13 @@ class _Settings:
         taken = [(path[size:], value) for path, value in self._left if tuple(path[:size]) == prefix]
         self._left = [item for item in self._left if tuple(item[0][:size]) != prefix]
         return taken
+
+    def take_parameters(self, name: str) -> dict[str, Any]:
+        """Take the parameters of the policy called `name`."""
+        taken = self.take("policies", name)
+        if any(len(path) != 1 for path, _ in taken):
+            raise ConfigError(f"--set policies.{name}: expected one parameter, such as policies.linucb.alpha=.5")
+        return {path[0]: value for path, value in taken}
 
     def policy_names(self) -> list[str]:
         """List the policies that settings are left for."""
@@ -212,8 +226,14 @@ def _env(
     late = [shock for shock in env.shocks if shock.step >= steps]
     if late:
         raise ConfigError(f"env.shocks: {late[0].name!r} is at step {late[0].step}, beyond the run of {steps} steps")
-    build_world(env.model_copy(update={"n_users": 1}), seed=0)
     return env, notes
+
+
+def _check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
+    """Refuse a shop that has nothing for sale at some time; which products a category has depends on the seed."""
+    if isinstance(env, EnvConfig) and env.availability:
+        for seed in seeds:
+            build_world(env.model_copy(update={"n_users": 1}), seed=seed)
 
 
 def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:
@@ -252,12 +272,7 @@ def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: _Sett
             found[entry["name"]].update({k: v for k, v in entry.items() if k not in ("name", "type")})
     for name in changes.policy_names():
         if name in found:
-            for path, value in changes.take("policies", name):
-                if len(path) != 1:
-                    raise ConfigError(
-                        f"--set policies.{name}: expected one parameter, such as policies.linucb.alpha=.5"
-                    )
-                found[name][path[0]] = value
+            found[name].update(changes.take_parameters(name))
     return {name: check_parameters(name, find_class(name), given) for name, given in found.items()}
 
 
@@ -278,6 +293,8 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 def _entries(
     request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
+    if request.finished:
+        return tuple(_finished_entry(item) for item in _listed(config) or [])
     known: dict[str, PolicyEntry] = {}
     for item in _listed(config) or [{"name": name} for name in experiment.policies]:
         _add(known, _listed_entry(item, overrides))
@@ -286,6 +303,12 @@ def _entries(
     if request.policies is None:
         return tuple(known.values())
     return _chosen(request.policies, known, overrides)
+
+
+def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
+    """Tell which policies were given, but not named among those that compete."""
+    given = [policy_name(find_class(source)) for source in request.extra]
+    return tuple(f"{name}: left out, since the policies named do not include it" for name in set(given) - competing)
 
 
 def _chosen(
@@ -316,6 +339,17 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
     if name in BUILT_IN:
         raise ConfigError(f"config policies {name}: is the name of a built-in policy; call this {source} another name")
     return make_entry(source, name, {k: v for k, v in item.items() if k not in ("name", "type")})
+
+
+def _tuned(entry: PolicyEntry, changes: _Settings) -> PolicyEntry:
+    """Return an entry with what `--set` says of it; for the built-in names that has happened before."""
+    own = changes.take_parameters(entry.name)
+    return make_entry(entry.source, entry.name, {**entry.params, **own}) if own else entry
+
+
+def _finished_entry(item: Mapping[str, Any]) -> PolicyEntry:
+    params = {key: value for key, value in item.items() if key not in ("name", "type")}
+    return PolicyEntry(item["name"], item.get("type", item["name"]), params)
 
 
 def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:

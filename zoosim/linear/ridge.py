@@ -13,6 +13,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import add_product, dot
 
 MIN_PERIOD = 64
 
@@ -44,43 +45,37 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
 @jit
 def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
-    gram, b, dim = ridge.gram, ridge.b, x.shape[0]
+    gram, b, dim = ridge.gram[model], ridge.b[model], x.shape[0]
     dense = 4 * nonzero.shape[0] > dim
     for i in nonzero:
-        b[model, i] += reward * x[i]
+        xi = x[i]
+        b[i] += reward * xi
         if dense:
             for j in range(dim):
-                gram[model, i, j] += x[i] * x[j]
+                gram[i, j] += xi * x[j]
         else:
             for j in nonzero:
-                gram[model, i, j] += x[i] * x[j]
+                gram[i, j] += xi * x[j]
     ridge.age[model] += 1
     if ridge.age[model] >= max(MIN_PERIOD, dim):
         rebuild(ridge, model)
     else:
-        _rank_one(ridge.inverse, ridge.theta, model, x, nonzero, reward)
+        _rank_one(ridge.inverse[model], ridge.theta[model], x, reward)
 
 
 @jit
-def _rank_one(
-    inverse: FloatArray, theta: FloatArray, model: int, x: FloatArray, nonzero: IntArray, reward: float
-) -> None:
-    """Follow A <- A + x x' and b <- b + reward x in the inverse and in theta."""
+def _rank_one(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float) -> None:
+    """Follow A <- A + x x' and b <- b + reward x in the inverse `(d, d)` and in theta `(d,)`."""
     dim = x.shape[0]
     v = np.zeros(dim)
-    for i in nonzero:
-        for j in range(dim):
-            v[j] += x[i] * inverse[model, i, j]
-    spread, error = 1.0, reward
-    for i in nonzero:
-        spread += x[i] * v[i]
-        error -= x[i] * theta[model, i]
+    add_product(x, inverse, v)
+    spread, error = 1.0 + dot(x, v), reward - dot(x, theta)
     for i in range(dim):
         if v[i] != 0.0:
             scale = v[i] / spread
-            theta[model, i] += scale * error
+            theta[i] += scale * error
             for j in range(dim):
-                inverse[model, i, j] -= scale * v[j]
+                inverse[i, j] -= scale * v[j]
 
 
 @jit
@@ -105,7 +100,9 @@ def rebuild(ridge: Ridge, model: int) -> None:
 
 @jit
 def invert(a: FloatArray, out: FloatArray) -> None:
-    """Write the inverse of the symmetric positive definite `a (d, d)` to `out`, by Cholesky; `a` is destroyed.
+    """Write the inverse of the symmetric positive definite `a (d, d)` to `out`, by Cholesky of its upper triangle.
+
+    What stands in `a` is destroyed.
 
     Loops run along rows and add in a fixed order, so the bits do not depend on threads or on a library.
     """

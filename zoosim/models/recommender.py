@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, cache_folder
-from zoosim.policies.base import Progress
+from zoosim.core.types import Progress
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -42,10 +42,12 @@ def load_or_train(
     path = cache_folder() / "models" / f"{_key(log, n_users, n_products, training, seed)}.safetensors"
     try:
         return load(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
     except DataError as error:
         progress(f"{error}; training it again")
+    except OSError as error:
+        progress(f"{path} cannot be read ({error.strerror}); training it again")
     weights, losses = train(log, n_users, n_products, training, seed, progress)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,8 +78,9 @@ def _train(
 ) -> tuple[Weights, dict[str, float]]:
     model = _network(torch, n_users, n_products, training.embedding)
     optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
-    users, products = torch.as_tensor(log["user_id"]), torch.as_tensor(log["action"])
-    clicks = torch.as_tensor(np.asarray(log["reward"], np.float32))
+    # Copies, because torch takes neither read-only arrays nor reversed ones.
+    users, products = (torch.from_numpy(np.array(log[name], np.int64)) for name in ("user_id", "action"))
+    clicks = torch.from_numpy(np.array(log["reward"], np.float32))
     order = torch.randperm(len(clicks))
     held = int(len(clicks) * training.holdout)
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits

@@ -3,17 +3,14 @@
 import copy
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters
-from zoosim.core.types import Context, PolicySpec
-
-Progress = Callable[[str], None]
-"""What a long-running step calls with a line about how far it is."""
+from zoosim.core.types import Context, PolicySpec, Progress
 
 
 class Policy(ABC):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.ridge import Ridge, new_ridge, observe
@@ -24,7 +24,7 @@ class State(NamedTuple):
     alpha: float
 
 
-@jit
+@inlined
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     inverse, theta, products = state.ridge.inverse, state.ridge.theta, state.products
     active, n_active, alpha = state.active, state.n_active, state.alpha
@@ -60,12 +60,12 @@ def _non_zero_user(user: FloatArray, dim: int) -> tuple[IntArray, FloatArray, in
     return index, value, count
 
 
-@jit
+@inlined
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
     return _best(state, user, available), 1.0
 
 
-@jit
+@inlined
 def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x = np.concatenate((user, state.products[action]))
     observe(state.ridge, action, x, nonzeros(x), reward)

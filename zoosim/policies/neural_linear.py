@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import add_product, dot
 from zoosim.linear.ridge import Ridge, new_ridge, observe
 from zoosim.models import embedding_net as nets
 from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
@@ -24,37 +25,39 @@ MAX_CACHED = 20_000
 class Cache(NamedTuple):
     """Embeddings that hold until the network moves.
 
-    `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, `z (M, R, e)` their
-    embeddings, `valid (M,)`, `next (1,)` the slot to fill next, `lower (R, h)` the products' part of the first layer,
-    `lower_valid (1,)`.
+    `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
+    `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next; `lower (R, h)` the products' part of the first
+    layer.
     """
 
     rows: FloatArray
     row_of: IntArray
     users: FloatArray
     z: FloatArray
-    valid: BoolArray
     next: IntArray
     lower: nets.Float32Array
-    lower_valid: BoolArray
 
 
 class Memory(NamedTuple):
-    """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`, `seen (1,)` ever; `order (C,)` to draw from."""
+    """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`; `order (C,)` to draw from."""
 
-    xs: FloatArray
-    rewards: FloatArray
-    seen: IntArray
+    xs: nets.Float32Array
+    rewards: nets.Float32Array
     order: IntArray
 
 
+SEEN, STEPS = 0, 1
+
+
 class State(NamedTuple):
-    """Ridge sums over embeddings, the network with room for its gradient, its optimiser, the memory, and the cache."""
+    """Ridge sums over embeddings, the network with its optimiser, the memory, and the cache.
+
+    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and training steps done.
+    """
 
     ridge: Ridge
-    net: nets.Network
-    grad: nets.Network
-    adam: nets.Adam
+    trained: nets.Float32Array
+    counts: IntArray
     memory: Memory
     cache: Cache
     key: np.ndarray
@@ -65,83 +68,77 @@ class State(NamedTuple):
 
 
 @jit
+def _network(trained: nets.Float32Array, cache: Cache) -> nets.Network:
+    dim = cache.users.shape[1] + cache.rows.shape[1]
+    return nets.layers(trained[0], dim, cache.lower.shape[1], cache.z.shape[2])
+
+
+@inlined
 def _slot(state: State, user: FloatArray) -> int:
     """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
-    found = _find(state.cache.users, state.cache.valid, user)
-    return found if found >= 0 else _embed_user(state.net, state.cache, user)
+    found = _find(state.cache.users, user)
+    return found if found >= 0 else _embed_user(state.trained, state.cache, user)
 
 
 @jit
-def _find(users: FloatArray, valid: BoolArray, user: FloatArray) -> int:
-    """Return the valid row of `users (M, d_u)` that equals `user`, or -1."""
-    for m in range(valid.shape[0]):
-        same = valid[m]
-        for i in range(user.shape[0]):
-            same = same and users[m, i] == user[i]
-        if same:
+def _find(users: FloatArray, user: FloatArray) -> int:
+    """Return the row of `users (M, d_u)` that equals `user`, or -1."""
+    for m in range(users.shape[0]):
+        i = 0
+        while i < user.shape[0] and users[m, i] == user[i]:
+            i += 1
+        if i == user.shape[0]:
             return m
     return -1
 
 
 @jit
-def _embed_user(net: nets.Network, cache: Cache, user: FloatArray) -> int:
+def _embed_user(trained: nets.Float32Array, cache: Cache, user: FloatArray) -> int:
     """Embed this user with every distinct product in the next slot; return the slot."""
-    if not cache.lower_valid[0]:
-        _embed_products(net, cache, user.shape[0])
     slot: int = cache.next[0]
-    cache.next[0] = (slot + 1) % cache.valid.shape[0]
-    cache.users[slot], cache.valid[slot] = user, True
-    upper = net.b1.copy()
-    nets.project(net.w1[: user.shape[0]], user, upper)
-    z = np.empty(net.b2.shape[0], np.float32)
-    for r in range(cache.rows.shape[0]):
-        hidden = upper + cache.lower[r]
+    cache.next[0] = (slot + 1) % cache.users.shape[0]
+    cache.users[slot] = user
+    net, out, lower = _network(trained, cache), cache.z[slot], cache.lower
+    upper, w2, b2 = net.b1.copy(), net.w2, net.b2
+    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
+    z = np.empty(b2.shape[0], np.float32)
+    for r in range(out.shape[0]):
+        hidden = upper + lower[r]
         nets.rectify(hidden)
-        nets.embed(net, hidden, z)
-        cache.z[slot, r] = z
+        z[:] = b2
+        add_product(hidden, w2, z)
+        out[r] = z
     return slot
 
 
 @jit
-def _embed_products(net: nets.Network, cache: Cache, user_dim: int) -> None:
+def _renew(trained: nets.Float32Array, cache: Cache) -> None:
+    """Forget the embeddings of a network that has moved, and take its first layer's view of the products."""
+    cache.users[:] = np.nan
     cache.lower[:] = 0.0
+    w1 = _network(trained, cache).w1[cache.users.shape[1] :]
     for r in range(cache.rows.shape[0]):
-        nets.project(net.w1[user_dim:], cache.rows[r], cache.lower[r])
-    cache.lower_valid[0] = True
+        add_product(cache.rows[r].astype(np.float32), w1, cache.lower[r])
 
 
-@jit
-def _forget_embeddings(cache: Cache) -> None:
-    cache.valid[:] = False
-    cache.next[0] = 0
-    cache.lower_valid[0] = False
-
-
-@jit
+@inlined
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     z = state.cache.z[_slot(state, user)]
-    return best_of(_scores(z, state.ridge, state.alpha), state.cache.row_of, available)
+    return best_of(_scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha), state.cache.row_of, available)
 
 
 @jit
-def _scores(z: FloatArray, ridge: Ridge, alpha: float) -> FloatArray:
+def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float) -> FloatArray:
     """Return z' theta + alpha sqrt(z' A^-1 z) of every row of `z (R, e)`."""
     scores, spread = np.empty(z.shape[0]), np.empty(z.shape[1])
-    theta, inverse = ridge.theta, ridge.inverse
     for r in range(z.shape[0]):
         spread[:] = 0.0
-        for i in range(z.shape[1]):
-            for j in range(z.shape[1]):
-                spread[j] += z[r, i] * inverse[0, i, j]
-        mean = variance = 0.0
-        for i in range(z.shape[1]):
-            mean += z[r, i] * theta[0, i]
-            variance += z[r, i] * spread[i]
-        scores[r] = mean + alpha * np.sqrt(max(variance, 0.0))
+        add_product(z[r], inverse, spread)
+        scores[r] = dot(z[r], theta) + alpha * np.sqrt(max(dot(z[r], spread), 0.0))
     return scores
 
 
-@jit
+@inlined
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
     return _best(state, user, available), 1.0
 
@@ -151,36 +148,43 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
     return 1.0 if _best(state, user, available) == action else 0.0
 
 
-@jit
+@inlined
 def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row = state.cache.row_of[action]
     z = state.cache.z[_slot(state, user), row]
-    x = np.concatenate((user, state.cache.rows[row]))
+    x = np.concatenate((user, state.cache.rows[row])).astype(np.float32).reshape(1, -1)
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
-    slope = (2.0 * (np.sum(z * theta) - reward) * theta).astype(np.float32)
-    state.grad.params[:] = 0.0
-    nets.backpropagate(state.grad, state.net.w2.T.copy(), x, nets.hidden_of(state.net, x), slope)
-    for i in range(state.net.params.shape[0]):
-        state.net.params[i] -= np.float32(state.rate) * state.grad.params[i]
-    _forget_embeddings(state.cache)
+    slope = (2.0 * (dot(z, theta) - reward) * theta).astype(np.float32).reshape(1, -1)
+    gradient = np.zeros(state.trained.shape[1], np.float32)
+    net = _network(state.trained, state.cache)
+    grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
+    hidden = np.empty((1, net.b1.shape[0]), np.float32)
+    nets.forward(net, x, hidden, np.empty_like(slope))
+    nets.backpropagate(net, grad, x, hidden, slope)
+    params = state.trained[0]
+    for i in range(params.shape[0]):
+        params[i] -= np.float32(state.rate) * gradient[i]
+    _renew(state.trained, state.cache)
 
 
-@jit
+@inlined
 def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row, memory = state.cache.row_of[action], state.memory
+    row, memory, counts = state.cache.row_of[action], state.memory, state.counts
     z = state.cache.z[_slot(state, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
-    slot = memory.seen[0] % memory.rewards.shape[0]
+    slot = counts[SEEN] % memory.rewards.shape[0]
     memory.xs[slot, : user.shape[0]] = user
     memory.xs[slot, user.shape[0] :] = state.cache.rows[row]
     memory.rewards[slot] = reward
-    memory.seen[0] += 1
-    held = min(memory.seen[0], memory.rewards.shape[0])
-    if memory.seen[0] % state.train_every == 0 and held >= state.batch_size:
-        batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], memory.seen[0])
-        nets.fit_batch(state.net, state.grad, state.adam, memory.xs, memory.rewards, batch, state.rate)
-        _forget_embeddings(state.cache)
+    counts[SEEN] += 1
+    held = min(counts[SEEN], memory.rewards.shape[0])
+    if counts[SEEN] % state.train_every == 0 and held >= state.batch_size:
+        batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], counts[SEEN])
+        counts[STEPS] += 1
+        hidden = state.cache.lower.shape[1]
+        nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
+        _renew(state.trained, state.cache)
 
 
 @jit
@@ -195,7 +199,7 @@ def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int
 class _NeuralLinear(KernelPolicy):
     """What the two published forms have in common."""
 
-    learned = ("ridge", "net", "adam", "memory", "key")
+    learned = ("ridge", "trained", "counts", "memory", "key")
     hidden: int = parameter(64, low=1, high=4096, help="units of the hidden layer")
     embedding: int = parameter(32, low=1, high=1024, help="length of the embedding")
     learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the network's training")
@@ -203,13 +207,13 @@ class _NeuralLinear(KernelPolicy):
 
     def _make(self, memory: int, batch_size: int, train_every: int) -> State:
         dim = self.spec.user_dim + self.spec.product_dim
-        net = nets.new_network(dim, self.hidden, self.embedding, rng=self.rng)
-        store = Memory(np.zeros((memory, dim)), np.zeros(memory), np.zeros(1, np.int64), np.arange(memory))
+        params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
+        moments = np.zeros_like(params)
+        store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
         return State(
             ridge=new_ridge(1, self.embedding),
-            net=net,
-            grad=nets.empty_network(dim, self.hidden, self.embedding),
-            adam=nets.new_adam(net),
+            trained=np.stack([params, moments, moments]),
+            counts=np.zeros(2, np.int64),
             memory=store,
             cache=self._new_cache(np.zeros((self.spec.n_products, self.spec.product_dim))),
             key=np.array([draw_key(self.rng)]),
@@ -220,7 +224,9 @@ class _NeuralLinear(KernelPolicy):
         )
 
     def _with_products(self, products: FloatArray) -> Any:
-        return self.state._replace(cache=self._new_cache(products))
+        cache = self._new_cache(products)
+        _renew(self.state.trained, cache)
+        return self.state._replace(cache=cache)
 
     def _new_cache(self, products: FloatArray) -> Cache:
         rows, row_of = distinct_rows(products)
@@ -228,12 +234,10 @@ class _NeuralLinear(KernelPolicy):
         return Cache(
             rows=rows,
             row_of=row_of,
-            users=np.zeros((users, self.spec.user_dim)),
+            users=np.full((users, self.spec.user_dim), np.nan),
             z=np.zeros((users, len(rows), self.embedding)),
-            valid=np.zeros(users, np.bool_),
             next=np.zeros(1, np.int64),
             lower=np.zeros((len(rows), self.hidden), np.float32),
-            lower_valid=np.zeros(1, np.bool_),
         )
 
 

@@ -4,9 +4,11 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import marshal
 import re
 import sys
 import traceback
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,7 +137,7 @@ def source_file(cls: type) -> str:
     """Return the file that a class was written in, or nothing."""
     try:
         return inspect.getsourcefile(cls) or ""
-    except TypeError:
+    except (TypeError, OSError):
         return ""
 
 
@@ -152,7 +154,13 @@ def _checked_class(cls: type, label: str) -> type[Policy]:
 
 
 def _source_hash(cls: type) -> str:
-    """Hash the file that a class stands in, so that edited code is not taken for the old."""
+    """Hash the file that a class stands in, or its code, so that edited code is not taken for the old."""
     file = source_file(cls)
-    content = Path(file).read_bytes() if file and Path(file).is_file() else repr(cls).encode()
+    content = Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _code(cls: type) -> bytes:
+    """Return the compiled methods of a class that stands in no file, such as one typed into a notebook."""
+    methods = (value for value in vars(cls).values() if isinstance(value, types.FunctionType))
+    return repr(cls).encode() + b"".join(marshal.dumps(method.__code__) for method in methods)

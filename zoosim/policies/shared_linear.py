@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -60,7 +60,7 @@ def contract(ridge: Ridge, user: FloatArray, width: int) -> tuple[FloatArray, Fl
     return mean, spread
 
 
-@jit
+@inlined
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     mean, spread = contract(state.ridge, _with_one(user), state.rows.shape[1])
     scores = np.empty(state.rows.shape[0])
@@ -73,7 +73,7 @@ def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     return best_of(scores, state.row_of, available)
 
 
-@jit
+@inlined
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
     best = _best(state, user, available)
     if state.epsilon == 0.0:
@@ -85,7 +85,7 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
     return action, state.epsilon * share(available, action) + (1.0 - state.epsilon) * (action == best)
 
 
-@jit
+@inlined
 def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     row, full = state.rows[state.row_of[action]], _with_one(user)
     x = np.zeros(state.ridge.b.shape[1])

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
-from zoosim.core.types import BoolArray, Context, FloatArray
+from zoosim.core.types import BoolArray, Context, FloatArray, Progress
+from zoosim.linear.dense import add_product, dot
 from zoosim.models.embedding_net import Float32Array
-from zoosim.policies.base import Progress
 from zoosim.policies.kernel import Kernel, KernelPolicy
 
 MAX_REMEMBERED = 100_000_000
@@ -32,32 +32,33 @@ class State(NamedTuple):
     known: BoolArray
 
 
-@jit
+@inlined
 def _slot(state: State, user_id: int) -> int:
     """Return the row of `state.scores` with the logits `(K,)` of a user's products, up to a constant."""
     slot = user_id if state.scores.shape[0] > 1 else 0
     if not state.known[slot] or state.scores.shape[0] == 1:
-        for k in range(state.lower.shape[0]):
-            state.scores[slot, k] = _logit(state.upper[user_id], state.lower[k], state.w2, state.b2, state.w3)
+        _score(state.upper[user_id], state.lower, state.w2, state.b2, state.w3, state.scores[slot])
         state.known[slot] = True
     return slot
 
 
 @jit
-def _logit(upper: Float32Array, lower: Float32Array, w2: Float32Array, b2: Float32Array, w3: Float32Array) -> float:
-    second = b2.copy()
-    for i in range(upper.shape[0]):
-        first = upper[i] + lower[i]
-        if first > 0.0:
-            for j in range(second.shape[0]):
-                second[j] += first * w2[i, j]
-    out = np.float32(0.0)
-    for j in range(second.shape[0]):
-        out += max(second[j], np.float32(0.0)) * w3[j]
-    return float(out)
+def _score(
+    upper: Float32Array, lower: Float32Array, w2: Float32Array, b2: Float32Array, w3: Float32Array, out: Float32Array
+) -> None:
+    """Write the logits `(K,)`, up to a constant, of a user `upper (64,)` with the products `lower (K, 64)` to `out`."""
+    first, second = np.empty_like(upper), np.empty_like(b2)
+    for k in range(lower.shape[0]):
+        for i in range(upper.shape[0]):
+            first[i] = max(upper[i] + lower[k, i], np.float32(0.0))
+        second[:] = b2
+        add_product(first, w2, second)
+        for j in range(second.shape[0]):
+            second[j] = max(second[j], np.float32(0.0))
+        out[k] = dot(second, w3)
 
 
-@jit
+@inlined
 def _best(state: State, user_id: int, available: BoolArray) -> int:
     scores, best = state.scores[_slot(state, user_id)], -1
     for k in range(available.shape[0]):
@@ -66,7 +67,7 @@ def _best(state: State, user_id: int, available: BoolArray) -> int:
     return best
 
 
-@jit
+@inlined
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
     return _best(state, user_id, available), 1.0
 

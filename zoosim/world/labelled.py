@@ -86,7 +86,7 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema_length=10_000)
+        return pl.read_csv(path, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None
 
@@ -94,7 +94,7 @@ def _read(path: Path) -> pl.DataFrame:
 def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
     if frame.height < 2 or frame.width < 2:
         raise DataError(f"{source}: got {frame.height} rows and {frame.width} columns, expected at least 2 of each")
-    labels = frame[label].cast(pl.String)
+    labels = _words(frame[label].fill_nan(None) if frame[label].dtype.is_float() else frame[label], source)
     if labels.null_count():
         raise DataError(f"{source}: column {label} has {labels.null_count()} missing labels; fill or drop those rows")
     classes = tuple(sorted(labels.unique()))
@@ -108,7 +108,7 @@ def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
 def _column(column: pl.Series, source: str) -> FloatArray:
     """Return a column as features `(n, 1)`, or `(n, categories)` when it holds words."""
     numeric = column.dtype.is_numeric() or column.dtype == pl.Boolean
-    values = column.cast(pl.Float64) if numeric else column.cast(pl.String)
+    values = column.cast(pl.Float64) if numeric else _words(column, source)
     missing = values.null_count() + (int((~values.is_finite()).sum()) if numeric else 0)
     if missing:
         raise DataError(f"{source}: column {column.name} has {missing} missing or non-finite values; fill or drop them")
@@ -122,8 +122,17 @@ def _column(column: pl.Series, source: str) -> FloatArray:
     return np.asarray(values.to_numpy()[:, None] == np.array(names, dtype=object)[None, :], np.float64)
 
 
+def _words(column: pl.Series, source: str) -> pl.Series:
+    """Return a column as text."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        kind = f"column {column.name} holds values of type {column.dtype}"
+        raise DataError(f"{source}: {kind}, expected numbers or words; drop it")
+    return column.cast(pl.String)
+
+
 def _scaled(features: np.ndarray) -> FloatArray:
-    """Map each column to [0, 1]; a constant one to 0."""
+    """Map each column to [0, 1]; a constant one to 0. Halves, so that no width is too large for a float."""
+    features = features / 2
     low, high = features.min(axis=0), features.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     return np.ascontiguousarray((features - low) / width, np.float64)

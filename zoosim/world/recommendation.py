@@ -113,18 +113,20 @@ def _shocked(config: EnvConfig, table: FloatArray, shock: Shock) -> FloatArray:
 def _available(config: EnvConfig, groups: IntArray, step: int) -> BoolArray:
     """Return which products may be shown at `step`.
 
-    A product whose first event is `appear` starts off sale, every other on sale; then the events up to `step` apply.
+    A product whose first event is `appear` starts off sale, every other on sale; `appear` and `vanish` then put it on
+    and off sale, and it may not be shown while any of its run-outs lasts.
     """
-    available = np.ones(len(groups), bool)
+    on_sale, run_out = np.ones(len(groups), bool), np.zeros(len(groups), bool)
     events = sorted(config.availability, key=lambda event: event.step)
     for event in reversed(events):
-        available[_members(config, groups, event)] = event.change != "appear"
-    for event in events:
-        if event.step > step:
-            break
-        gone = event.change == "vanish" or (event.until is not None and step < event.until)
-        available[_members(config, groups, event)] = not gone
-    return available
+        on_sale[_members(config, groups, event)] = event.change != "appear"
+    for event in (event for event in events if event.step <= step):
+        members = _members(config, groups, event)
+        if event.until is None:
+            on_sale[members] = event.change == "appear"
+        else:
+            run_out[members] |= step < event.until
+    return on_sale & ~run_out
 
 
 def _members(config: EnvConfig, groups: IntArray, event: Availability) -> IntArray:

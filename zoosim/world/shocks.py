@@ -3,6 +3,7 @@
 import numpy as np
 
 from zoosim.core.config import EnvConfig, Shock
+from zoosim.core.errors import ConfigError
 
 LOUD = Shock(
     step=10_000,
@@ -19,9 +20,13 @@ def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Gen
     """Draw `count` shocks at uniform times in 5-95% of `steps`.
 
     Each redraws 1 to 4 cells of one persona from Beta(.7, 2) cut to [.01, .9]; with probability .7 one of them becomes
-    that persona's best, by U(.1, .3).
+    that persona's best, by U(.1, .3). Raises `ConfigError` when the run is too short for so many.
     """
-    times = np.sort(rng.choice(np.arange(max(1, steps // 20), max(2, steps - steps // 20)), count, replace=False))
+    possible = np.arange(max(1, steps // 20), max(2, steps - steps // 20))
+    if count > len(possible) or steps < 2:
+        room = len(possible) if steps > 1 else 0
+        raise ConfigError(f"env.random_shocks: got {count} shocks, a run of {steps} steps has room for {room}")
+    times = np.sort(rng.choice(possible, count, replace=False))
     personas = {name: dict(row) for name, row in config.personas.items()}
     return [_draw(config, personas, number, int(step), rng) for number, step in enumerate(times, start=1)]
 
@@ -34,7 +39,13 @@ def _draw(
     cells = [config.categories[i] for i in rng.choice(len(config.categories), size, replace=False)]
     row = {cell: round(float(np.clip(rng.beta(0.7, 2.0), 0.01, 0.9)), 4) for cell in cells}
     if rng.random() < 0.7:
-        best = max(personas[persona].values(), default=0.0)
-        row[cells[0]] = round(min(0.95, best + float(rng.uniform(0.1, 0.3))), 4)
+        others = {**personas[persona], **row}
+        others.pop(cells[0])
+        row[cells[0]] = _above(max(others.values(), default=0.0), float(rng.uniform(0.1, 0.3)))
     personas[persona].update(row)
     return Shock(step=step, name=f"shock {number}: {persona}", set={persona: row})
+
+
+def _above(best: float, lead: float) -> float:
+    """Return a probability that exceeds `best` by `lead`, or by what room there is."""
+    return round(min(best + lead, max(0.95, (1 + best) / 2)), 4)

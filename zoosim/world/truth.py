@@ -2,29 +2,32 @@
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.world.world import Stretch, Visits, World
+from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.world.world import Visits, World
 
 
 class GroundTruth:
-    """The true click probabilities of a world."""
+    """The true click probabilities of a world at visit `step`.
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    Availability and user are taken from the context, so any context of this world can be asked about.
+    """
 
-    def probabilities(self, step: int, user_id: int) -> FloatArray:
-        """Return the click probability `(K,)` of every product for `user_id` at visit `step`; NaN where unavailable."""
-        stretch = self._world.stretch(step)
-        chances = stretch.table[self._world.segments[user_id], self._world.groups]
-        return np.where(stretch.available, chances, np.nan)
+    def __init__(self, world: World, step: int) -> None:
+        self._segments, self._groups = world.segments, world.groups
+        self._table = world.stretch(step).table
 
-    def expected_reward(self, step: int, user_id: int, action: int) -> float:
-        """Return the click probability of `action` for `user_id` at visit `step`."""
-        return float(self.probabilities(step, user_id)[action])
+    def probabilities(self, context: Context) -> FloatArray:
+        """Return the click probability of every product, `(K,)`; NaN where it is not available."""
+        chances = self._table[self._segments[context.user_id], self._groups]
+        return np.where(context.available, chances, np.nan)
 
-    def best_action(self, step: int, user_id: int) -> int:
+    def expected_reward(self, context: Context, action: int) -> float:
+        """Return the click probability of `action`; NaN when it is not available."""
+        return float(self.probabilities(context)[action])
+
+    def best_action(self, context: Context) -> int:
         """Return the available product with the highest click probability, the lowest index on ties."""
-        return int(np.nanargmax(self.probabilities(step, user_id)))
+        return int(np.nanargmax(self.probabilities(context)))
 
 
 def chosen_and_best(visits: Visits, actions: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -38,9 +41,3 @@ def best_by_segment(table: FloatArray, groups: IntArray, available: np.ndarray) 
     """Return the highest click probability of each segment over what may be shown: `(S,)`."""
     best: FloatArray = table[:, np.unique(groups[available])].max(axis=1)
     return best
-
-
-def oracle_value(world: World, stretch: Stretch) -> float:
-    """Return the expected click of always showing the best product in `stretch`."""
-    best = best_by_segment(stretch.table, world.groups, stretch.available)
-    return float(best[world.segments].mean())

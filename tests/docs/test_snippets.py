@@ -1,0 +1,147 @@
+"""The pages hold what they say: Python blocks run, commands parse, YAML is accepted, links lead somewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from zoosim.cli import app
+from zoosim.experiments import EXPERIMENTS
+from zoosim.experiments.plan import Plan, Request, make_plan
+from zoosim.policies.contract import check_policy
+from zoosim.policies.registry import BUILT_IN
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(zoosim .*)$", re.MULTILINE)
+PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|check-policy)\b[^`]*)`")
+FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(page.read_text(encoding="utf-8")) if language in languages]
+
+
+def commands(page: Path) -> list[str]:
+    found = [line for block in blocks(page, "bash", "console") for line in COMMAND.findall(block)]
+    return found + [phrase.removeprefix(".venv/bin/") for phrase in PHRASE.findall(page.read_text(encoding="utf-8"))]
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def pages_with(*languages: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, *languages)]
+
+
+def parse(line: str) -> tuple[str, dict[str, Any]]:
+    """Return the subcommand and its parameters; raises a usage error for what the command line would refuse."""
+    group: Any = typer.main.get_command(app)
+    _, name, *arguments = shlex.split(line, comments=True)
+    return name, group.commands[name].make_context(name, arguments).params
+
+
+def plan_of(params: dict[str, Any]) -> Plan:
+    """Check a `zoosim run` as the command would before it writes anything."""
+    names = None if params["policies"] is None else params["policies"].split(",")
+    asked = (params["seeds"], params["steps"], names, params["policy"], params["config"], params["settings"])
+    return make_plan(Request(params["name"], *asked))
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=page_id)
+def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    well = "assert not [r for r in list(globals().values()) if getattr(r, 'failures', ())], 'a policy failed'"
+    (tmp_path / "snippet.py").write_text("\n\n".join([*blocks(page, "python"), well]), encoding="utf-8")
+    run_script("snippet.py", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["notebook_style.py"])
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    run_script(str(ROOT / "examples" / name), tmp_path)
+    assert (tmp_path / "notebook_style.html").stat().st_size > 100_000
+
+
+def run_script(script: str, folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    done = subprocess.run([sys.executable, script], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=page_id)
+def test_commands_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines with a name in capitals (DIR, FILE.py:Class) or a run's own folder are only read."""
+    monkeypatch.chdir(ROOT)
+    for line in commands(page):
+        if "..." in line or line == "zoosim run":
+            continue
+        name, params = parse(line)
+        named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml", shlex.join(shlex.split(line, comments=True)))
+        if name == "run" and not named:
+            plan_of(params)
+
+
+def test_the_check_of_commands_sees_what_is_wrong() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        parse("zoosim run gauntlet --sedes 3")
+    with pytest.raises(KeyError, match="rnu"):
+        parse("zoosim rnu gauntlet")
+    with pytest.raises(ValueError, match="unknown policy"):
+        plan_of(parse("zoosim run gauntlet --policies linucbb")[1])
+
+
+@pytest.mark.parametrize("page", pages_with("yaml"), ids=page_id)
+def test_yaml_blocks_are_accepted(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        config = yaml.safe_load(block)
+        make_plan(Request(config.get("experiment", "gauntlet"), config=config))
+
+
+def test_the_example_shop_is_accepted_and_uses_every_key() -> None:
+    path = ROOT / "examples" / "small_shop.yaml"
+    plan = make_plan(Request("gauntlet", config=path))
+    left_out = set(type(plan.env).model_fields) - set(yaml.safe_load(path.read_text(encoding="utf-8"))["env"])
+    assert left_out == {"random_shocks"}  # cannot stand beside shocks
+    assert len(plan.entries) > len({entry.source for entry in plan.entries})
+
+
+def test_the_example_policy_keeps_the_contract() -> None:
+    results = check_policy(f"{ROOT / 'examples' / 'my_policy.py'}:MyPolicy")
+    assert [result.name for result in results if not result.ok] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [link.partition("#")[0] for link in LINK.findall(prose) if "://" not in link]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"), [("experiment", EXPERIMENTS), ("policy", BUILT_IN)], ids=["experiments", "policies"]
+)
+def test_tables_name_everything_once(heading: str, names: dict[str, Any]) -> None:
+    tables = [part for part in (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n") if part.startswith("|")]
+    listed = [FIRST_CELL.findall(table) for table in tables if table.startswith(f"| {heading} |")]
+    assert listed
+    for found in listed:
+        assert sorted(found) == sorted(names)
+
+
+def test_tables_of_the_configuration_name_every_key() -> None:
+    """A key with keys of its own may stand as `key.inner`."""
+    plans = [make_plan(Request(name)) for name in ("gauntlet", "labelled")]
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    listed = {cell.partition(".")[0] for cell in FIRST_CELL.findall(text)}
+    wanted = {key for plan in plans for key in type(plan.env).model_fields} | {"steps", "seeds"}
+    assert wanted <= listed

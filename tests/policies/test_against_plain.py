@@ -1,0 +1,249 @@
+"""The compiled policies against the plain loops of `benchmarks.plain`, which are the truth, decision by decision.
+
+Both meet the same visitors and learn from the same choices, the compiled policy's, so that one near tie resolved
+otherwise does not part them for good.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.plain import (
+    PlainInteractionUCB,
+    PlainLinUCB,
+    PlainNeuralLinearOnline,
+    PlainNeuralLinearStable,
+    PlainStaticMLP,
+)
+from zoosim.core.config import EnvConfig
+from zoosim.core.rng import uniform
+from zoosim.core.types import Context, FloatArray
+from zoosim.models.embedding_net import Network, forward, layers
+from zoosim.models.recommender import load
+from zoosim.policies.kernel import KernelPolicy
+from zoosim.policies.linucb import LinUCB
+from zoosim.policies.neural_linear import NeuralLinearOnline, NeuralLinearStable
+from zoosim.policies.shared_linear import DiscountedLinUCB, Greedy
+from zoosim.policies.static_mlp import StaticMLP
+from zoosim.world.recommendation import build_world
+from zoosim.world.world import World, click
+
+STEPS = 1_500
+TIE = 1e-9
+"""Scores closer than this may be resolved either way."""
+
+
+def shop(user_noise: int = 2, product_noise: int = 1, **config: Any) -> World:
+    """Return a small shop with features that mean nothing, and a shock on the way."""
+    noise = {"user": user_noise, "product": product_noise}
+    shock = {"step": 700, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.1}}}
+    values = {"n_products": 12, "n_users": 40, "noise_features": noise, "shocks": [shock], **config}
+    return build_world(EnvConfig.model_validate(values), seed=3)
+
+
+class Decision(NamedTuple):
+    """One decision: `step`, the context, the features `(K, d_u + d_p)`, and the choice of the compiled policy."""
+
+    step: int
+    context: Context
+    features: FloatArray
+    action: int
+
+
+Learn = Callable[[Decision, float], None]
+
+
+def walk(world: World, policy: KernelPolicy, steps: int, learn: Learn) -> Iterator[Decision]:
+    """Yield every decision before anybody learns from it."""
+    for visits in world.blocks(steps, 1_000):
+        for i, user_id in enumerate(visits.visitors):
+            context = world.context(int(user_id), visits.available)
+            features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
+            decision = Decision(visits.start + i, context, features, policy.select_action(context))
+            yield decision
+            reward = click(visits, i, decision.action)
+            policy.update(context, decision.action, reward)
+            learn(decision, reward)
+
+
+def must_agree(decision: Decision, scores: FloatArray, tie: float = TIE) -> bool:
+    """Check that the choice is the best of the plain scores, or as good as that; tell whether it is the same."""
+    scores = np.where(decision.context.available, scores, -np.inf)
+    best = int(np.argmax(scores))
+    behind = scores[best] - scores[decision.action]
+    assert behind <= tie, f"step {decision.step}: chose {decision.action}, plain {best}, {behind} ahead"
+    return best == decision.action
+
+
+def made(cls: type[KernelPolicy], world: World, **params: Any) -> Any:
+    return cls(world.spec(STEPS), np.random.default_rng(12), **params)
+
+
+@pytest.mark.parametrize(("alpha", "regularization"), [(1.0, 1.0), (0.2, 0.01), (0.0, 1.0)])
+def test_linucb(alpha: float, regularization: float) -> None:
+    world = shop(availability=[{"step": 300, "change": "run-out", "products": [0, 4], "until": 900}])
+    policy = made(LinUCB, world, alpha=alpha, regularization=regularization)
+    dim = world.users.shape[1] + world.products.shape[1]
+    plain = PlainLinUCB(world.n_products, dim, alpha, regularization)
+    same = [
+        must_agree(decision, plain.scores(decision.features))
+        for decision in walk(world, policy, STEPS, lambda d, reward: plain.update(d.features, d.action, reward))
+    ]
+    assert len(same) == STEPS
+    assert np.mean(same) > 0.99
+    for k in range(world.n_products):
+        theta = np.linalg.solve(plain.A[k], plain.b[k])
+        np.testing.assert_allclose(policy.state.ridge.theta[k], theta, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("cls", "params", "noise"),
+    [
+        (Greedy, {"epsilon": 0.0}, (2, 1)),
+        (Greedy, {"epsilon": 0.0, "regularization": 0.05}, (0, 0)),
+        (DiscountedLinUCB, {}, (2, 1)),
+        (DiscountedLinUCB, {"discount": 0.99, "alpha": 0.3}, (2, 1)),
+        (DiscountedLinUCB, {"discount": 0.999}, (6, 3)),  # more than 64 features, so a rebuild every 99 visits
+    ],
+)
+def test_shared_linear(cls: type[KernelPolicy], params: dict[str, float], noise: tuple[int, int]) -> None:
+    world = shop(*noise)
+    policy = made(cls, world, **params)
+    d_u, d_p = world.users.shape[1], world.products.shape[1]
+    discount, alpha = getattr(policy, "discount", 1.0), getattr(policy, "alpha", 0.0)
+    plain = PlainInteractionUCB(d_u, d_p, alpha, policy.regularization, discount, max(64, (1 + d_u) * (1 + d_p)))
+
+    def learn(decision: Decision, reward: float) -> None:
+        plain.update(decision.context.user, decision.context.products[decision.action], reward)
+
+    same = [
+        must_agree(decision, plain.scores(decision.context.user, decision.context.products))
+        for decision in walk(world, policy, STEPS, learn)
+    ]
+    assert len(same) == STEPS
+    if min(noise) > 0:
+        assert np.mean(same) > 0.99
+    a = plain.D + plain.regularization * np.eye(len(plain.b))
+    theta = policy.state.ridge.theta[0].reshape(1 + d_u, 1 + d_p)
+    ours = np.concatenate([theta[1:, 0], theta[0, 1:], theta[1:, 1:].ravel()])
+    np.testing.assert_allclose(ours, np.linalg.solve(a, plain.b), rtol=1e-7, atol=1e-10)
+    assert theta[0, 0] == 0.0, "there is no constant among the features"
+
+
+def weights_of(net: Network) -> dict[str, FloatArray]:
+    """Return copies of the weights as the plain agents take them."""
+    names = ("w1", "b1", "w2", "b2", "w3", "b3")
+    weights = {name: np.array(getattr(net, name), np.float64) for name in names}
+    return weights | {"b3": weights["b3"][0]}
+
+
+def net_of(policy: Any) -> Network:
+    """Return the network of a Neural-Linear policy."""
+    return layers(policy.state.trained[0], 12, policy.hidden, policy.embedding)
+
+
+def embeddings(net: Network, features: FloatArray) -> FloatArray:
+    hidden = np.empty((len(features), len(net.b1)), np.float32)
+    z = np.empty((len(features), len(net.b2)), np.float32)
+    forward(net, features.astype(np.float32), hidden, z)
+    return z.astype(np.float64)
+
+
+def near(ours: FloatArray, plain: np.ndarray, tolerance: float) -> None:
+    """Compare float32 figures with float64 ones, by the size of the largest."""
+    assert np.abs(ours - plain).max() <= tolerance * max(1.0, float(np.abs(plain).max()))
+
+
+def compare_neural(
+    policy: Any, plain: PlainNeuralLinearOnline | PlainNeuralLinearStable, steps: int, tolerance: float
+) -> list[bool]:
+    """Compare embeddings, theta and choice at every decision; return which choices were the very same."""
+    world, same = shop(), []
+    for decision in walk(world, policy, steps, lambda d, reward: plain.update(d.features, d.action, reward)):
+        near(embeddings(net_of(policy), decision.features), plain.embed(decision.features), tolerance)
+        near(policy.state.ridge.theta[0], np.linalg.solve(plain.A, plain.b), tolerance)
+        same.append(must_agree(decision, plain.scores(decision.features), tolerance))
+    return same
+
+
+def test_neural_linear_online() -> None:
+    """Float32 against float64, 400 gradient steps deep."""
+    policy = made(NeuralLinearOnline, shop(), hidden=16, embedding=8)
+    start = weights_of(net_of(policy))
+    plain = PlainNeuralLinearOnline(12, 0.2, 0.01, 16, 8, weights=start, dtype=torch.float64)
+    same = compare_neural(policy, plain, 400, 1e-5)
+    assert np.mean(same) > 0.97
+    moved = np.abs(weights_of(net_of(policy))["w1"] - start["w1"]).max()
+    assert moved > 0.01, "the network must have learned, or there was nothing to compare"
+
+
+class Batches:
+    """Draws the minibatches of `neural-linear-stable`: the first steps of a shuffle that goes on where it stood."""
+
+    def __init__(self, memory: int, train_every: int, key: np.uint64) -> None:
+        self.order, self.key, self.train_every, self.time = list(range(memory)), key, train_every, 0
+
+    def __call__(self, held: int, size: int) -> Sequence[int]:
+        self.time += self.train_every
+        for n in range(size):
+            other = n + int(uniform(self.key, self.time, n) * (held - n))
+            self.order[n], self.order[other] = self.order[other], self.order[n]
+        return self.order[:size]
+
+
+def test_neural_linear_stable() -> None:
+    """A ring of 150 that goes round four times, 64 Adam steps."""
+    params = {"hidden": 16, "embedding": 8, "memory": 150, "batch_size": 10, "train_every": 10}
+    policy = made(NeuralLinearStable, shop(), **params)
+    start = weights_of(net_of(policy))
+    batches = Batches(150, 10, policy.state.key[0])
+    sizes = (12, 0.3, 0.01, 16, 8, 150, 10, 10)
+    plain = PlainNeuralLinearStable(*sizes, batches, weights=start, dtype=torch.float64)
+    same = compare_neural(policy, plain, 640, 1e-4)
+    assert np.mean(same) > 0.97
+    assert batches.time == 640
+    ours, theirs = weights_of(net_of(policy)), plain.weights()
+    for name in ours:
+        near(ours[name], theirs[name], 1e-4)
+        assert np.abs(ours[name] - start[name]).max() > 0.01, f"{name} must have learned"
+
+
+def test_a_batch_is_drawn_without_replacement_from_what_is_held() -> None:
+    batches = Batches(50, 1, np.uint64(99))
+    for held in [10, 10, 25, 50, 50]:
+        drawn = batches(held, 10)
+        assert len(set(drawn)) == 10
+        assert max(drawn) < held
+
+
+def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice of every user, from the weights that the cache keeps."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    world, rng = shop(n_users=60, n_products=30), np.random.default_rng(0)
+    policy = cast(StaticMLP, made(StaticMLP, world, epochs=3, batch_size=64, learning_rate=0.01))
+    n = 2_000
+    log = {"user_id": rng.integers(0, 60, n), "action": rng.integers(0, 30, n)}
+    log["reward"] = (rng.random(n) < (log["user_id"] % 3 == log["action"] % 3) * 0.5 + 0.1).astype(np.float64)
+    policy.fit(log)
+    [path] = tmp_path.rglob("*.safetensors")
+    weights, _ = load(path)
+    plain = PlainStaticMLP(60, 30, _as_plain(weights))
+    same = []
+    for user_id in range(60):
+        context = world.context(user_id, world.stretches[0].available)
+        decision = Decision(user_id, context, world.products, policy.select_action(context))
+        same.append(must_agree(decision, plain.scores(user_id), 1e-6))
+        assert policy.propensity(context, decision.action) == 1.0
+    assert np.mean(same) > 0.9
+    assert len({policy.select_action(world.context(u, world.stretches[0].available)) for u in range(60)}) > 3
+
+
+def _as_plain(weights: dict[str, Any]) -> dict[str, FloatArray]:
+    layers = {"1": "fc1", "2": "fc2", "3": "output"}
+    plain = {f"w{number}": weights[f"{name}.weight"].T for number, name in layers.items()}
+    plain |= {f"b{number}": weights[f"{name}.bias"] for number, name in layers.items()}
+    return plain | {"users": weights["user.weight"], "products": weights["product.weight"]}

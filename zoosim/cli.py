@@ -110,6 +110,8 @@ def _show(result: Any, json: bool, debug: bool) -> None:
 
     if json:
         typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
+        for note in result.notes:
+            typer.echo(f"note: {note}", err=True)
     else:
         terminal.print_result(result)
     _tell_failures(result.failures, debug)

@@ -40,8 +40,6 @@ class Progress:
 
     def start(self, plan: "Plan", visits: int) -> None:
         """Say what begins: `visits` to compute over all seeds and policies."""
-        for note in plan.notes:
-            self._console.print(f"note: {note}", highlight=False, soft_wrap=True)
         self._total, self._began, self._spoke = visits, time.monotonic(), time.monotonic()
         if visits and self._console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))

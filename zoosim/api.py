@@ -1,8 +1,10 @@
 """The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,7 +74,7 @@ class RunResult:
 
     @cached_property
     def reference(self) -> float | None:
-        """The cross-validated accuracy of a classifier trained on all labels; None where there are no labels."""
+        """The cross-validated accuracy of a classifier trained on all labels; None without labels, or too few."""
         from zoosim.world.labelled import classifier_accuracy
 
         return classifier_accuracy(self.plan.table) if self.plan.experiment.kind == "labelled" else None
@@ -145,14 +147,16 @@ def run(
     from zoosim.experiments.plan import Request, make_plan
 
     request = Request(experiment, seeds, steps, policies, extra, config, settings)
-    plan = make_plan(request)
+    with redirect_stdout(sys.stderr):  # what a policy's file prints
+        plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
     named = str(out).format(experiment=plan.experiment.name, hash=plan.config_hash[:8]) if out == DEFAULT_OUT else out
     path = Path(temporary.name) if temporary else Path(named or "")
     if started:
         started(plan, missing_visits(plan, path, log))
-    outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+    with redirect_stdout(sys.stderr):
+        outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
     result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
     if csv:
         _folder(path).write_csv()
@@ -171,13 +175,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
     config = folder.read_config()
     plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
     folder.check(plan.config_hash)
-    old = folder.old_summary()
-    failures = [
-        PolicyFailure(name, item["seed"], item["step"], item["error"], item.get("place", ""))
-        for name, figures in old.get("policies", {}).items()
-        for item in figures.get("failed", [])
-    ]
-    return _finish(plan, folder.path, old.get("wall_seconds", 0.0), tuple(failures), plan.notes, None)
+    return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 
 def write_log(
@@ -206,8 +204,11 @@ def write_log(
     seeds = [seed] if isinstance(seed, int) else seed
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])
-    made, _ = fit_policy(plan, entry, world, lambda line: None)
-    blocks = list(play(world, made, n))
+    try:
+        made, _ = fit_policy(plan, entry, world, lambda line: None)
+        blocks = list(play(world, made, n))
+    except PolicyFailure as error:
+        raise error.named(entry.name) from error
     try:
         write_records(path, world, record_frames(world, blocks, entry.name, entry.fingerprint))
     except OSError as error:
@@ -223,7 +224,10 @@ def _finish(
     notes: tuple[str, ...],
     temporary: "tempfile.TemporaryDirectory[str] | None",
 ) -> RunResult:
-    """Compute the figures of all that the folder holds, and write rows, summary and page."""
+    """Compute the figures of all that the folder holds, and write rows, summary and page.
+
+    `seconds` and `failures` are this call's; those of earlier calls are added.
+    """
     import json
 
     from zoosim.core.files import write_text
@@ -232,15 +236,28 @@ def _finish(
 
     folder = _folder(path)
     whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
-    comparison = Comparison(whole, folder, failures)
+    comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
     if folder.cells():
         folder.write_rows(folder.cells())
-    summary = comparison.summary(seconds)
+    summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
     write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     command = _command(whole, path, temporary is None)
     result = RunResult(whole, path, summary, comparison.verdict(), failures, notes, command, comparison, temporary)
     write_text(path / "report.html", result.page())
     return result
+
+
+def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list[PolicyFailure]:
+    """Return the failures that the folder's summary tells of, where no cell and no newer failure has come since."""
+    from zoosim.evaluation.store import CellKey
+
+    settled = {*folder.cells(), *(CellKey(failure.policy, failure.seed) for failure in new)}
+    return [
+        PolicyFailure(name, item["seed"], item["step"], item["error"], item["place"])
+        for name, figures in folder.old_summary().get("policies", {}).items()
+        for item in figures["failed"]
+        if CellKey(name, item["seed"]) not in settled
+    ]
 
 
 def _command(plan: "Plan", path: Path, kept: bool) -> str:

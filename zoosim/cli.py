@@ -12,7 +12,6 @@ from zoosim.core.errors import PolicyFailure, ZoosimError
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -32,11 +31,17 @@ def main() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app()
+        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        if code == 130:  # how typer reports Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except typer.TyperException as error:
+        message = getattr(error, "format_message", error.__str__)()
+        _stop(f"{message.rstrip('.')}; see zoosim --help and zoosim COMMAND --help", 2)
     except ZoosimError as error:
         if "--debug" in sys.argv:
             raise
-        _stop(str(error), 2)
+        _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
     except KeyboardInterrupt:
         _stop("interrupted: finished cells are kept, the same command goes on from there", 130)
     except BrokenPipeError:

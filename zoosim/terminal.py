@@ -92,11 +92,12 @@ def _table(result: "RunResult") -> Table:
     heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
     heads += [f"last {tail:,}" for _ in range(1) if len(plan.phases) > 1 and tail]
     heads += [f"back after {shock.step:,}" for shock in plan.shocks]
-    for head in [*heads, "failed"] if result.failures else heads:
+    failed = any(figures["failed"] for figures in policies.values())
+    for head in [*heads, "failed"] if failed else heads:
         table.add_column(head, justify="right", no_wrap=head == "95% interval")
     for name in [*result.comparison.ranked, *(n for n in policies if n not in result.comparison.ranked)]:
         cells = _row(policies[name], bool(tail) and len(plan.phases) > 1, [shock.name for shock in plan.shocks])
-        table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if result.failures else []))
+        table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if failed else []))
     return table
 
 
@@ -125,4 +126,7 @@ def _points(value: float | None) -> str:
 
 
 def _interval(figures: dict[str, Any]) -> str:
-    return "-" if figures["low"] is None else f"{100 * figures['low']:.1f} to {100 * figures['high']:.1f}"
+    """Write a fraction's interval, cut at 0 and 100%."""
+    if figures["low"] is None:
+        return "-"
+    return f"{100 * max(figures['low'], 0.0):.1f} to {100 * min(figures['high'], 1.0):.1f}"

@@ -353,12 +353,12 @@ class Mine:
     def select_action(self, context):
         return int(context.available.argmax())
 
-    def update(self, context, action, reward):
+    def update(self, context, action, reward, feedback=None):
         return 1 / (reward - 0.5)
 
 
 class TwoMethods(Mine):
-    def update(self, context, action, reward):
+    def update(self, context, action, reward, feedback=None):
         pass
 
 

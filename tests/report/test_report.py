@@ -43,7 +43,10 @@ def failed_policy(seeds: int) -> dict[str, Any]:
         "oracle_fraction": {**none, "sd": None, "min": None, "per_seed": [None] * seeds},
         "phases": [],
         "recovery_steps": {},
-        "failed": [{"seed": seed, "step": 1234, "error": "LinAlgError: <singular>"} for seed in range(seeds)],
+        "failed": [
+            {"seed": seed, "step": 1234, "place": "mine.py:7", "error": "LinAlgError: <singular>"}
+            for seed in range(seeds)
+        ],
     }
 
 

@@ -25,8 +25,14 @@ PERSONAS: Table = {
     "budget_shopper": {"Fish Supplies": 0.20, "Cat Food": 0.40, "Dog Food": 0.25, "Dog Toy": 0.15, "Cat Toy": 0.20},
     "fish_hobbyist": {"Fish Supplies": 0.60, "Cat Food": 0.10, "Dog Food": 0.02, "Dog Toy": 0.02, "Cat Toy": 0.08},
 }
-_INT = "tag:yaml.org,2002:int"
-_PLAIN_INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$")
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_PATTERNS = {
+    _INT: re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$"),
+    _FLOAT: re.compile(
+        r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF))$"
+        r"|\.(nan|NaN|NAN)$"
+    ),
+}
 
 UNLISTED = 0.01
 """Click probability of a category that a persona's row leaves out."""
@@ -227,11 +233,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
 class _UniqueKeys(yaml.SafeLoader):
     """A safe loader that refuses a key given twice, where YAML would keep the last in silence.
 
-    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620.
+    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620; and 1e-3 as a number.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, _PLAIN_INT if tag == _INT else pattern) for tag, pattern in resolvers]
+        first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 

@@ -38,6 +38,10 @@ class PolicyFailure(PolicyError):
         self.policy, self.seed, self.step = policy, seed, step
         self.reason, self.place, self.details = reason, place, details
 
+    def named(self, policy: str) -> "PolicyFailure":
+        """Return the same failure with the name that the policy has in this run."""
+        return PolicyFailure(policy, self.seed, self.step, self.reason, self.place, self.details)
+
     def __str__(self) -> str:
         where = f" at {self.place}" if self.place else ""
         return f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}"

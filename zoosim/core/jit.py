@@ -5,16 +5,14 @@ the package's sources means that an edited ridge update can never run inside an 
 own are compiled anew in each process, since nobody knows which files they depend on.
 """
 
-import hashlib
 import types
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numba
 
-from zoosim.core.files import cache_folder
+from zoosim.core.files import cache_folder, source_digest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,13 +20,9 @@ R = TypeVar("R")
 PACKAGE = Path(__file__).parents[1]
 
 
-@cache
 def _kernel_cache() -> str:
     """Name the folder of compiled kernels for exactly these sources."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(PACKAGE.rglob("*.py")):
-        digest.update(source.read_bytes())
-    return str(cache_folder() / "kernels" / digest.hexdigest()[:16])
+    return str(cache_folder() / "kernels" / f"{source_digest()}-{numba.__version__}")
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:

@@ -14,7 +14,7 @@ from zoosim.core.rng import stream
 from zoosim.evaluation.loop import Block, failure, play
 from zoosim.evaluation.records import record_frames, write_records
 from zoosim.evaluation.store import CellKey, RunFolder
-from zoosim.experiments.plan import Plan
+from zoosim.experiments.plan import Plan, type_label
 from zoosim.policies.base import Policy
 from zoosim.policies.random import Random
 from zoosim.policies.registry import PolicyEntry, find_class
@@ -44,12 +44,13 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
             blocks = _play(plan, policy, world, lambda done: report(key, done, ""))
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
-        return CellResult(key, seconds, _named(error, entry.name))
+        return CellResult(key, seconds, error.named(entry.name))
     store, seconds = RunFolder(folder), time.perf_counter() - started
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)
-    meta = {"config_hash": plan.config_hash, "fingerprint": entry.fingerprint, "seconds": seconds, "fit": notes}
+    made = {"type": type_label(entry), "params": entry.params, "fingerprint": entry.fingerprint}
+    meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
     store.write_cell(key, _columns(blocks), meta)
     return CellResult(key, seconds)
 
@@ -61,7 +62,7 @@ def fit_policy(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[
         return policy, policy.fit(uniform_log(world, policy.past_visits), progress) if policy.past_visits else {}
     except PolicyFailure:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if entry.built_in and isinstance(error, ZoosimError):
             raise
         raise failure(world.seed, 0, error, find_class(entry.source)) from error
@@ -94,7 +95,3 @@ def _columns(blocks: list[Block]) -> dict[str, np.ndarray]:
         "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
         "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
     }
-
-
-def _named(error: PolicyFailure, name: str) -> PolicyFailure:
-    return PolicyFailure(name, error.seed, error.step, error.reason, error.place, error.details)

@@ -45,7 +45,7 @@ def play(world: World, policy: Policy, steps: int) -> Iterator[Block]:
     for visits in world.blocks(steps, BLOCK):
         actions, rewards, propensities = run(world, policy, visits)
         truths = chosen_and_best(visits, actions)
-        yield Block(visits.start, visits.visitors, actions, rewards, propensities, *truths)
+        yield Block(visits.start, visits.user_ids, actions, rewards, propensities, *truths)
 
 
 def _runs_compiled(cls: type[Policy]) -> bool:
@@ -69,8 +69,7 @@ def compiled_play(kernel: Kernel) -> Callable[..., None]:
 
 def _play(state: Any, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray) -> None:
     for i in range(actions.shape[0]):
-        user_id = visits.visitors[i]
-        user = visits.users[user_id]
+        user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
         actions[i], propensities[i] = choose(state, user_id, user, visits.available)
         rewards[i] = click(visits, i, actions[i])
         learn(state, user_id, user, actions[i], rewards[i])
@@ -79,14 +78,14 @@ def _play(state: Any, visits: Visits, actions: IntArray, rewards: FloatArray, pr
 def _run_contexts(world: World, policy: Policy, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:
     actions, rewards, propensities = _empty(len(visits.visitors))
     own_propensity = type(policy).propensity is not Policy.propensity
-    for i, user_id in enumerate(visits.visitors):
-        context = world.context(int(user_id), visits.available)
+    for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
+        context = world.context(int(visitor), visits.available, int(user_id))
         try:
             action = check_action(policy.select_action(context), visits.available)
             propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
             actions[i], rewards[i] = action, click(visits, i, action)
             policy.update(context, action, float(rewards[i]))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failure(world.seed, visits.start + i, error, type(policy)) from error
     return actions, rewards, propensities
 
@@ -108,10 +107,16 @@ def _probability(value: Any) -> float:
     return float(value)
 
 
-def failure(seed: int, step: int, error: Exception, cls: type) -> PolicyFailure:
-    """Tell what went wrong in a policy of class `cls`, with the place in the file that the class was written in."""
+def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFailure:
+    """Tell what went wrong in a policy of class `cls`, with the place in the file that the class was written in.
+
+    Where its code raised nothing, but returned what cannot be, the place is where that method begins.
+    """
     reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    place = user_place(error, source_file(cls)) or Path(source_file(cls)).name
+    method = "propensity" if str(error).startswith("propensity returned") else "select_action"
+    code = getattr(getattr(cls, method, None), "__code__", None)
+    began = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else Path(source_file(cls)).name
+    place = user_place(error, source_file(cls)) or began
     return PolicyFailure("", seed, step, reason, place, traceback.format_exc())
 
 

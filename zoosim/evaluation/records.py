@@ -7,31 +7,36 @@ the products that could not be shown), `action`, `product_id`, `position`, `prop
 """
 
 import hashlib
+import json
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from zoosim.core.files import atomic
 from zoosim.evaluation.loop import Block
-from zoosim.evaluation.store import write_parquet
+from zoosim.evaluation.store import META, write_parquet
 from zoosim.world.world import World
 
 SCHEMA_VERSION = 1
 MICROSECONDS = 1_000_000
+GROUP_BYTES = 100_000_000
 
 
 def to_records(world: World, block: Block, policy: str, policy_version: str) -> pl.DataFrame:
     """Return the Records of a block of visits."""
     n = len(block.actions)
     steps = np.arange(block.start, block.start + n)
+    visitors = world.visitors(block.start, block.start + n)
     gone = np.flatnonzero(~world.stretch(block.start).available).tolist()
     return pl.DataFrame(
         {
             "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
             "time": pl.Series(steps * MICROSECONDS).cast(pl.Datetime("us", "UTC")),
             "user_id": block.user_ids,
-            "user": pl.Series(world.users[block.user_ids]).cast(pl.List(pl.Float64)),
+            "user": pl.Series(world.users[visitors]).cast(pl.List(pl.Float64)),
             "catalogue": pl.Series([catalogue_hash(world)] * n),
             "unavailable": pl.Series([gone] * n, dtype=pl.List(pl.Int64)),
             "action": block.actions,
@@ -54,8 +59,20 @@ def catalogue_hash(world: World) -> str:
 
 
 def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:
-    """Write Records to `path`, and the product table beside them as catalogue-HASH.parquet."""
-    write_parquet(pl.concat(list(frames)), path, {"schema": "record", "schema_version": SCHEMA_VERSION})
+    """Write Records to `path`, and the product table beside them as catalogue-HASH.parquet.
+
+    Frames go to files first, and groups of rows are small where lists are long, so that memory stays bounded.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION})}
+    with tempfile.TemporaryDirectory(prefix=".records-", dir=path.parent) as folder, atomic(path) as temporary:
+        parts, size = [], 1.0
+        for number, frame in enumerate(frames):
+            frame.write_parquet(Path(folder) / f"{number}.parquet")
+            parts.append(pl.scan_parquet(Path(folder) / f"{number}.parquet"))
+            size = max(size, frame.estimated_size() / len(frame))
+        rows = int(np.clip(GROUP_BYTES / size, 1_000, 200_000))
+        pl.concat(parts).sink_parquet(temporary, metadata=meta, row_group_size=rows, maintain_order=True)
     table = path.parent / f"catalogue-{catalogue_hash(world)}.parquet"
     if not table.exists():
         features = pl.Series(world.products).cast(pl.List(pl.Float64))

@@ -5,9 +5,11 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,8 @@ from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
+
+DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 _channel: Any = None
 
@@ -42,22 +46,40 @@ def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Repor
     """Run the cells of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit."""
     folder, started = RunFolder(path), time.perf_counter()
     folder.check(plan.config_hash)
-    stale = _stale(plan, folder)
+    stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
+    extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_cells(name)
-    tasks = [task for task in _tasks(plan) if not _done(folder, CellKey(task[0].name, task[1]), keep_log)]
     results = _run(plan, tasks, path, keep_log, jobs, report)
     failures = tuple(result.failure for result in results if result.failure is not None)
-    notes = tuple(f"{name}: its file has changed, so it ran again" for name in stale)
-    return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes))
+    notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
+    return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *extra))
 
 
 def missing_visits(plan: Plan, path: Path, keep_log: bool) -> int:
     """Count the visits that a run of `plan` in `path` would compute."""
-    folder = RunFolder(path)
-    left = [task for task in _tasks(plan) if not _done(folder, CellKey(task[0].name, task[1]), keep_log)]
-    return plan.steps * len(left)
+    return plan.steps * len(_missing(plan, RunFolder(path), keep_log))
+
+
+def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:
+    """List the cells to compute: those that are not there, or were made by other code."""
+    stale = _stale(plan, folder)
+    return [task for task in _tasks(plan) if task[0].name in stale or not _done(folder, _key(task), keep_log)]
+
+
+def _key(task: Task) -> CellKey:
+    return CellKey(task[0].name, task[1])
+
+
+def _also_held(plan: Plan, folder: RunFolder) -> tuple[str, ...]:
+    """Tell of cells in the folder that were not asked for: the report covers them too."""
+    asked = {_key(task) for task in _tasks(plan)}
+    held = [key for key in folder.cells() if key not in asked]
+    if not held:
+        return ()
+    names = ", ".join(sorted({key.policy for key in held}))
+    return (f"{folder.path} also holds {len(held)} cells of earlier calls ({names}); the report covers all of them",)
 
 
 def _tasks(plan: Plan) -> Iterator[Task]:
@@ -72,18 +94,20 @@ def _done(folder: RunFolder, key: CellKey, keep_log: bool) -> bool:
 
 
 def _stale(plan: Plan, folder: RunFolder) -> list[str]:
-    """List the user's policies whose code has changed; refuse an entry that was saved with other parameters."""
+    """List the policies whose code, theirs or ours, has changed; refuse one that was saved with other parameters."""
     stale = []
-    old = {item["name"]: item for item in folder.read_config()["policies"]} if folder.cells() else {}
     for entry in plan.entries:
-        saved = [key for key in folder.cells() if key.policy == entry.name]
-        prints = {read_meta(folder.cell_path(key)).get("fingerprint") for key in saved}
-        if prints <= {entry.fingerprint}:
-            continue
-        if entry.built_in or any(old.get(entry.name, {}).get(k, v) != v for k, v in entry.params.items()):
+        saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
+        if any(meta.get("params") != entry.params or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
-        stale.append(entry.name)
+        if any(meta.get("fingerprint") != entry.fingerprint for meta in saved):
+            stale.append(entry.name)
     return stale
+
+
+def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:
+    """Tell whether a saved policy of the same name was another built-in one; a user's file may have moved."""
+    return entry.built_in and meta.get("type") != entry.source
 
 
 def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
@@ -115,17 +139,33 @@ def _is_local(entry: PolicyEntry) -> bool:
 def _run_processes(
     plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
 ) -> list[CellResult]:
+    """Run tasks side by side; when a process dies, the rest again, those of the user's policies each on its own."""
+    results, left = _run_pool(plan, tasks, path, keep_log, jobs, report)
+    known = [task for task in left if task[0].built_in]
+    if known and len(known) < len(tasks):
+        more, unfinished = _run_pool(plan, known, path, keep_log, jobs, report)
+        results, left = results + more, unfinished + [task for task in left if task not in known]
+    for task in left:
+        done, _ = _run_pool(plan, [task], path, keep_log, 1, report)
+        results += done or [CellResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))]
+    return results
+
+
+def _run_pool(
+    plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
+) -> tuple[list[CellResult], list[Task]]:
+    """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
     context = multiprocessing.get_context("spawn")
     channel = context.Queue()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
+    futures: dict[Future[CellResult], Task] = {}
     try:
         with _without_main():
-            futures = [
-                pool.submit(_work, replace(plan, entries=(entry,)), entry, seed, path, keep_log)
-                for entry, seed in tasks
-            ]
-        _watch(futures, channel, report)
-        return [future.result() for future in futures]
+            for task in tasks:
+                futures[pool.submit(_work, replace(plan, entries=(task[0],)), *task, path, keep_log)] = task
+        _watch(list(futures), channel, report)
+    except BrokenProcessPool:
+        pass
     except BaseException:
         for child in multiprocessing.active_children():
             child.terminate()
@@ -134,6 +174,9 @@ def _run_processes(
         pool.shutdown(wait=True, cancel_futures=True)
         channel.close()
         channel.cancel_join_thread()
+    done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
+    finished = [futures[future] for future in done]
+    return [future.result() for future in done], [task for task in tasks if task not in finished]
 
 
 @contextmanager
@@ -150,11 +193,20 @@ def _without_main() -> Iterator[None]:
 
 
 def _start_worker(channel: Any) -> None:
-    """Set a worker up: the parent alone answers Ctrl-C."""
+    """Set a worker up: the parent alone answers Ctrl-C, what policies print goes to standard error, no worker stays."""
     global _channel
     _channel = channel
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(plan: Plan, entry: PolicyEntry, seed: int, path: Path, keep_log: bool) -> CellResult:
@@ -162,7 +214,7 @@ def _work(plan: Plan, entry: PolicyEntry, seed: int, path: Path, keep_log: bool)
 
 
 def _watch(futures: list["Future[CellResult]"], channel: Any, report: Report) -> None:
-    """Pass on what the workers report until all are done; the first unexpected error stops the run."""
+    """Pass on what the workers report until all are done; the first unexpected error is raised."""
     left = set(futures)
     while left:
         done, left = wait(left, timeout=0.1, return_when=FIRST_COMPLETED)

@@ -9,6 +9,10 @@ from scipy import special
 
 from zoosim.core.types import FloatArray
 
+MAX_SEEDS = 1_000_000
+ROUNDING = 1e-12
+"""A difference in fraction of oracle below this is none."""
+
 
 class Interval(NamedTuple):
     """A mean with its 95% interval; the ends are None for a single value."""
@@ -62,17 +66,18 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -> int | None:
-    """Return how many seeds would show the observed mean difference at 5% with 80% power, or None if it is 0.
+    """Return how many seeds, `MAX_SEEDS` at most, would show the mean difference at 5% with 80% power; None if it is 0.
 
     `tests` is by how many comparisons the 5% is divided. The smallest n with |mean| sqrt(n) / sd at least the sum of
     the two t quantiles; the mean and sd of few seeds are rough, and so is the answer.
     """
     array = np.asarray(differences, float)
-    if len(array) < 2 or array.mean() == 0.0:
+    if len(array) < 2 or abs(array.mean()) < ROUNDING:
         return None
     effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
-    n = max(2, int(((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2))
-    while effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):
+    least = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
+    n = max(2, int(min(least, MAX_SEEDS)))
+    while n < MAX_SEEDS and effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):
         n += 1
     return n
 

@@ -65,8 +65,8 @@ class RunFolder:
             raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
         if held:
             self._check_config(config_hash)
-        for path in [*(self.cell_path(key) for key in self.cells()), self.path / "rows.parquet"]:
-            if path.exists():
+        for pattern in ("cells/*/*.parquet", "log/*/*.parquet", "rows.parquet"):
+            for path in self.path.glob(pattern):
                 read_meta(path)
         self.old_summary()
 

@@ -11,7 +11,7 @@ import numpy as np
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.types import FloatArray
 from zoosim.evaluation import metrics
-from zoosim.evaluation.statistics import holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.evaluation.statistics import MAX_SEEDS, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.evaluation.store import RunFolder
 from zoosim.experiments.plan import Plan
 
@@ -81,11 +81,21 @@ class Comparison:
         shared = sorted(set(left) & set(right))
         return np.array([left[s] for s in shared]), np.array([right[s] for s in shared])
 
-    @property
+    @cached_property
+    def shared_seeds(self) -> list[int]:
+        """List the seeds that all policies finished which finished any."""
+        finished = [set(cells) for cells in self.cells.values() if cells]
+        return sorted(set.intersection(*finished)) if finished else []
+
+    @cached_property
     def ranked(self) -> list[str]:
-        """List the policies that finished at least one seed, the best mean fraction of oracle first."""
+        """List the policies that finished a seed, the best mean fraction of oracle first: over shared seeds, if any."""
         finished = [name for name, cells in self.cells.items() if cells]
-        return sorted(finished, key=lambda name: -float(np.mean(list(self.fractions(name).values()))))
+        return sorted(finished, key=lambda name: -self._mean(name, self.shared_seeds))
+
+    def _mean(self, policy: str, seeds: Sequence[int]) -> float:
+        fractions = self.fractions(policy)
+        return float(np.mean([fractions[seed] for seed in seeds or fractions]))
 
     def summary(self, wall_seconds: float) -> dict[str, Any]:
         """Return summary.json."""
@@ -103,8 +113,9 @@ class Comparison:
     def _policy(self, name: str) -> dict[str, Any]:
         cells = [self.cells[name][seed] for seed in sorted(self.cells[name])]
         fractions = [cell.fraction[0] for cell in cells]
+        by_seed = [self.cells[name][seed].fraction[0] if seed in self.cells[name] else None for seed in self.seeds]
         spread = float(np.std(fractions, ddof=1)) if len(cells) > 1 else None
-        whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": fractions}
+        whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": by_seed}
         return {
             "ctr": interval([cell.ctr[0] for cell in cells]),
             "oracle_fraction": interval(fractions) | whole,
@@ -130,24 +141,50 @@ class Comparison:
         """Say in a sentence which policy to trust, or that the run does not tell."""
         if not self.ranked:
             return "No verdict: no policy finished."
-        best = self.ranked[0]
-        mean = _percent(float(np.mean(list(self.fractions(best).values()))))
-        if len(self.ranked) == 1:
-            return f"{best} earns {mean} of the oracle's clicks; there is nothing to compare it with."
-        second = self.ranked[1]
-        pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second}) if self.pairs else None
-        if pair is None or pair["p"] is None:
-            return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
-        lead = f"{100 * pair['difference']:.1f} points (95% interval {_range(pair)}, Holm p {_p(pair['p'])})"
-        if pair["p"] < SIGNIFICANT:
-            return f"{best} wins: {mean} of oracle over {self._n(best, second)} seeds, ahead of {second} by {lead}."
-        left, right = self._paired(best, second)
-        needed = seeds_to_settle(left - right, len(self.pairs))
-        settle = f"about {needed:,} seeds would settle it" if needed else "they are equal on every seed"
-        return f"No clear winner: {best} ({mean} of oracle) leads {second} by {lead}; {settle}."
+        return f"{self._comparison()}{self._absences()}"
 
-    def _n(self, a: str, b: str) -> int:
-        return len(self._paired(a, b)[0])
+    def _comparison(self) -> str:
+        best = self.ranked[0]
+        if len(self.ranked) == 1:
+            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's clicks; nothing competed with it."
+        second = self.ranked[1]
+        shared = sorted(set(self.cells[best]) & set(self.cells[second]))
+        if not shared:
+            return f"No verdict: {best} and {second} met different visitors; run them on the same seeds."
+        pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second})
+        if pair["p"] is None:
+            mean = _percent(self._mean(best, shared))
+            return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
+        return self._decided(pair, shared)
+
+    def _decided(self, pair: Mapping[str, Any], shared: Sequence[int]) -> str:
+        """Tell who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
+        ahead = pair["difference"] >= 0
+        best, second = (pair["a"], pair["b"]) if ahead else (pair["b"], pair["a"])
+        mean, sign = _percent(self._mean(best, shared)), 1 if ahead else -1
+        low, high = sorted((sign * pair["low"], sign * pair["high"]))
+        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {_p(pair['p'])}"
+        lead = f"{100 * abs(pair['difference']):.1f} points ({interval})"
+        if pair["p"] < SIGNIFICANT:
+            return f"{best} wins: {mean} of oracle over {len(shared)} seeds, ahead of {second} by {lead}."
+        left, right = self._paired(pair["a"], pair["b"])
+        needed = seeds_to_settle(left - right, len(self.pairs))
+        if needed is None:
+            return f"No clear winner: {best} and {second} are equal ({mean} of oracle)."
+        settle = f"about {needed:,} seeds" if needed < MAX_SEEDS else "more than a million seeds"
+        return f"No clear winner: {best} ({mean} of oracle) leads {second} by {lead}; {settle} would settle it."
+
+    def _absences(self) -> str:
+        """Tell of policies that did not finish all seeds."""
+        counts = {name: sum(f.policy == name for f in self.failures) for name in self.cells}
+        failed = [f"{name} failed on {n} of {len(self.seeds)} seeds" for name, n in counts.items() if n]
+        if (
+            not failed
+            and self.shared_seeds
+            and any(len(cells) < len(self.seeds) for cells in self.cells.values() if cells)
+        ):
+            failed = [f"compared over the {len(self.shared_seeds)} seeds that all have"]
+        return f" ({'; '.join(failed)}.)" if failed else ""
 
     def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
         """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
@@ -169,12 +206,12 @@ def interval(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _band(stack: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, low and high `(n,)` of curves `(seeds, n)`."""
+    """Return mean, low and high `(n,)` of curves `(seeds, n)` of what is never negative."""
     if len(stack) < 2:
         return stack[0], stack[0], stack[0]
     intervals = [mean_interval(column) for column in stack.T]
     mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
-    return mean, low, high
+    return mean, np.maximum(low, 0.0), high
 
 
 def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
@@ -186,10 +223,6 @@ def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}%"
-
-
-def _range(pair: Mapping[str, Any]) -> str:
-    return f"{100 * pair['low']:.1f} to {100 * pair['high']:.1f}"
 
 
 def _p(p: float) -> str:

@@ -45,7 +45,9 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
-    config_hash: str
+    parameters: Mapping[str, dict[str, Any]]
+    """The parameters of every built-in policy, whether it competes or not."""
+    config_hash: str = ""
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -81,12 +83,26 @@ class Plan:
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
         run = {"steps": self.steps, "seeds": list(self.seeds)}
         head = {"experiment": self.experiment.name, "config_hash": self.config_hash}
-        return {**head, "env": env, "run": run, "policies": policies}
+        return {**head, "env": env, "run": run, "policies": policies, **self._changed_parameters()}
+
+    def _changed_parameters(self) -> dict[str, Any]:
+        """Return what was set for built-in policies that do not compete: it belongs to the hash."""
+        competing, published = {entry.name for entry in self.entries}, self.experiment.policies
+        left = {name: params for name, params in self.parameters.items() if name not in competing}
+        changed = {
+            name: params
+            for name, params in left.items()
+            if params != check_parameters(name, find_class(name), published.get(name, {}))
+        }
+        return {"parameters": changed} if changed else {}
 
 
 def type_label(entry: PolicyEntry) -> str:
-    """Say what an entry is made from."""
-    return entry.source if isinstance(entry.source, str) else entry.source.__qualname__
+    """Say what an entry is made from; a file by its whole path, so that it is found from everywhere."""
+    if isinstance(entry.source, type):
+        return entry.source.__qualname__
+    file, colon, name = entry.source.rpartition(":")
+    return f"{Path(file).resolve()}:{name}" if colon else entry.source
 
 
 def make_plan(request: Request) -> Plan:
@@ -105,9 +121,10 @@ def make_plan(request: Request) -> Plan:
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
+    _check_user_ids(env, entries)
     notes += _left_out(request, {entry.name for entry in entries})
-    plan = Plan(experiment, env, steps, seeds, entries, "", notes)
-    return replace(plan, config_hash=_hash(plan, overrides))
+    plan = Plan(experiment, env, steps, seeds, entries, overrides, notes=notes)
+    return replace(plan, config_hash=_hash(plan))
 
 
 def parse_seeds(value: Any) -> tuple[int, ...]:
@@ -178,11 +195,11 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     given = request.config
     config = dict(given) if isinstance(given, Mapping) else read_yaml(Path(given)) if given is not None else {}
     for key in config:
-        if key not in ("env", "run", "policies", "experiment", "config_hash"):
-            raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies"]))
+        if key not in ("env", "run", "policies", "parameters", "experiment", "config_hash"):
+            raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
     if config.get("experiment", experiment.name) != experiment.name:
         raise ConfigError(f"config: is for the experiment {config['experiment']!r}, not for {experiment.name}")
-    for key in ("env", "run"):
+    for key in ("env", "run", "parameters"):
         if config.get(key) is None:
             config.pop(key, None)
         elif not isinstance(config[key], Mapping):
@@ -215,18 +232,28 @@ def _env(
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
     notes: tuple[str, ...] = ()
-    own_shocks = "shocks" in values or "random_shocks" in values
-    if not own_shocks:
-        kept = [shock for shock in experiment.shocks if shock.step < steps]
-        values["shocks"] = [shock.model_dump() for shock in kept]
-        dropped = [f"{shock.name} (step {shock.step})" for shock in experiment.shocks if shock.step >= steps]
-        if dropped:
-            notes = (f"{steps} steps end before {' and '.join(dropped)}: dropped",)
     env: EnvConfig = resolve_shocks(build(EnvConfig, values, "env"), steps)
-    late = [shock for shock in env.shocks if shock.step >= steps]
+    if "shocks" not in values and "random_shocks" not in values:
+        shocks, notes = _built_in_shocks(experiment, env, steps)
+        env = env.model_copy(update={"shocks": shocks})
+    late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
+    late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
     if late:
-        raise ConfigError(f"env.shocks: {late[0].name!r} is at step {late[0].step}, beyond the run of {steps} steps")
+        raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
     return env, notes
+
+
+def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tuple[list[Shock], tuple[str, ...]]:
+    """Return the experiment's shocks that fit the world and the run, and a note on each that does not."""
+    kept, notes = [], []
+    for shock in experiment.shocks:
+        known = all(p in env.personas and set(row) <= set(env.categories) for p, row in shock.set.items())
+        if known and shock.step < steps:
+            kept.append(shock)
+        else:
+            why = "its personas or categories are not in this world" if not known else f"the run ends at {steps}"
+            notes.append(f"shock {shock.name!r} at step {shock.step} is dropped: {why}")
+    return kept, tuple(notes)
 
 
 def _check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
@@ -267,6 +294,10 @@ def _default(path: list[str]) -> Any:
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: _Settings) -> dict[str, dict[str, Any]]:
     """Return what differs from the defaults of each built-in policy, whether it competes or not."""
     found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    for name, given in config.get("parameters", {}).items():
+        if name not in found or not isinstance(given, Mapping):
+            raise ConfigError(unknown("config parameters: expected {NAME: {...}}, got", str(name), BUILT_IN))
+        found[name].update(given)
     for entry in _listed(config) or []:
         if entry["name"] in found and entry.get("type", entry["name"]) == entry["name"]:
             found[entry["name"]].update({k: v for k, v in entry.items() if k not in ("name", "type")})
@@ -303,6 +334,13 @@ def _entries(
     if request.policies is None:
         return tuple(known.values())
     return _chosen(request.policies, known, overrides)
+
+
+def _check_user_ids(env: EnvConfig | LabelledConfig, entries: Sequence[PolicyEntry]) -> None:
+    """Refuse policies that know visitors by their id where they have none."""
+    needy = [e.name for e in entries if e.source in BUILT_IN and find_class(e.source).needs_user_ids]
+    if isinstance(env, LabelledConfig) and needy:
+        raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of a labelled table have none")
 
 
 def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
@@ -360,10 +398,11 @@ def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:
     entries[entry.name] = entry
 
 
-def _hash(plan: Plan, parameters: Mapping[str, dict[str, Any]]) -> str:
+def _hash(plan: Plan) -> str:
     """Hash world, steps and parameters: not seeds, not who competes."""
-    env = plan.env.model_dump()
     if isinstance(plan.env, LabelledConfig):
-        env = {"table": plan.table.digest}
-    values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": parameters}
+        env: dict[str, Any] = {"table": plan.table.digest}
+    else:  # personas and categories are numbered in their order
+        env = {**plan.env.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
+    values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}
     return config_hash(values)

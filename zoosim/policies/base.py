@@ -4,7 +4,7 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ class Policy(ABC):
 
     past_visits: int = 0
     """How many visits of a uniformly random past `fit` wants; 0 for none."""
+
+    needs_user_ids: ClassVar[bool] = False
+    """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         """Make the policy for the task `spec` with its own generator; raises `ConfigError` on a wrong parameter."""

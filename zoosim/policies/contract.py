@@ -242,7 +242,8 @@ def _learns(maker: Maker) -> None:
         policy = maker.ready(shop, 0)
         for visit in range(VISITS):
             context = shop.everything(visit)
-            policy.update(context, int(policy.select_action(context)), (0.0, 1.0, 0.5)[visit % 3])
+            action, reward = int(policy.select_action(context)), (0.0, 1.0, 0.5)[visit % 3]
+            policy.update(context, action, reward, {"shown": np.array([action]), "clicks": np.array([reward > 0])})
 
 
 def _repeats(maker: Maker) -> None:

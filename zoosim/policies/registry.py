@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.files import source_digest
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
@@ -37,7 +38,7 @@ class PolicyEntry:
     """One contestant of a run.
 
     `source` is a built-in name, `FILE.py:Class` or a class; `params` are complete and checked; `fingerprint` changes
-    with the source and the parameters.
+    with the source, zoosim's own included, and the parameters.
     """
 
     name: str
@@ -65,7 +66,7 @@ def make_entry(
         raise ConfigError(f"policy name: got {name!r}, expected letters, digits, dots and hyphens, 64 at most")
     checked: dict[str, Any] = check_parameters(name, cls, params or {})
     label = source if isinstance(source, str) and source in BUILT_IN else f"{cls.__qualname__} {_source_hash(cls)}"
-    fingerprint = hashlib.sha256(repr((label, sorted(checked.items()))).encode()).hexdigest()[:16]
+    fingerprint = hashlib.sha256(repr((source_digest(), label, sorted(checked.items()))).encode()).hexdigest()[:16]
     return PolicyEntry(name, source, checked, fingerprint)
 
 
@@ -112,6 +113,8 @@ def _import_file(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # modules beside the file
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -139,7 +139,7 @@ class DiscountedLinUCB(_SharedLinear):
 
     name = "d-linucb"
     alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
-    discount: float = parameter(1 - 1 / 8000, low=0.5, high=1, help="weight that an observation keeps, a visit")
+    discount: float = parameter(1 - 1 / 8000, low=0.9, high=1, help="weight that an observation keeps, a visit")
 
     def _new_state(self) -> State:
         return self._make(alpha=self.alpha, epsilon=0.0, discount=self.discount)

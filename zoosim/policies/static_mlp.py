@@ -91,6 +91,7 @@ class StaticMLP(KernelPolicy):
     name = "static-mlp"
     kernel = Kernel("static_mlp", _choose, _learn, _probability)
     learned = ("upper", "lower", "w2", "b2", "w3")
+    needs_user_ids = True
     past_visits: int = parameter(200_000, low=10, high=100_000_000, help="logged visits to train on")
     epochs: int = parameter(10, low=1, high=1000, help="passes over the log")
     batch_size: int = parameter(512, low=1, high=1_000_000, help="observations in a training step")

@@ -4,6 +4,7 @@ import html
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
 NAME = 26  # letters of a name that a label shows
 CHARACTER = 6.6  # px, mean width of a 12 px letter
 LINE_HEIGHT = 16  # px
+PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 SIGNIFICANT = 0.05
 
 
@@ -73,7 +75,7 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
     figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
     figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
-    _add_shocks(figure, report.shocks, levels)
+    _add_shocks(figure, report.shocks, levels, report.summary["steps"])
     if reference is not None:
         _add_reference(figure, reference, report.reference_name)
     inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
@@ -140,23 +142,31 @@ def _spread(wanted: Sequence[float], gap: float, size: float) -> list[float]:
 
 
 def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
-    """Find for each shock the lowest free line of text above the plot, which is taken to be 800 px wide."""
+    """Find for each shock the lowest free line of text above the plot, as wide as it is on paper."""
     levels: list[int] = []
     spans: list[tuple[float, float]] = []
     for step, name in shocks:
-        half = CHARACTER * len(_short(name, 40)) / 2 + 8
-        span = (800 * step / max(steps, 1) - half, 800 * step / max(steps, 1) + half)
+        width, at = CHARACTER * len(_short(name, 40)) + 16, PRINTED * step / max(steps, 1)
+        left = {"left": at, "right": at - width, "center": at - width / 2}[_anchor(step, name, steps)]
+        span = (left, left + width)
         taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
         levels.append(next(level for level in itertools.count() if level not in taken))
         spans.append(span)
     return levels
 
 
-def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int]) -> None:
+def _anchor(step: int, name: str, steps: int) -> str:
+    """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
+    half, at = CHARACTER * len(_short(name, 40)) / 2, PRINTED * step / max(steps, 1)
+    return "left" if at < half else "right" if at > PRINTED - half else "center"
+
+
+def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
     for (step, name), level in zip(shocks, levels, strict=True):
         figure.add_vline(x=step, line={"color": "#98a2ac", "width": 1, "dash": "4px,3px"})
         label = {"text": _label(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False, "yanchor": "bottom"}
-        figure.add_annotation(x=step, y=1, yref="paper", yshift=2 + LINE_HEIGHT * level, **label)
+        place = {"x": step, "y": 1, "yref": "paper", "yshift": 2 + LINE_HEIGHT * level}
+        figure.add_annotation(**place, **label, xanchor=_anchor(step, name, steps))
 
 
 def _add_reference(figure: go.Figure, value: float, name: str) -> None:
@@ -196,8 +206,10 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
     named = " + ".join(name for step, name in shocks if step == span[0])
-    first = f"after {_label(named, 18)}" if named else "before shocks" if shocks and not span[0] else ""
-    return f"<b>{first}</b><br>visits {span[0]:,}\u2013{span[1]:,}" if first else f"visits {span[0]:,}\u2013{span[1]:,}"
+    first = f"after {named}" if named else "before shocks" if shocks and not span[0] else ""
+    lines = textwrap.wrap(first, 24, max_lines=2, placeholder="\u2026")
+    head = "".join(f"<b>{_text(line)}</b><br>" for line in lines)
+    return f"{head}visits {span[0]:,}\u2013{span[1]:,}"
 
 
 def _add_fraction(
@@ -303,7 +315,7 @@ def _panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figu
         vertical_spacing=gap / height if rows > 1 else None,
     )
     width = CHARACTER * max(len(_short(name, NAME)) for name in names)
-    top = 50 if any("<br>" in title for title in titles) else 34
+    top = 34 + 16 * max(title.count("<br>") for title in titles)
     figure.update_layout(**_layout(height=height + top + 54, margin={"l": width + 24, "r": 16, "t": top, "b": 54}))
     figure.update_annotations(font={"size": 12, "color": INK})
     figure.update_yaxes(**_row_axis([_label(name, NAME) for name in names], size=12), showticklabels=False)

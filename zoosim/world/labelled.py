@@ -48,7 +48,10 @@ def read_table(config: LabelledConfig) -> Table:
 
 
 def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
-    """Return the world of `steps` shuffled visits: passes over the table, each in a new order."""
+    """Return the world of `steps` shuffled visits: passes over the table, each in a new order.
+
+    Rows come back from the second pass on, and are not to be recognised: visitors are anonymous.
+    """
     rng, rows, n_classes = stream(seed, "visits"), len(table.labels), len(table.classes)
     passes = -(-steps // rows)
     schedule = np.concatenate([rng.permutation(rows) for _ in range(passes)])[:steps]
@@ -64,17 +67,21 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         schedule=frozen(schedule),
+        anonymous=True,
     )
 
 
-def classifier_accuracy(table: Table) -> float:
-    """Return the 5-fold cross-validated accuracy of logistic regression trained on every label."""
+def classifier_accuracy(table: Table) -> float | None:
+    """Return the 5-fold cross-validated accuracy of logistic regression on every label; None with a class of one row.
+
+    It never sees the rows it is judged by, while a bandit meets them again from its second pass on.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 
     smallest = int(np.bincount(table.labels).min())
     if smallest < 2:
-        return float("nan")
+        return None
     folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
     scores = cross_val_score(LogisticRegression(C=10.0, max_iter=2_000), table.features, table.labels, cv=folds)
     return float(scores.mean())

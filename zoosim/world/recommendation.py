@@ -1,5 +1,7 @@
 """Build the recommendation world of a seed: products, users, click table and what changes it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
@@ -43,18 +45,14 @@ def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
 
 def past(world: World) -> World:
     """Return the world as it stood before visit 0, with visitors and clicks of its own: where old logs come from."""
-    first = world.stretches[0]
-    return World(
-        seed=world.seed,
-        users=world.users,
-        segments=world.segments,
-        products=world.products,
-        groups=world.groups,
-        stretches=(first,),
-        segment_names=world.segment_names,
-        group_names=world.group_names,
-        visit_key=stream_key(world.seed, "past visits"),
-        click_key=stream_key(world.seed, "past clicks"),
+    keys = {name: stream_key(world.seed, f"past {name}s") for name in ("visit", "click")}
+    return replace(
+        world,
+        stretches=world.stretches[:1],
+        shocks=(),
+        schedule=None,
+        visit_key=keys["visit"],
+        click_key=keys["click"],
     )
 
 

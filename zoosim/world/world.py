@@ -31,11 +31,13 @@ class Stretch:
 class Visits(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one stretch, in the form that compiled loops take.
 
-    `visitors (n,)` user ids, `users (U, d_u)`, `segments (U,)`, `groups (K,)`, `table (S, G)`, `available (K,)`.
+    `visitors (n,)` rows of `users (U, d_u)`, `user_ids (n,)` by which policies know them, `segments (U,)`,
+    `groups (K,)`, `table (S, G)`, `available (K,)`.
     """
 
     start: int
     visitors: IntArray
+    user_ids: IntArray
     users: FloatArray
     segments: IntArray
     groups: IntArray
@@ -53,7 +55,7 @@ def click(visits: Visits, i: int, action: int) -> float:
 
 @jit
 def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArray:
-    """Draw the user ids of visits `start` to `stop - 1`, uniform over the users."""
+    """Draw the users of visits `start` to `stop - 1`, uniform over the users."""
     out = np.empty(stop - start, np.int64)
     for i in range(stop - start):
         out[i] = int(uniform(key, start + i, 0) * n_users)
@@ -72,7 +74,8 @@ class World:
 
     `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `stretches` in order of their start, the
     first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
-    (cyclically); otherwise visitors are drawn uniformly.
+    (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
+    number of the visit.
     """
 
     seed: int
@@ -87,6 +90,7 @@ class World:
     click_key: np.uint64
     shocks: tuple[tuple[int, str], ...] = ()
     schedule: IntArray | None = None
+    anonymous: bool = False
 
     @property
     def n_products(self) -> int:
@@ -105,10 +109,11 @@ class World:
 
     def spec(self, steps: int) -> PolicySpec:
         """Say what a policy may know of this world when it is made."""
-        return PolicySpec(self.n_products, self.users.shape[1], self.products.shape[1], self.n_users, steps)
+        known = 0 if self.anonymous else self.n_users
+        return PolicySpec(self.n_products, self.users.shape[1], self.products.shape[1], known, steps)
 
     def visitors(self, start: int, stop: int) -> IntArray:
-        """Return the user ids of visits `start` to `stop - 1`."""
+        """Return the rows of `users` that come at visits `start` to `stop - 1`."""
         if self.schedule is None:
             return draw_visitors(self.visit_key, start, stop, self.n_users)
         return self.schedule[np.arange(start, stop) % len(self.schedule)]
@@ -122,8 +127,9 @@ class World:
         """Return visits `start` to `stop - 1`, which must lie in one stretch."""
         stretch = self.stretch(start)
         visitors = self.visitors(start, stop)
+        user_ids = np.arange(start, stop) if self.anonymous else visitors
         arrays = (self.users, self.segments, self.groups, stretch.table, stretch.available)
-        return Visits(start, visitors, *arrays, self.click_key)
+        return Visits(start, visitors, user_ids, *arrays, self.click_key)
 
     def blocks(self, steps: int, size: int) -> Iterator[Visits]:
         """Cut visits 0 to `steps - 1` into blocks of at most `size`, none of which spans two stretches."""
@@ -132,11 +138,11 @@ class World:
             for start in range(begin, end, size):
                 yield self.visits(start, min(start + size, end))
 
-    def context(self, user_id: int, available: BoolArray) -> Context:
-        """Return what the shop knows when `user_id` comes while `available` may be shown."""
+    def context(self, visitor: int, available: BoolArray, user_id: int | None = None) -> Context:
+        """Return what the shop knows when `visitor` (a row) comes while `available` may be shown."""
         return Context(
-            user_id=user_id,
-            user=self.users[user_id],
+            user_id=visitor if user_id is None else user_id,
+            user=self.users[visitor],
             product_ids=self.product_ids,
             products=self.products,
             available=available,

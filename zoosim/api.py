@@ -237,8 +237,7 @@ def _finish(
     folder = _folder(path)
     whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
-    if folder.cells():
-        folder.write_rows(folder.cells())
+    folder.write_rows(folder.cells())
     summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
     write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     command = _command(whole, path, temporary is None)
@@ -255,7 +254,7 @@ def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list
     return [
         PolicyFailure(name, item["seed"], item["step"], item["error"], item["place"])
         for name, figures in folder.old_summary().get("policies", {}).items()
-        for item in figures["failed"]
+        for item in figures.get("failed", [])
         if CellKey(name, item["seed"]) not in settled
     ]
 

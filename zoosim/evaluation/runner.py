@@ -132,8 +132,10 @@ def _run(plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, r
 
 
 def _is_local(entry: PolicyEntry) -> bool:
-    """Tell whether a policy's class lives in this process alone, as one typed into a notebook does."""
-    return isinstance(entry.source, type) and entry.source.__module__ == "__main__"
+    """Tell whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
+    cls = entry.source
+    found = isinstance(cls, str) or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+    return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
 
 
 def _run_processes(

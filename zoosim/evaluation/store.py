@@ -26,6 +26,18 @@ META = "zoosim"
 OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "summary.json", "report.html"}
 
 
+ROWS = {
+    "seed": pl.Int64,
+    "step": pl.Int32,
+    "policy": pl.String,
+    "action": pl.Int32,
+    "reward": pl.Float64,
+    "true_probability": pl.Float64,
+    "best_probability": pl.Float64,
+}
+"""The columns of rows.parquet."""
+
+
 class CellKey(NamedTuple):
     """Which cell: a policy's name and a seed."""
 
@@ -94,9 +106,10 @@ class RunFolder:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
             values = None
-        if not isinstance(values, dict) or "config_hash" not in values:
+        names = _policy_names(values)
+        if names is None or not {key.policy for key in self.cells()} <= names:
             raise ConfigError(f"{path} is damaged or truncated; delete the folder or name another")
-        return values
+        return dict(values)
 
     def write_config(self, values: Mapping[str, Any]) -> None:
         """Write config.yaml."""
@@ -113,9 +126,9 @@ class RunFolder:
             return {}
         except (OSError, ValueError):
             values = None
-        if not isinstance(values, dict):
+        if not _is_summary(values):
             raise ConfigError(f"{path} is damaged or truncated; delete it and run again")
-        return values
+        return dict(values)
 
     def write_cell(self, key: CellKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Write a finished cell, whole or not at all."""
@@ -128,7 +141,10 @@ class RunFolder:
         return Rows(*(frame[name].to_numpy() for name in names))
 
     def write_rows(self, keys: Iterable[CellKey]) -> None:
-        """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all."""
+        """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all.
+
+        An older rows.csv goes, since it would be of other rows.
+        """
         frames = [
             pl.scan_parquet(self.cell_path(key)).select(
                 pl.lit(key.seed, pl.Int64).alias("seed"),
@@ -139,7 +155,8 @@ class RunFolder:
             for key in sorted(keys)
         ]
         with atomic(self.path / "rows.parquet") as temporary:
-            pl.concat(frames).sink_parquet(temporary, maintain_order=True)
+            pl.concat([pl.LazyFrame(schema=ROWS), *frames]).sink_parquet(temporary, maintain_order=True)
+        (self.path / "rows.csv").unlink(missing_ok=True)
 
     def write_csv(self) -> None:
         """Write rows.csv from rows.parquet."""
@@ -150,6 +167,22 @@ class RunFolder:
         """Remove the cells and the log of a policy whose code has changed."""
         for name in ("cells", "log"):
             shutil.rmtree(self.path / name / policy, ignore_errors=True)
+
+
+def _policy_names(config: Any) -> set[str] | None:
+    """Return the policies that a config.yaml lists, None when it is not whole."""
+    whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
+    if not whole or not isinstance(config["policies"], list) or "seeds" not in (config["run"] or {}):
+        return None
+    return {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
+
+
+def _is_summary(values: Any) -> bool:
+    """Tell whether a summary.json has what is read again: its time and its failures."""
+    policies = values.get("policies") if isinstance(values, dict) else None
+    if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
+        return False
+    return all(isinstance(figures, dict) and isinstance(figures.get("failed"), list) for figures in policies.values())
 
 
 def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:

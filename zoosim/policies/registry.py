@@ -105,13 +105,14 @@ def _import_file(path: Path) -> Any:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
         raise PolicyError(f"policy file: {path.name} cannot be read ({error.strerror})") from None
-    module_name = f"zoosim_user_{path.stem}_{digest}"
+    module_name = f"zoosim_user_{path.stem}_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    module.__dict__["__source_digest__"] = digest
     sys.modules[module_name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file
@@ -158,6 +159,9 @@ def _checked_class(cls: type, label: str) -> type[Policy]:
 
 def _source_hash(cls: type) -> str:
     """Hash the file that a class stands in, or its code, so that edited code is not taken for the old."""
+    imported = getattr(sys.modules.get(cls.__module__), "__source_digest__", "")
+    if imported:
+        return str(imported)
     file = source_file(cls)
     content = Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
     return hashlib.sha256(content).hexdigest()[:16]

@@ -1,0 +1,97 @@
+"""The context that a policy sees: a mapping and a record at once, which nothing can change."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim import Context, PolicySpec
+
+FIELDS = {"user_id", "user", "product_ids", "products", "available"}
+
+
+@pytest.fixture
+def context() -> Context:
+    return Context(
+        user_id=7,
+        user=np.array([1.0, 0.5]),
+        product_ids=np.arange(3),
+        products=np.eye(3),
+        available=np.array([True, False, True]),
+    )
+
+
+def test_fields_are_keys_and_attributes(context: Context) -> None:
+    assert set(context) == FIELDS
+    assert all(getattr(context, name) is context[name] for name in FIELDS)
+    assert isinstance(context, dict)
+
+
+def _set_attribute(context: Any) -> None:
+    context.user_id = 8
+
+
+def _new_attribute(context: Any) -> None:
+    context.clicks = 1
+
+
+def _delete_attribute(context: Any) -> None:
+    del context.user_id
+
+
+def _delete_item(context: Any) -> None:
+    del context["user"]
+
+
+def _merge(context: Any) -> None:
+    context |= {"user_id": 8}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set_attribute,
+        _new_attribute,
+        _delete_attribute,
+        _delete_item,
+        _merge,
+        lambda c: c.__setitem__("user_id", 8),
+        lambda c: c.update(user_id=8),
+        lambda c: c.setdefault("clicks", 8),
+        lambda c: c.pop("user"),
+        lambda c: c.popitem(),
+        lambda c: c.clear(),
+    ],
+)
+def test_nothing_changes_a_context(change: Callable[[Context], Any], context: Context) -> None:
+    with pytest.raises(TypeError, match="a context is read-only"):
+        change(context)
+    assert set(context) == FIELDS
+    assert context.user_id == 7
+
+
+def test_an_unknown_field_is_named_with_those_there_are(context: Context) -> None:
+    told = "a context has no field colour; it has user_id, user, product_ids, products, available"
+    with pytest.raises(AttributeError, match=told):
+        _ = context.colour
+
+
+@pytest.mark.parametrize("again", [lambda c: pickle.loads(pickle.dumps(c)), copy.copy, copy.deepcopy])
+def test_a_context_pickles_and_copies_as_one(again: Callable[[Context], Context], context: Context) -> None:
+    other = again(context)
+    assert type(other) is Context
+    assert set(other) == FIELDS
+    assert all(np.array_equal(other[name], context[name]) for name in FIELDS)
+    with pytest.raises(TypeError, match="read-only"):
+        other["user_id"] = 8
+
+
+def test_a_spec_is_frozen() -> None:
+    spec: Any = PolicySpec(3, 2, 2)
+    assert (spec.n_users, spec.steps) == (0, 0)
+    with pytest.raises(FrozenInstanceError):
+        spec.steps = 5

@@ -266,6 +266,8 @@ def _check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None
 def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:
     """Set one nested value; tables that were not given start from the defaults."""
     place = values
+    if path[0] == "personas" and len(path) == 3:
+        _check_cell(values.get("personas", _default(["personas"])), path)
     for depth, key in enumerate(path[:-1]):
         if key not in place:
             place[key] = _default(path[: depth + 1])
@@ -274,13 +276,17 @@ def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experi
         if not isinstance(place[key], dict):
             raise ConfigError(f"--set env.{'.'.join(path)}: {key} holds no keys; write it in a YAML file (--config)")
         place = place[key]
-    if path[0] == "personas" and len(path) == 3 and path[1] not in values["personas"]:
-        raise ConfigError(unknown("--set env.personas: unknown persona", path[1], values["personas"]))
-    if path[0] == "personas" and len(path) == 3:
-        known = {category: 0 for row in values["personas"].values() for category in row}
-        if path[2] not in known:
-            raise ConfigError(unknown("--set env.personas: unknown category", path[2], known))
     place[path[-1]] = value
+
+
+def _check_cell(personas: Any, path: Sequence[str]) -> None:
+    """Refuse a click probability of a persona or a category that is not there: it would be a slip of the pen."""
+    rows = personas if isinstance(personas, Mapping) else {}
+    if path[1] not in rows:
+        raise ConfigError(unknown("--set env.personas: unknown persona", path[1], rows))
+    known = {category: 0 for row in rows.values() if isinstance(row, Mapping) for category in row}
+    if path[2] not in known:
+        raise ConfigError(unknown("--set env.personas: unknown category", path[2], known))
 
 
 def _default(path: list[str]) -> Any:

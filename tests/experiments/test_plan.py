@@ -1,0 +1,194 @@
+"""From a request to a checked plan: who wins over whom, what the hash covers, and that a plan makes itself again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from zoosim.core.config import EnvConfig
+from zoosim.core.errors import ConfigError
+from zoosim.experiments.plan import Plan, Request, make_plan, parse_seeds
+from zoosim.policies.random import Random
+
+SHOCK = {"step": 50, "name": "toys", "set": {"budget_shopper": {"Dog Toy": 0.5}}}
+
+
+class Mine(Random):
+    name = "mine"
+
+
+def plan(experiment: str = "gauntlet", **request: Any) -> Plan:
+    return make_plan(Request(experiment, **request))
+
+
+def names(made: Plan) -> list[str]:
+    return [entry.name for entry in made.entries]
+
+
+def alpha(made: Plan, name: str) -> float:
+    [entry] = [entry for entry in made.entries if entry.name == name]
+    return float(entry.params["alpha"])
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"),
+    [
+        ("3", (0, 1, 2)),
+        (3, (0, 1, 2)),
+        ("1000:1003", (1000, 1001, 1002)),
+        ([7, 2], (2, 7)),
+        ("5:6", (5,)),
+        (range(2), (0, 1)),
+    ],
+)
+def test_seeds_are_a_count_a_range_or_a_list(given: Any, seeds: tuple[int, ...]) -> None:
+    assert parse_seeds(given) == seeds
+
+
+@pytest.mark.parametrize(
+    "given", ["0", 0, "-1", "3:3", "4:1", "a", "", "1:2:3", [], [1, 1], [-1], [1.0], True, None, 2.5]
+)
+def test_other_seeds_are_refused(given: Any) -> None:
+    with pytest.raises(ConfigError, match="seeds: got"):
+        parse_seeds(given)
+
+
+def test_later_words_win() -> None:
+    """The experiment's steps and seeds, then the file's, then --set, then the options."""
+    assert (plan().steps, len(plan().seeds)) == (40_000, 10)
+    config = {"run": {"steps": 900, "seeds": 3}, "env": {"n_products": 20}}
+    assert (plan(config=config).steps, plan(config=config).seeds) == (900, (0, 1, 2))
+    settings = ["run.steps=800", "run.seeds=2", "env.n_products=30"]
+    made = plan(config=config, settings=settings)
+    assert isinstance(made.env, EnvConfig)
+    assert (made.steps, made.seeds, made.env.n_products) == (800, (0, 1), 30)
+    assert (plan(config=config, settings=settings, steps=700, seeds=1).steps) == 700
+    assert plan(config=config, settings=settings, seeds="9:11").seeds == (9, 10)
+
+
+def test_parameters_come_from_the_experiment_the_file_and_settings() -> None:
+    assert alpha(plan(), "linucb") == 0.2
+    assert alpha(plan("head-to-head"), "linucb") == 1.5
+    config = {"policies": [{"name": "linucb", "alpha": 0.7}, {"name": "wide", "type": "linucb", "alpha": 2.0}]}
+    made = plan(config=config)
+    assert (names(made), alpha(made, "linucb"), alpha(made, "wide")) == (["linucb", "wide"], 0.7, 2.0)
+    made = plan(config=config, settings=["policies.linucb.alpha=.4", "policies.wide.alpha=3"])
+    assert (alpha(made, "linucb"), alpha(made, "wide")) == (0.4, 3.0)
+
+
+def test_ones_own_policy_joins_unless_it_is_left_out() -> None:
+    assert names(plan(extra=[Mine]))[-1] == "mine"
+    assert names(plan(extra=[Mine], policies=["mine", "random"])) == ["mine", "random"]
+    left = plan(extra=[Mine], policies=["random"])
+    assert names(left) == ["random"]
+    assert left.notes[-1] == "mine: left out, since the policies named do not include it"
+
+
+def test_a_file_may_be_tuned_by_settings(tmp_path: Path) -> None:
+    source = (
+        "import zoosim\n\n\nclass Tuned(zoosim.Policy):\n    level: float = zoosim.parameter(0.5, low=0, high=1)\n\n"
+    )
+    source += "    def select_action(self, context):\n        return 0\n\n"
+    source += "    def update(self, context, action, reward, feedback=None):\n        pass\n"
+    (tmp_path / "tuned.py").write_text(source)
+    made = plan(extra=[f"{tmp_path / 'tuned.py'}:Tuned"], policies=["tuned"], settings=["policies.tuned.level=.9"])
+    assert made.entries[0].params == {"level": 0.9}
+    with pytest.raises(ConfigError, match=r"tuned.level: got 2.0, expected 0 to 1"):
+        plan(extra=[f"{tmp_path / 'tuned.py'}:Tuned"], settings=["policies.tuned.level=2"])
+    with pytest.raises(ConfigError, match="unknown policy 'tunde'"):
+        plan(extra=[f"{tmp_path / 'tuned.py'}:Tuned"], settings=["policies.tunde.level=.2"])
+
+
+def test_shocks_beyond_the_end_are_dropped_if_built_in_and_refused_if_the_users() -> None:
+    made = plan(steps=20_000)
+    assert [shock.step for shock in made.shocks] == [10_000]
+    assert made.phases == ((0, 10_000), (10_000, 20_000))
+    assert len(made.notes) == 1
+    assert "at step 25000 is dropped: the run ends at 20000" in made.notes[0]
+    with pytest.raises(ConfigError, match="'toys' is at step 50, beyond the run of 50 steps"):
+        plan(config={"env": {"shocks": [SHOCK]}}, steps=50)
+    assert [s.step for s in plan(config={"env": {"shocks": [SHOCK]}}, steps=51).shocks] == [50]
+    event = {"step": 60, "change": "vanish", "products": [1]}
+    with pytest.raises(ConfigError, match="availability: vanish is at step 60, beyond the run of 60 steps"):
+        plan(config={"env": {"availability": [event]}}, steps=60)
+
+
+def test_built_in_shocks_that_do_not_fit_the_users_world_are_dropped() -> None:
+    made = plan(config={"env": {"personas": {"reader": {"Books": 0.5}}}})
+    assert made.shocks == ()
+    assert all("its personas or categories are not in this world" in note for note in made.notes)
+    assert len(made.notes) == 2
+
+
+def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:
+    """3 products over 5 categories: whether product 0 is the only Dog Toy depends on the seed."""
+    vanish = [
+        {"step": 5, "change": "vanish", "products": [0, 1]},
+        {"step": 5, "change": "vanish", "category": "Dog Toy"},
+    ]
+    env = {"n_products": 3, "availability": vanish}
+    with pytest.raises(ConfigError, match="nothing is for sale from step 5 on"):
+        plan(config={"env": env}, seeds=40, steps=10)
+
+
+def test_the_hash_covers_world_steps_and_parameters_only() -> None:
+    base = plan().config_hash
+    same: list[dict[str, Any]] = [
+        {"seeds": 3},
+        {"policies": ["random"]},
+        {"extra": [Mine]},
+        {"config": {"run": {"seeds": 4}}},
+    ]
+    assert {plan(**request).config_hash for request in same} == {base}
+    other: list[dict[str, Any]] = [
+        {"steps": 39_999},
+        {"settings": ["env.n_products=51"]},
+        {"settings": ["env.personas.budget_shopper.Dog Toy=.16"]},
+        {"settings": ["policies.linucb.alpha=.3"]},
+        {"settings": ["policies.linucb.alpha=.3"], "policies": ["random"]},
+        {"config": {"env": {"shocks": [SHOCK]}}},
+    ]
+    hashes = [plan(**request).config_hash for request in other]
+    assert hashes[3] == hashes[4]
+    assert len({base, *hashes}) == len(other)
+    assert plan("showdown").config_hash != base
+
+
+def test_the_hash_knows_the_order_of_personas_and_categories() -> None:
+    a, b = {"a": {"x": 0.1, "y": 0.2}}, {"b": {"x": 0.3, "y": 0.4}}
+    hashes = {plan(config={"env": {"personas": table}}).config_hash for table in ({**a, **b}, {**b, **a})}
+    turned = {"a": {"y": 0.2, "x": 0.1}, **b}
+    assert len(hashes | {plan(config={"env": {"personas": turned}}).config_hash}) == 3
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"steps": 700, "seeds": [3, 9], "policies": ["random", "d-linucb"], "settings": ["policies.linucb.alpha=.5"]},
+        {"settings": ["env.random_shocks.count=3", "env.noise_features.user=2"], "steps": 5_000},
+        {"config": {"policies": ["random", {"name": "wide", "type": "linucb", "alpha": 3}], "env": {"n_products": 7}}},
+    ],
+)
+def test_a_plan_written_down_makes_itself_again(request_: dict[str, Any]) -> None:
+    made = plan(**request_)
+    again = plan(config=yaml.safe_load(yaml.safe_dump(made.as_dict(), sort_keys=False)))
+    assert again.as_dict() == made.as_dict()
+    assert again.config_hash == made.config_hash
+    assert [entry.fingerprint for entry in again.entries] == [entry.fingerprint for entry in made.entries]
+
+
+def test_a_config_of_another_experiment_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is for the experiment 'showdown', not for gauntlet"):
+        plan(config=plan("showdown").as_dict())
+
+
+def test_a_labelled_tables_hash_is_its_content(tmp_path: Path) -> None:
+    text = "a,b,label\n1,2,x\n3,4,y\n5,1,x\n"
+    hashes = []
+    for name, content in (("one", text), ("two", text), ("three", text.replace("5", "6"))):
+        (tmp_path / f"{name}.csv").write_text(content)
+        hashes.append(plan("labelled", settings=[f"env.data='{tmp_path / name}.csv'"]).config_hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert plan("labelled").phases == ((0, 8_000), (8_000, 10_000))

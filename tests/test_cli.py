@@ -1,0 +1,275 @@
+"""The command line as a user meets it: exit codes, one clear line, nothing written that was refused, nothing lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SMALL = ["--seeds", "2", "--steps", "300", "--policies", "random,linucb"]
+POLICY = """import zoosim
+
+
+class Mine(zoosim.Policy):
+    def select_action(self, context):
+        {choose}
+
+    def update(self, context, action, reward, feedback=None):
+        pass
+"""
+
+
+def zoosim(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "zoosim", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment(), timeout=300)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def refusal(*arguments: str, cwd: Path) -> str:
+    """Return the one line of a refusal: exit code 2, nothing on standard output, and nothing written."""
+    before = contents(cwd)
+    done = zoosim(*arguments, cwd=cwd)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("zoosim: ")
+    assert contents(cwd) == before
+    return lines[0]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return path.name
+
+
+def mine(folder: Path, choose: str) -> str:
+    return f"{write(folder / 'mine.py', POLICY.format(choose=choose))}:Mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "gauntlte"], "unknown experiment 'gauntlte' (did you mean gauntlet?)"),
+        (["run", "gauntlet", "--policies", "linucbb"], "unknown policy 'linucbb' (did you mean linucb?)"),
+        (["run", "gauntlet", "--policies", ","], "none were named"),
+        (["run", "gauntlet", "--set", "env.n_product=5"], "unknown key 'n_product' (did you mean n_products?)"),
+        (["run", "gauntlet", "--set", "policies.linucb.alhpa=5"], "unknown parameter 'alhpa' (did you mean alpha?)"),
+        (["run", "gauntlet", "--set", "policies.linucb.alpha=-1"], "got -1.0, expected 0 to 100"),
+        (["run", "gauntlet", "--set", "env.personas.budget_shoper.Dog Toy=.5"], "unknown persona 'budget_shoper'"),
+        (["run", "gauntlet", "--set", "env.personas.budget_shopper.Dog Toi=.5"], "unknown category 'Dog Toi'"),
+        (["run", "gauntlet", "--set", "env.personas.budget_shopper.Dog Toy=1.5"], "got 1.5"),
+        (["run", "gauntlet", "--set", "env.personas.budget_shopper.Dog Toy=-.1"], "got -0.1"),
+        (["run", "gauntlet", "--set", "env.personas.budget_shopper.Dog Toy=.nan"], "got nan"),
+        (["run", "gauntlet", "--set", "env.n_products=0"], "got 0"),
+        (["run", "gauntlet", "--set", "env.n_products=-3"], "got -3"),
+        (["run", "gauntlet", "--set", "env.n_users=0"], "got 0"),
+        (["run", "gauntlet", "--steps", "0"], "steps: got 0"),
+        (["run", "gauntlet", "--steps", "-5"], "steps: got -5"),
+        (["run", "gauntlet", "--steps", "many"], "'--steps'"),
+        (["run", "gauntlet", "--seeds", "0"], "seeds: got '0'"),
+        (["run", "gauntlet", "--seeds", "-1"], "seeds: got '-1'"),
+        (["run", "gauntlet", "--seeds", "9:3"], "seeds: got '9:3'"),
+        (["run", "gauntlet", "--jobs", "0"], "jobs: got 0"),
+        (["run", "gauntlet", "--sedes", "3"], "No such option: --sedes"),
+        (["run"], "Missing argument 'NAME'"),
+        (["runn"], "No such command 'runn'"),
+        (["run", "gauntlet", "--config", "none.yaml"], "none.yaml: no such file"),
+        (["run", "gauntlet", "--policy", "none.py:Mine"], "none.py is not there"),
+        (["run", "labelled", "--data", "none.csv"], "none.csv: no such file"),
+        (["run", "labelled", "--policies", "static-mlp"], "knows visitors by their id"),
+        (["report", "none"], "none is not a folder"),
+        (["log", "log.csv"], "expected a file that ends in .parquet"),
+        (["check-policy", "none.py:Mine"], "none.py is not there"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments: list[str], told: str, tmp_path: Path) -> None:
+    out = ["--out", "out"] if arguments[0] == "run" else []
+    assert told in refusal(*arguments, *out, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("env: {n_products: [\n", "shop.yaml:2: not valid YAML"),
+        ("env: {n_users: 5}\nenv: {n_users: 6}\n", "given twice"),
+        ("- 1\n", "holds a list"),
+        ("worlds: {}\n", "unknown key 'worlds'"),
+        (
+            "env: {shocks: [{step: 90, name: a, set: {budget_shopper: {Dog Toy: .5}}}]}\nrun: {steps: 50}\n",
+            "'a' is at step 90, beyond the run of 50 steps",
+        ),
+        (
+            "env:\n  shocks:\n  - {step: 9, name: a, set: {budget_shopper: {Dog Toy: .5}}}\n"
+            "  - {step: 9, name: b, set: {budget_shopper: {Dog Toy: .6}}}\n",
+            "two shocks at step 9 set budget_shopper x Dog Toy",
+        ),
+        ("env: {shocks: [{step: 9, name: a, set: {nobody: {Dog Toy: .5}}}]}\n", "unknown persona 'nobody'"),
+        ("env: {shocks: [{step: 9, name: a, set: {budget_shopper: {Toy: .5}}}]}\n", "unknown category 'Toy'"),
+        ("run: {seeds: 0}\n", "seeds: got 0"),
+        ("policies: []\n", "expected a list"),
+        ("policies: [{name: linucb, type: greedy}]\n", "is the name of a built-in policy"),
+    ],
+)
+def test_a_broken_file_is_refused_in_one_line(text: str, told: str, tmp_path: Path) -> None:
+    name = write(tmp_path / "shop.yaml", text)
+    assert told in refusal("run", "gauntlet", "--config", name, "--out", "out", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import nothing_of_that_name\n", "mine.py:1 does not import: ModuleNotFoundError"),
+        ("class Mine(:\n", "mine.py:1 does not import: SyntaxError"),
+        ("x = 1\n", "has no class 'Mine'"),
+        ("Mine = 3\n", "Mine in mine.py is a int, expected a class"),
+        ("class Mine:\n    def select_action(self, context):\n        return 0\n", "lacks update"),
+        (
+            POLICY.format(choose="return 0").replace("    def", "    name = 'linucb'\n\n    def", 1),
+            "two policies are called 'linucb'",
+        ),
+    ],
+)
+def test_a_file_without_a_policy_is_refused_in_one_line(text: str, told: str, tmp_path: Path) -> None:
+    name = write(tmp_path / "mine.py", text)
+    assert told in refusal("run", "gauntlet", "--policy", f"{name}:Mine", "--out", "out", cwd=tmp_path)
+
+
+def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
+    done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    other = ["run", "gauntlet", *SMALL, "--out"]
+    assert "holds another configuration" in refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
+    (tmp_path / "file").write_text("mine")
+    assert "is a file, expected a folder" in refusal(*other, "file", cwd=tmp_path)
+    assert "cannot be written" in refusal(*other, "file/below", cwd=tmp_path)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.doc").write_text("mine")
+    assert "holds thesis.doc, not a run" in refusal(*other, "foreign", cwd=tmp_path)
+    cell = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
+    cell.write_bytes(cell.read_bytes()[:200])
+    assert "1.parquet is damaged or truncated" in refusal(*other, "out", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("choose", "reason"),
+    [
+        ("return 1 // 0", "mine.py:6: ZeroDivisionError"),
+        ("return 50", "mine.py:5: ValueError: select_action returned 50, expected 0 to 49"),
+        ("return float('nan')", "mine.py:5: ValueError: select_action returned nan, expected an integer"),
+        ("raise SystemExit(0)", "mine.py:6: SystemExit"),
+        ("import os; os._exit(0)", "its process died"),
+    ],
+)
+def test_a_policy_that_fails_is_told_and_the_others_finish(choose: str, reason: str, tmp_path: Path) -> None:
+    arguments = ["--seeds", "2", "--steps", "300", "--policies", "random,mine", "--policy", mine(tmp_path, choose)]
+    done = zoosim("run", "gauntlet", *arguments, "--out", "out", "--jobs", "2", cwd=tmp_path)
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("zoosim: ")]
+    assert line.startswith("zoosim: policy mine failed, seed 0, step 0")
+    assert reason in line
+    assert "Traceback" not in done.stderr
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [failure["seed"] for failure in summary["policies"]["mine"]["failed"]] == [0, 1]
+    assert summary["policies"]["random"]["failed"] == []
+    assert summary["policies"]["random"]["oracle_fraction"]["mean"] > 0.2
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    arguments = ["--seeds", "1", "--steps", "50", "--policies", "mine", "--policy", mine(tmp_path, "return 1 // 0")]
+    done = zoosim("run", "gauntlet", *arguments, "--out", "out", "--debug", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "return 1 // 0" in done.stderr
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> None:
+    arguments = ["run", "gauntlet", "--seeds", "6", "--steps", "3000", "--policies", "random,mine", "--jobs", "2"]
+    slow = mine(tmp_path, "import time; time.sleep(0.0003); return 7")
+    command = [sys.executable, "-m", "zoosim", *arguments, "--policy", slow, "--out"]
+    run = subprocess.Popen([*command, "cut"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("cut/cells/mine/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.send_signal(number)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert told.splitlines()[-1].startswith("zoosim: interrupted: finished cells are kept")
+    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
+    assert 0 < len(done) < 12
+    assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0
+    assert zoosim(*command[3:], "whole", cwd=tmp_path).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    cut, whole = (pl.read_parquet(tmp_path / name / "rows.parquet") for name in ("cut", "whole"))
+    assert cut.equals(whole)
+
+
+def test_what_a_run_prints_and_keeps(tmp_path: Path) -> None:
+    done = zoosim("run", "gauntlet", *SMALL, "--out", "out", "--json", "--csv", "--log", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    assert done.stdout == (out / "summary.json").read_text()
+    summary: dict[str, Any] = json.loads(done.stdout)
+    assert (summary["seeds"], summary["steps"]) == ([0, 1], 300)
+    rows = pl.read_parquet(out / "rows.parquet")
+    assert rows.height == 1_200
+    assert pl.read_csv(out / "rows.csv").height == 1_200
+    assert pl.read_parquet(out / "log" / "linucb" / "0.parquet")["propensity"].to_list() == [1.0] * 300
+    before = contents(out / "cells")
+    again = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
+    assert again.returncode == 0
+    assert contents(out / "cells") == before
+    assert "wins" in again.stdout or "No clear winner" in again.stdout
+    assert again.stdout.rstrip().splitlines()[-1] == f"Page: {(out / 'report.html').as_uri()}"
+    assert "dropped" in again.stdout  # both built-in shocks come later than the end
+
+
+def test_a_page_is_drawn_again_without_the_policys_file(tmp_path: Path) -> None:
+    arguments = ["--seeds", "1", "--steps", "300", "--policies", "random,mine", "--policy", mine(tmp_path, "return 3")]
+    assert zoosim("run", "gauntlet", *arguments, "--out", "out", cwd=tmp_path).returncode == 0
+    (tmp_path / "mine.py").unlink()
+    (tmp_path / "out" / "report.html").unlink()
+    done = zoosim("report", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mine" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_log_holds_records(tmp_path: Path) -> None:
+    done = zoosim("log", "runs/log.parquet", "--n", "500", "--policy", "greedy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("500 interactions of greedy, mean click 0.")
+    log = pl.read_parquet(tmp_path / "runs" / "log.parquet")
+    assert log.height == 500
+    assert log["propensity"].is_between(0, 1).all()
+    failed = zoosim("log", "bad.parquet", "--n", "5", "--policy", mine(tmp_path, "return 1 // 0"), cwd=tmp_path)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("zoosim: policy mine failed, seed 0, step 0 at mine.py:6")
+    assert not (tmp_path / "bad.parquet").exists()
+
+
+def test_policies_are_listed_with_defaults_and_ranges_and_checked(tmp_path: Path) -> None:
+    listed = zoosim("policies", cwd=tmp_path).stdout
+    assert "alpha = 1  (0 to 100)" in listed
+    assert "past_visits = 200,000  (10 to 100,000,000)" in listed
+    assert {"head-to-head", "showdown", "gauntlet", "labelled"} <= {
+        line.split()[0] for line in zoosim("list", cwd=tmp_path).stdout.splitlines()
+    }
+    good = zoosim("check-policy", f"{ROOT / 'examples' / 'my_policy.py'}:MyPolicy", cwd=tmp_path)
+    assert (good.returncode, good.stdout.splitlines()[-1]) == (0, "11 of 11 checks passed")
+    bad = zoosim("check-policy", mine(tmp_path, "return 99"), cwd=tmp_path)
+    assert bad.returncode == 1
+    assert "FAIL  acts: select_action returned 99" in bad.stdout

@@ -206,7 +206,7 @@ def write_log(
     entry, world = plan.entries[0], plan.world(plan.seeds[0])
     try:
         made, _ = fit_policy(plan, entry, world, lambda line: None)
-        blocks = list(play(world, made, n))
+        blocks = list(play(world, made, n, logged=True))
     except PolicyFailure as error:
         raise error.named(entry.name) from error
     try:

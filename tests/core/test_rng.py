@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from zoosim.core.rng import draw_key, mix, stream, stream_key, uniform, uniforms
+from zoosim.core.rng import beta, draw_key, gamma, mix, stream, stream_key, uniform, uniforms
 from zoosim.core.types import FloatArray, IntArray
 
 KEY = np.uint64(0x0123456789ABCDEF)
@@ -94,3 +95,32 @@ def test_draw_key_uses_all_64_bits_and_moves_its_generator() -> None:
     assert len(set(keys)) == 200
     assert np.bitwise_or.reduce(np.array(keys, np.uint64)) == 2**64 - 1
     assert np.bitwise_and.reduce(np.array(keys, np.uint64)) == 0
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 2.5, 400.0])
+def test_gamma_draws_follow_their_law(shape: float) -> None:
+    """Kolmogorov-Smirnov over 4,000 draws: a wrong shape must be found out."""
+    sample = np.array([gamma(KEY, i, 0, shape)[0] for i in range(4_000)])
+    assert stats.kstest(sample, stats.gamma(shape).cdf).pvalue > 1e-3
+    assert stats.kstest(sample, stats.gamma(1.2 * shape).cdf).pvalue < 1e-3
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.2, 0.4), (1.0, 1.0), (60.0, 3.0)])
+def test_beta_draws_follow_their_law(a: float, b: float) -> None:
+    sample = np.array([beta(KEY, i, 7, a, b)[0] for i in range(4_000)])
+    assert stats.kstest(sample, stats.beta(a, b).cdf).pvalue > 1e-3
+    assert stats.kstest(sample, stats.beta(1.2 * a, b).cdf).pvalue < 1e-3
+
+
+def test_draws_in_a_row_use_uniforms_of_their_own() -> None:
+    first, j = beta(KEY, 3, 0, 2.0, 5.0)
+    second, after = beta(KEY, 3, j, 2.0, 5.0)
+    assert j >= 6  # two gamma draws of at least three uniforms each
+    assert after > j
+    assert first != second
+    assert beta(KEY, 3, 0, 2.0, 5.0) == (first, j)
+
+
+def test_a_beta_of_next_to_nothing_stays_in_its_range() -> None:
+    sample = np.array([beta(KEY, i, 0, 1e-8, 1e-8)[0] for i in range(200)])
+    assert ((sample >= 0) & (sample <= 1)).all()

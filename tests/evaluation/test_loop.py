@@ -80,7 +80,7 @@ def made(world: World, name: str, params: dict[str, Any]) -> Policy:
 
 def rows(world: World, policy: Policy, steps: int = STEPS) -> list[np.ndarray]:
     """Return every column of a run, the visit numbers first."""
-    blocks = list(play(world, policy, steps))
+    blocks = list(play(world, policy, steps, logged=True))
     steps_of = [np.arange(block.start, block.start + len(block.actions)) for block in blocks]
     names = Block._fields[1:]
     return [np.concatenate(steps_of), *(np.concatenate([getattr(b, name) for b in blocks]) for name in names)]

@@ -50,7 +50,7 @@ def world(seed: int = 3) -> World:
 
 def blocks(name: str = "random", seed: int = 3) -> list[Block]:
     policy = find_class(name)(world(seed).spec(STEPS), np.random.default_rng(1))
-    return list(play(world(seed), policy, STEPS))
+    return list(play(world(seed), policy, STEPS, logged=True))
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,38 @@ def uniform(key: np.uint64, i: int, j: int) -> float:
 
 
 @jit
+def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
+    """Return a draw from Gamma(shape, 1) made of uniforms (key, i, j), (key, i, j + 1), ..., and the next free j.
+
+    Source: Marsaglia & Tsang (2000), with their power of a uniform for a shape below 1.
+    """
+    boost = 1.0
+    if shape < 1.0:
+        boost = (1.0 - uniform(key, i, j)) ** (1.0 / shape)
+        j, shape = j + 1, shape + 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / np.sqrt(9.0 * d)
+    while True:
+        radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, j)))
+        x = radius * np.cos(2.0 * np.pi * uniform(key, i, j + 1))
+        u, v = 1.0 - uniform(key, i, j + 2), 1.0 + c * x
+        j += 3
+        if v > 0.0:
+            v = v * v * v
+            if np.log(u) < 0.5 * x * x + d - d * v + d * np.log(v):
+                return boost * d * v, j
+
+
+@jit
+def beta(key: np.uint64, i: int, j: int, a: float, b: float) -> tuple[float, int]:
+    """Return a draw from Beta(a, b) made of uniforms (key, i, j), ..., and the next free j."""
+    x, j = gamma(key, i, j, a)
+    y, j = gamma(key, i, j, b)
+    total = x + y
+    return (x / total if total > 0.0 else 0.5), j
+
+
+@jit
 def uniforms(key: np.uint64, i: IntArray, j: IntArray) -> FloatArray:
     """Return the draws that belong to (key, i[n], j[n]): shapes (n,), (n,) -> (n,)."""
     out = np.empty(i.shape[0])

@@ -1,7 +1,7 @@
 """Run one policy over one seed: the unit of work that is computed, saved and resumed."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
         with threadpool_limits(1):
             world = plan.world(seed)
             policy, notes = fit_policy(plan, entry, world, lambda line: report(key, 0, line))
-            blocks = _play(plan, policy, world, lambda done: report(key, done, ""))
+            blocks = _play(play(world, policy, plan.steps, logged=keep_log), lambda done: report(key, done, ""))
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
         return CellResult(key, seconds, error.named(entry.name))
@@ -68,9 +68,9 @@ def fit_policy(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[
         raise failure(world.seed, 0, error, find_class(entry.source)) from error
 
 
-def _play(plan: Plan, policy: Policy, world: World, report: Callable[[int], None]) -> list[Block]:
+def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]:
     blocks = []
-    for block in play(world, policy, plan.steps):
+    for block in played:
         blocks.append(block)
         report(len(block.actions))
     return blocks
@@ -79,7 +79,7 @@ def _play(plan: Plan, policy: Policy, world: World, report: Callable[[int], None
 def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
     """Return a past log of `visits` uniformly random choices: user_id, action, reward, propensity, each (n,)."""
     before = past(world)
-    blocks = list(play(before, Random(before.spec(visits), stream(world.seed, "past policy")), visits))
+    blocks = list(play(before, Random(before.spec(visits), stream(world.seed, "past policy")), visits, logged=True))
     return {
         "user_id": np.concatenate([block.user_ids for block in blocks]),
         "action": np.concatenate([block.actions for block in blocks]),

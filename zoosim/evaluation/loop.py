@@ -20,11 +20,12 @@ from zoosim.world.world import Visits, World, click
 
 BLOCK = 1_000
 
-choose, learn = Random.kernel.choose, Random.kernel.learn  # `compiled_play` puts each kernel's own in their place
+# `compiled_play` puts each kernel's own in the place of these.
+choose, learn, probability = Random.kernel.choose, Random.kernel.learn, Random.kernel.probability
 
 
 class Block(NamedTuple):
-    """What happened in visits `start` to `start + n - 1`, each array `(n,)`."""
+    """What happened in visits `start` to `start + n - 1`, each array `(n,)`; propensities are NaN unless asked for."""
 
     start: int
     user_ids: IntArray
@@ -35,15 +36,17 @@ class Block(NamedTuple):
     best_probabilities: FloatArray
 
 
-def play(world: World, policy: Policy, steps: int) -> Iterator[Block]:
+def play(world: World, policy: Policy, steps: int, *, logged: bool = False) -> Iterator[Block]:
     """Let `policy` decide visits 0 to `steps - 1`, learning after each; raises `PolicyFailure`.
+
+    Propensities are computed when the visits are to be `logged`: Thompson sampling's cost far more than its decisions.
 
     A policy that decides and learns by its kernel is run compiled; any other is asked one context at a time. Both give
     the same rows.
     """
     run = _run_kernel if _runs_compiled(type(policy)) else _run_contexts
     for visits in world.blocks(steps, BLOCK):
-        actions, rewards, propensities = run(world, policy, visits)
+        actions, rewards, propensities = run(world, policy, visits, logged)
         truths = chosen_and_best(visits, actions)
         yield Block(visits.start, visits.user_ids, actions, rewards, propensities, *truths)
 
@@ -54,35 +57,43 @@ def _runs_compiled(cls: type[Policy]) -> bool:
     return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 
 
-def _run_kernel(world: World, policy: Any, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:
+def _run_kernel(world: World, policy: Any, visits: Visits, logged: bool) -> tuple[IntArray, FloatArray, FloatArray]:
     policy.attach(world.products)
     out = _empty(len(visits.visitors))
-    compiled_play(policy.kernel)(policy.state, visits, *out)
+    compiled_play(policy.kernel)(policy.state, visits, logged, *out)
     return out
 
 
 @cache
 def compiled_play(kernel: Kernel) -> Callable[..., None]:
     """Compile the loop over visits around a policy's kernel."""
-    return bind(_play, f"play_{kernel.name}", choose=kernel.choose, learn=kernel.learn)
+    functions = {"choose": kernel.choose, "learn": kernel.learn, "probability": kernel.probability}
+    return bind(_play, f"play_{kernel.name}", **functions)
 
 
-def _play(state: Any, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray) -> None:
+def _play(
+    state: Any, visits: Visits, logged: bool, actions: IntArray, rewards: FloatArray, propensities: FloatArray
+) -> None:
     for i in range(actions.shape[0]):
         user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
-        actions[i], propensities[i] = choose(state, user_id, user, visits.available)
+        actions[i] = choose(state, user_id, user, visits.available)
+        if logged:
+            propensities[i] = probability(state, user_id, user, visits.available, actions[i])
         rewards[i] = click(visits, i, actions[i])
         learn(state, user_id, user, actions[i], rewards[i])
 
 
-def _run_contexts(world: World, policy: Policy, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray]:
+def _run_contexts(
+    world: World, policy: Policy, visits: Visits, logged: bool
+) -> tuple[IntArray, FloatArray, FloatArray]:
     actions, rewards, propensities = _empty(len(visits.visitors))
     own_propensity = type(policy).propensity is not Policy.propensity
     for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
         context = world.context(int(visitor), visits.available, int(user_id))
         try:
             action = check_action(policy.select_action(context), visits.available)
-            propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
+            if logged:
+                propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
             actions[i], rewards[i] = action, click(visits, i, action)
             policy.update(context, action, float(rewards[i]))
         except (Exception, SystemExit) as error:
@@ -121,4 +132,4 @@ def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFail
 
 
 def _empty(n: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    return np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    return np.zeros(n, np.int64), np.zeros(n), np.full(n, np.nan)

@@ -1,7 +1,7 @@
 """Policies as compiled kernels: the same code decides for one context and for a block of visits.
 
 A kernel is three compiled functions over a state, a named tuple of arrays:
-`choose(state, user_id, user, available) -> (action, propensity)`, `learn(state, user_id, user, action, reward)`, and
+`choose(state, user_id, user, available) -> action`, `learn(state, user_id, user, action, reward)`, and
 `probability(state, user_id, user, available, action) -> float`, which moves nothing.
 """
 
@@ -23,7 +23,7 @@ class Kernel:
     """The compiled functions of a policy; `name` tells them apart in the cache."""
 
     name: str
-    choose: Callable[..., tuple[int, float]]
+    choose: Callable[..., int]
     learn: Callable[..., None]
     probability: Callable[..., float]
 
@@ -31,12 +31,14 @@ class Kernel:
 class KernelPolicy(Policy):
     """A policy whose decisions are made by a `Kernel` over `self.state`.
 
-    A subclass sets `kernel` and `learned` (the fields of the state that hold what was learned), makes `self.state` in
-    its constructor, and says in `_with_products` how the state takes in a product matrix.
+    A subclass sets `kernel`, `learned` (the fields of the state that hold what was learned) and the range of `rewards`
+    that it can learn from, makes `self.state` in its constructor, and says in `_with_products` how the state takes in
+    a product matrix.
     """
 
     kernel: ClassVar[Kernel]
     learned: ClassVar[tuple[str, ...]] = ()
+    rewards: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     state: Any
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -67,8 +69,7 @@ class KernelPolicy(Policy):
     def select_action(self, context: Context) -> int:
         """Choose by the kernel."""
         self.attach(context.products)
-        action, _ = self.kernel.choose(self.state, *self._arguments(context))
-        return int(action)
+        return int(self.kernel.choose(self.state, *self._arguments(context)))
 
     def propensity(self, context: Context, action: int) -> float:
         """Return the probability of `action`, by the kernel."""
@@ -79,8 +80,10 @@ class KernelPolicy(Policy):
         """Learn by the kernel; a reward that is not finite is refused before it touches anything."""
         self.attach(context.products)
         user_id, user, _ = self._arguments(context)
-        if not np.isfinite(reward):
-            raise PolicyError(f"reward: got {reward}, expected a finite number")
+        low, high = self.rewards
+        if not (np.isfinite(reward) and low <= reward <= high):
+            expected = "a finite number" if np.isinf(low) else f"a number from {low:g} to {high:g}; scale it"
+            raise PolicyError(f"reward: got {reward}, expected {expected}")
         self.kernel.learn(self.state, user_id, user, int(action), float(reward))
 
     def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
@@ -138,8 +141,8 @@ def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
 
 
 @jit
-def pick(available: BoolArray, draw: float) -> tuple[int, float]:
-    """Pick an available product uniformly by `draw` in [0, 1); return it and its probability."""
+def pick(available: BoolArray, draw: float) -> int:
+    """Pick an available product uniformly by `draw` in [0, 1)."""
     count = 0
     for k in range(available.shape[0]):
         count += available[k]
@@ -147,9 +150,9 @@ def pick(available: BoolArray, draw: float) -> tuple[int, float]:
     for k in range(available.shape[0]):
         if available[k]:
             if left == 0:
-                return k, 1.0 / count
+                return k
             left -= 1
-    return -1, 0.0
+    return -1
 
 
 @jit

@@ -61,8 +61,8 @@ def _non_zero_user(user: FloatArray, dim: int) -> tuple[IntArray, FloatArray, in
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
-    return _best(state, user, available), 1.0
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
+    return _best(state, user, available)
 
 
 @inlined

@@ -139,8 +139,8 @@ def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float)
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
-    return _best(state, user, available), 1.0
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
+    return _best(state, user, available)
 
 
 @jit

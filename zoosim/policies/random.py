@@ -18,7 +18,7 @@ class State(NamedTuple):
 
 
 @jit
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
     state.draws[0] += 1
     return pick(available, uniform(state.key[0], state.draws[0], 0))
 

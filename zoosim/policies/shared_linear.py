@@ -74,15 +74,14 @@ def _best(state: State, user: FloatArray, available: BoolArray) -> int:
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
     best = _best(state, user, available)
     if state.epsilon == 0.0:
-        return best, 1.0
+        return best
     state.draws[0] += 1
-    action = best
     if uniform(state.key[0], state.draws[0], 0) < state.epsilon:
-        action, _ = pick(available, uniform(state.key[0], state.draws[0], 1))
-    return action, state.epsilon * share(available, action) + (1.0 - state.epsilon) * (action == best)
+        return pick(available, uniform(state.key[0], state.draws[0], 1))
+    return best
 
 
 @inlined

@@ -68,8 +68,8 @@ def _best(state: State, user_id: int, available: BoolArray) -> int:
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> tuple[int, float]:
-    return _best(state, user_id, available), 1.0
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
+    return _best(state, user_id, available)
 
 
 @jit

@@ -1,0 +1,164 @@
+"""ADWIN: a window as long as its mean is constant (Bifet & Gavalda 2007, ADWIN2).
+
+The window is an exponential histogram: row r holds at most 5 buckets of 2^r observations each, so a window of n takes
+O(log n) memory, and an observation O(log n) time amortised. After each observation every cut between two buckets is
+tried. Where the means of the older part (n0) and the newer (n1) differ by
+
+    epsilon_cut = sqrt(2 / m variance ln(2 / delta')) + 2 / (3 m) ln(2 / delta')
+
+or more, the oldest bucket goes, until no cut differs. Here 1 / m = 1 / n0 + 1 / n1, the variance is the whole window's,
+and delta' = delta / ln n.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.parameters import parameter
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.monitoring.detector import Detector
+
+MAX_BUCKETS = 5
+LENGTH, SUM, SQUARES = range(3)
+
+
+class AdwinState(NamedTuple):
+    """n detectors.
+
+    `buckets (n, rows, 6, 2)`, the sum and the sum of squares of each bucket, the oldest of a row first; `filled
+    (n, rows)` how many buckets a row holds; `totals (n, 3)` the window's length, sum and sum of squares; `delta`.
+    """
+
+    buckets: FloatArray
+    filled: IntArray
+    totals: FloatArray
+    delta: float
+
+
+def new_adwin(n: int, delta: float = 0.002, rows: int = 24) -> AdwinState:
+    """Return `n` detectors with an empty window, which can grow to 4 times 2^rows observations."""
+    buckets = np.zeros((n, rows, MAX_BUCKETS + 1, 2))
+    return AdwinState(buckets, np.zeros((n, rows), np.int64), np.zeros((n, 3)), delta)
+
+
+@jit
+def observe(state: AdwinState, i: int, x: float) -> bool:
+    """Add x in [0, 1] to detector i; True when a change is found, and then its window holds what came after."""
+    buckets, filled, totals = state.buckets[i], state.filled[i], state.totals[i]
+    totals[LENGTH] += 1.0
+    totals[SUM] += x
+    totals[SQUARES] += x * x
+    _append(buckets, filled, 0, x, x * x)
+    _compress(buckets, filled, totals)
+    found = False
+    while _differs(buckets, filled, totals, state.delta):
+        _drop_oldest(buckets, filled, totals)
+        found = True
+    return found
+
+
+@jit
+def reset(state: AdwinState, i: int) -> None:
+    """Make detector i forget all it has seen."""
+    state.buckets[i] = 0.0
+    state.filled[i] = 0
+    state.totals[i] = 0.0
+
+
+@jit
+def _differs(buckets: FloatArray, filled: IntArray, totals: FloatArray, delta: float) -> bool:
+    """Tell whether the means on the two sides of any cut differ by epsilon_cut or more.
+
+    Multiplied by n0 n1, the comparison needs no division: the difference is |s1 n - s n1|, and n0 n1 / m = n.
+    """
+    n, s = totals[LENGTH], totals[SUM]
+    log_term = math.log(2.0 * max(math.log(n), 1.0) / delta)
+    variance = max(totals[SQUARES] / n - (s / n) ** 2, 0.0)
+    linear, square = 2.0 / 3.0 * n * log_term, 2.0 * n * variance * log_term
+    n1 = s1 = 0.0
+    size = 1.0
+    for row in range(filled.shape[0]):
+        for k in range(filled[row] - 1, -1, -1):
+            n1 += size
+            s1 += buckets[row, k, 0]
+            rest = abs(s1 * n - s * n1) - linear
+            if rest >= 0.0 and rest * rest >= square * n1 * (n - n1):
+                return True
+        if n1 >= n:
+            break
+        size *= 2.0
+    return False
+
+
+@jit
+def _append(buckets: FloatArray, filled: IntArray, row: int, total: float, squares: float) -> None:
+    """Add a bucket as the newest of its row."""
+    buckets[row, filled[row], 0] = total
+    buckets[row, filled[row], 1] = squares
+    filled[row] += 1
+
+
+@jit
+def _compress(buckets: FloatArray, filled: IntArray, totals: FloatArray) -> None:
+    """Merge the two oldest buckets of each row that is too full; from the last row the oldest goes."""
+    last = filled.shape[0] - 1
+    for row in range(last):
+        if filled[row] <= MAX_BUCKETS:
+            return
+        older, newer = buckets[row, 0], buckets[row, 1]
+        _append(buckets, filled, row + 1, older[0] + newer[0], older[1] + newer[1])
+        _shift(buckets, filled, row, 2)
+    if filled[last] > MAX_BUCKETS:
+        _drop_oldest(buckets, filled, totals)
+
+
+@jit
+def _shift(buckets: FloatArray, filled: IntArray, row: int, count: int) -> None:
+    """Remove the `count` oldest buckets of a row."""
+    filled[row] -= count
+    for k in range(filled[row]):
+        buckets[row, k, 0] = buckets[row, k + count, 0]
+        buckets[row, k, 1] = buckets[row, k + count, 1]
+
+
+@jit
+def _drop_oldest(buckets: FloatArray, filled: IntArray, totals: FloatArray) -> None:
+    """Remove the oldest bucket and add the totals up afresh, so that subtractions leave no rounding errors behind."""
+    row = filled.shape[0] - 1
+    while filled[row] == 0:
+        row -= 1
+    _shift(buckets, filled, row, 1)
+    totals[:] = 0.0
+    size = 1.0
+    for r in range(row + 1):
+        totals[LENGTH] += size * filled[r]
+        for k in range(filled[r]):
+            totals[SUM] += buckets[r, k, 0]
+            totals[SQUARES] += buckets[r, k, 1]
+        size *= 2.0
+
+
+class ADWIN(Detector):
+    """Keep a window over which the mean of numbers in [0, 1] is constant; it shrinks when the mean has changed.
+
+    One change may be found several times, as the window lets go of the old buckets. `n_observations` and `mean` are
+    the window's.
+    """
+
+    delta: float = parameter(0.002, low=1e-12, high=1, help="bound on the probability of a false alarm, an observation")
+    _observe = staticmethod(observe)
+
+    def _new_state(self) -> AdwinState:
+        return new_adwin(1, self.delta)
+
+    def _held(self) -> tuple[int, float]:
+        length, total, _ = self._state.totals[0]
+        return int(length), float(total / max(length, 1.0))
+
+    def _sound(self, state: Mapping[str, np.ndarray]) -> bool:
+        filled = state["filled"]
+        length = float(filled[0] @ 2.0 ** np.arange(filled.shape[1]))
+        return bool((filled >= 0).all() and (filled <= MAX_BUCKETS).all()) and state["totals"][0, LENGTH] == length

@@ -17,5 +17,6 @@ LABELLED = Experiment(
         "neural-linear-online": {},
         "neural-linear-stable": {},
         "d-linucb": {},
+        "adaptive": {},
     },
 )

@@ -14,5 +14,6 @@ SHOWDOWN = Experiment(
         "linucb": {"alpha": 0.2},
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.2},
+        "adaptive": {},
     },
 )

@@ -29,6 +29,7 @@ BUILT_IN = {
     "neural-linear-online": "zoosim.policies.neural_linear:NeuralLinearOnline",
     "neural-linear-stable": "zoosim.policies.neural_linear:NeuralLinearStable",
     "d-linucb": "zoosim.policies.shared_linear:DiscountedLinUCB",
+    "adaptive": "zoosim.policies.adaptive:Adaptive",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

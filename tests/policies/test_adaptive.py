@@ -1,0 +1,126 @@
+"""What `adaptive` finds by itself, and what it does with it; the contract is tested with that of all policies."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim import Context, PolicySpec
+from zoosim.core.config import EnvConfig, LabelledConfig
+from zoosim.core.errors import PolicyError
+from zoosim.core.types import FloatArray
+from zoosim.evaluation.loop import play
+from zoosim.policies.adaptive import SEGMENTS, Adaptive
+from zoosim.world.labelled import build_labelled_world, read_table
+from zoosim.world.recommendation import build_world
+from zoosim.world.world import World
+
+CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
+
+
+def made(user_dim: int, products: FloatArray, **params: Any) -> Adaptive:
+    spec = PolicySpec(len(products), user_dim, products.shape[1], steps=1_000)
+    return Adaptive(spec, np.random.default_rng(0), **params)
+
+
+def context(user: list[float], products: FloatArray, available: list[bool] | None = None) -> Context:
+    mask = np.ones(len(products), bool) if available is None else np.array(available)
+    fields = {"user": np.array(user, float), "product_ids": np.arange(len(products)), "products": products}
+    return Context(user_id=0, available=mask, **fields)
+
+
+def segments(policy: Adaptive) -> int:
+    return int(policy.state.cells.tally[SEGMENTS])
+
+
+def fraction(world: World, policy: Adaptive, steps: int) -> float:
+    blocks = list(play(world, policy, steps, logged=True))
+    chosen = sum(block.true_probabilities.sum() for block in blocks)
+    return float(chosen / sum(block.best_probabilities.sum() for block in blocks))
+
+
+def test_segments_are_the_patterns_of_binary_columns() -> None:
+    policy = made(4, CATEGORIES)
+    for user in ([1, 0, 0.3, 0], [0, 1, -0.2, 0], [1, 0, 0.9, 0], [1, 0, 0.1, 1]):
+        policy.update(context(user, CATEGORIES), 0, 1.0)
+    assert segments(policy) == 3
+    assert policy.state.cells.binary.tolist() == [True, True, False, True]
+    assert policy.state.cells.clock[:3].tolist() == [2, 1, 1]
+
+
+def test_products_of_one_category_share_what_is_learned() -> None:
+    policy = made(1, CATEGORIES)
+    policy.update(context([1], CATEGORIES), 3, 1.0)
+    assert policy.state.groups == 3
+    assert policy.state.cells.shown[:3].tolist() == [0, 1, 0]
+    assert policy.state.group_of.tolist() == sorted(policy.state.group_of.tolist(), reverse=True)
+
+
+def test_noise_beside_categories_changes_no_group() -> None:
+    noise = np.random.default_rng(1).normal(size=(6, 2))
+    policy = made(1, np.hstack([CATEGORIES, noise]))
+    policy.update(context([1], np.hstack([CATEGORIES, noise])), 0, 1.0)
+    assert policy.state.groups == 3
+
+
+def test_a_column_that_turns_out_to_be_a_number_begins_anew() -> None:
+    policy = made(2, CATEGORIES)
+    for user in ([0.0, 1.0], [1.0, 1.0], [0.0, 0.0]):
+        policy.update(context(user, CATEGORIES), 0, 1.0)
+    assert segments(policy) == 3
+    policy.update(context([0, 0.5], CATEGORIES), 0, 1.0)
+    assert (segments(policy), policy.state.cells.clock[0]) == (1, 1)
+
+
+def test_there_is_room_for_ever_new_patterns() -> None:
+    policy = made(10, CATEGORIES)
+    for number in range(400):
+        user = [float(bit) for bit in f"{number:010b}"]
+        policy.update(context(user, CATEGORIES), policy.select_action(context(user, CATEGORIES)), 0.0)
+    assert segments(policy) == 256
+
+
+def test_what_was_not_shown_for_long_is_shown_again() -> None:
+    """A category that never paid beside one that always does: due (1 - best)^2 v^2 / 4 >= best - mean."""
+    policy = made(1, CATEGORIES, due=0.1, hazard=0.0)
+    here = context([1], CATEGORIES)
+    for _ in range(60):
+        for action, reward in ((0, 0.5), (2, 0.0), (4, 0.0)):
+            policy.update(here, action, reward)
+    shown = []
+    for _ in range(200):
+        action = policy.select_action(here)
+        shown.append(action)
+        policy.update(here, action, 0.5 if action == 0 else 0.0)
+    again = np.flatnonzero(np.array(shown) == 2)
+    assert len(again) >= 5
+    assert np.ptp(np.diff(again)) <= 6
+    never = made(1, CATEGORIES, due=0.0, hazard=0.0)
+    never.load_state_dict(policy.state_dict())
+    assert {never.select_action(here) for _ in range(300)} == {0}
+
+
+def test_numbers_alone_are_left_to_linear_models() -> None:
+    """Handwritten digits, 3,000 visits, seed 0: three of four right at least, where cells alone get one of ten."""
+    world = build_labelled_world(read_table(LabelledConfig()), seed=0, steps=3_000)
+    assert fraction(world, Adaptive(world.spec(3_000), np.random.default_rng(0)), 3_000) > 0.75
+
+
+def test_it_learns_the_shop_and_notices_a_shock() -> None:
+    """8,000 visits with a loud shock at 4,000, seed 3: above 90% of oracle over all, and in the last 2,000."""
+    shock = {"step": 4_000, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.05}}}
+    world = build_world(EnvConfig.model_validate({"shocks": [shock]}), seed=3)
+    blocks = list(play(world, Adaptive(world.spec(8_000), np.random.default_rng(0)), 8_000))
+    chosen = np.concatenate([block.true_probabilities for block in blocks])
+    best = np.concatenate([block.best_probabilities for block in blocks])
+    assert chosen.sum() / best.sum() > 0.9
+    assert chosen[6_000:].sum() / best[6_000:].sum() > 0.95
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.5, np.nan])
+def test_rewards_outside_0_to_1_are_refused(reward: float) -> None:
+    policy = made(1, CATEGORIES)
+    before = policy.state_dict()
+    with pytest.raises(PolicyError, match="expected a number from 0 to 1; scale it"):
+        policy.update(context([1], CATEGORIES), 0, reward)
+    assert all(np.array_equal(value, policy.state_dict()[name], equal_nan=True) for name, value in before.items())

@@ -1,0 +1,325 @@
+"""The policy to take when one name is asked for: it needs no tuning, and keeps up with a market that jumps.
+
+It tells visitors apart by segment and products by category, which it finds by itself: the distinct patterns in the
+columns that hold nothing but 0 and 1. Each (segment, category) cell has a Bayes filter of its click probability
+(`zoosim.models.change_filter`). A decision is Thompson sampling over a segment's cells; but a category that was not
+shown to it for long is shown as soon as what may have changed meanwhile is worth a visit. Beside the cells runs a
+LinUCB on the visitor's features for each category, and decides where it predicts clicks better: features may hold what
+segments do not.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import beta, draw_key
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import dot
+from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
+from zoosim.models import change_filter
+from zoosim.policies.kernel import Kernel, KernelPolicy, distinct_rows, nonzeros
+
+HYPOTHESES = 8
+MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 4_000_000
+"""Room for segments, for (segment, category) cells, and for the entries of all linear models' matrices."""
+
+PRIOR = 2.0
+"""Weight, in visits, of what all cells have in common when a cell begins anew."""
+
+DRAWS = 255
+"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
+
+MARGIN, MEMORY = 5.0, 0.999
+"""How much better, in nats over about 1,000 visits, the linear models must predict to decide."""
+
+SEGMENTS, MEANS, TRIED = 0, 1, 2
+
+
+class Cells(NamedTuple):
+    """What is known of segments (S at most) and categories; cell c = segment * categories + category, of C.
+
+    `filters (C, H, 3)`; `shown (C,)` the segment's visit at which the category was shown last, 0 for never, and
+    `clock (S,)` the visits of each segment; `patterns (S, d_u)`; `binary (d_u,)` whether a column held nothing but 0
+    and 1; `tally (3,)`: segments, sum of the means of the cells that were tried, number of those.
+    """
+
+    filters: FloatArray
+    shown: FloatArray
+    clock: FloatArray
+    patterns: FloatArray
+    binary: BoolArray
+    tally: FloatArray
+
+
+class State(NamedTuple):
+    """The cells; a ridge model a category over [1, user]; `losses (2,)` of cells and models; `group_of (K,)`.
+
+    `key (1,)` and `draws (1,)` number the random draws; `segments` and `groups` count what there is room for, and the
+    categories; `linear` tells whether each category has its model; `hazard` and `due` are per category.
+    """
+
+    cells: Cells
+    ridge: Ridge
+    losses: FloatArray
+    group_of: IntArray
+    key: np.ndarray
+    draws: IntArray
+    segments: int
+    groups: int
+    linear: bool
+    hazard: float
+    due: float
+    sharpness: float
+    alpha: float
+    together: float
+
+
+@jit
+def _segment(cells: Cells, user: FloatArray, room: int) -> int:
+    """Return the segment of a visitor, -1 when it is new; the last one takes all that there is no room for."""
+    patterns, binary, count = cells.patterns, cells.binary, int(cells.tally[SEGMENTS])
+    for s in range(count):
+        i = 0
+        while i < user.shape[0] and (not binary[i] or patterns[s, i] == user[i]):
+            i += 1
+        if i == user.shape[0]:
+            return s
+    return -1 if count < room else room - 1
+
+
+@jit
+def _firsts(group_of: IntArray, available: BoolArray, groups: int) -> IntArray:
+    """Return the first available product of each category, -1 where there is none."""
+    firsts = np.full(groups, -1)
+    for k in range(available.shape[0] - 1, -1, -1):
+        if available[k]:
+            firsts[group_of[k]] = k
+    return firsts
+
+
+@jit
+def _prior(tally: FloatArray) -> float:
+    """Return the click probability that an untried cell is expected to have: the mean of the tried ones."""
+    expected: float = (1.0 + tally[MEANS]) / (2.0 + tally[TRIED])
+    return expected
+
+
+@jit
+def _due_group(cells: Cells, s: int, firsts: IntArray, due: float) -> int:
+    """Return the category that is most overdue for segment `s`, or -1.
+
+    Unseen for v visits, it may have become better than the best one by chance due v; what that would be worth until it
+    is found grows with v again, and must make up for one visit spent on it.
+    """
+    groups = firsts.shape[0]
+    means, best = np.empty(groups), 0.0
+    for g in range(groups):
+        c = s * groups + g
+        tried = s >= 0 and cells.shown[c] > 0.0
+        means[g] = change_filter.mean(cells.filters[c]) if tried else _prior(cells.tally)
+        if firsts[g] >= 0:
+            best = max(best, means[g])
+    chosen, top = -1, 0.0
+    for g in range(groups):
+        if s >= 0 and firsts[g] >= 0 and means[g] < best:
+            unseen = cells.clock[s] + 1.0 - cells.shown[s * groups + g]
+            over = 0.25 * due * ((1.0 - best) * unseen) ** 2 - (best - means[g])
+            if over >= top:
+                chosen, top = g, over
+    return chosen
+
+
+@jit
+def _sampled_group(cells: Cells, s: int, firsts: IntArray, sharpness: float, key: np.uint64, i: int) -> int:
+    """Return the category with the highest draw from its filter, each draw at least the mean.
+
+    Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low.
+    """
+    chosen, top, j, prior = -1, -1.0, 0, PRIOR * _prior(cells.tally)
+    for g in range(firsts.shape[0]):
+        if firsts[g] >= 0:
+            c = s * firsts.shape[0] + g
+            if s >= 0 and cells.shown[c] > 0.0:
+                draw, j = change_filter.sample(cells.filters[c], sharpness, key, i, j)
+                draw = max(draw, change_filter.mean(cells.filters[c]))
+            else:
+                draw, j = beta(key, i, j, prior, PRIOR - prior)
+            if draw > top:
+                chosen, top = g, draw
+    return chosen
+
+
+@jit
+def _linear_group(ridge: Ridge, user: FloatArray, firsts: IntArray, alpha: float) -> int:
+    """Return the category with the highest upper confidence bound of its linear model."""
+    x = _with_one(user)
+    nonzero, chosen, top = nonzeros(x), -1, -np.inf
+    for g in range(firsts.shape[0]):
+        if firsts[g] >= 0:
+            score = dot(x, ridge.theta[g]) + alpha * np.sqrt(quadratic(ridge.inverse[g], x, nonzero))
+            if score > top:
+                chosen, top = g, score
+    return chosen
+
+
+@jit
+def _with_one(user: FloatArray) -> FloatArray:
+    out = np.empty(user.shape[0] + 1)
+    out[0] = 1.0
+    out[1:] = user
+    return out
+
+
+@jit
+def _sure_group(state: State, s: int, user: FloatArray, firsts: IntArray) -> int:
+    """Return the category that is chosen without chance, or -1 when it is to be drawn."""
+    losses, cells = state.losses, state.cells
+    alike = cells.tally[SEGMENTS] <= 1.0 and not cells.binary.all()
+    if state.linear and (alike or losses[0] > losses[1] + MARGIN):
+        return _linear_group(state.ridge, user, firsts, state.alpha)
+    return _due_group(state.cells, s, firsts, state.due)
+
+
+@jit
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
+    firsts, s = _firsts(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    group = _sure_group(state, s, user, firsts)
+    if group < 0:
+        state.draws[0] += 1
+        group = _sampled_group(state.cells, s, firsts, state.sharpness, state.key[0], state.draws[0])
+    action: int = firsts[group]
+    return action
+
+
+@jit
+def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
+    firsts, s = _firsts(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    group = _sure_group(state, s, user, firsts)
+    if group >= 0:
+        return 1.0 if firsts[group] == action else 0.0
+    if firsts[state.group_of[action]] != action:
+        return 0.0
+    key = np.uint64(state.key[0] ^ np.uint64(state.draws[0] + 1))
+    hits = 1.0 / np.sum(firsts >= 0)
+    for i in range(DRAWS):
+        hits += firsts[_sampled_group(state.cells, s, firsts, state.sharpness, key, i)] == action
+    chance: float = hits / (DRAWS + 1)
+    return chance
+
+
+@jit
+def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    cells, losses, g = state.cells, state.losses, state.group_of[action]
+    s, x = _enter(cells, user, state.segments, state.groups), _with_one(user)
+    c = s * state.groups + g
+    cells.clock[s] += 1.0
+    prior, tried, cell = _prior(cells.tally), cells.shown[c] > 0.0, cells.filters[c]
+    if not tried:
+        cell[0, change_filter.A], cell[0, change_filter.B] = PRIOR * prior, PRIOR * (1.0 - prior)
+    before = change_filter.mean(cell)
+    kept = (1.0 - state.hazard) ** (cells.clock[s] - cells.shown[c]) if tried else 1.0
+    losses *= MEMORY
+    losses[0] += _log_loss(kept * before + (1.0 - kept) * prior, reward)
+    if state.linear:
+        losses[1] += _log_loss(dot(x, state.ridge.theta[g]), reward)
+        observe(state.ridge, g, x, nonzeros(x), reward)
+    change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), kept)
+    if change_filter.observe(cell, reward):
+        _suspect_others(cells, c, state.groups, prior, state.together)
+    cells.shown[c] = cells.clock[s]
+    cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
+    cells.tally[TRIED] += 0.0 if tried else 1.0
+
+
+@jit
+def _suspect_others(cells: Cells, c: int, groups: int, prior: float, chance: float) -> None:
+    """Where one cell of a segment has jumped, others may have: shocks come to several at once."""
+    first = c - c % groups
+    for other in range(first, first + groups):
+        if other != c and cells.shown[other] > 0.0:
+            change_filter.loosen(cells.filters[other], PRIOR * prior, PRIOR * (1.0 - prior), 1.0 - chance)
+
+
+@jit
+def _log_loss(chance: float, reward: float) -> float:
+    chance = min(max(chance, 0.01), 0.99)
+    loss: float = -reward * np.log(chance) - (1.0 - reward) * np.log(1.0 - chance)
+    return loss
+
+
+@jit
+def _enter(cells: Cells, user: FloatArray, room: int, groups: int) -> int:
+    """Return the segment of a visitor, a new one if need be; begin anew when a column turns out not to be binary."""
+    for i in range(user.shape[0]):
+        if cells.binary[i] and user[i] != 0.0 and user[i] != 1.0:
+            cells.binary[i] = False
+            cells.tally[:] = 0.0
+    s = _segment(cells, user, room)
+    if s < 0:
+        s = int(cells.tally[SEGMENTS])
+        cells.tally[SEGMENTS] += 1.0
+        cells.patterns[s] = user
+        cells.clock[s] = 0.0
+        for c in range(s * groups, (s + 1) * groups):
+            cells.shown[c] = 0.0
+            change_filter.clear(cells.filters[c])
+    return s
+
+
+class Adaptive(KernelPolicy):
+    """Find segments and categories by itself, follow each cell through jumps, explore where it may pay (recommended).
+
+    Rewards lie between 0 and 1. Propensities come from 255 posterior draws.
+    """
+
+    name = "adaptive"
+    kernel = Kernel("adaptive", _choose, _learn, _probability)
+    learned = ("cells", "ridge", "losses", "key", "draws")
+    rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    hazard: float = parameter(5e-4, low=0, high=0.1, help="chance a visit that one of a segment's cells jumps")
+    due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown for long is shown again")
+    sharpness: float = parameter(2.0, low=0.1, high=100, help="how much narrower than the posterior it samples")
+    together: float = parameter(0.1, low=0, high=1, help="chance that a jump in one cell comes with one in another")
+    alpha: float = parameter(0.3, low=0, high=100, help="width of the linear models' confidence bound")
+
+    def _new_state(self) -> State:
+        k, dim = self.spec.n_products, self.spec.user_dim
+        room = min(MAX_SEGMENTS * k, max(MAX_CELLS, k))
+        cells = Cells(
+            filters=change_filter.new_cells(room, HYPOTHESES),
+            shown=np.zeros(room),
+            clock=np.zeros(MAX_SEGMENTS),
+            patterns=np.zeros((MAX_SEGMENTS, dim)),
+            binary=np.ones(dim, np.bool_),
+            tally=np.zeros(3),
+        )
+        return State(
+            cells=cells,
+            ridge=new_ridge(min(k, max(1, MAX_ENTRIES // (dim + 1) ** 2)), dim + 1),
+            losses=np.zeros(2),
+            group_of=np.zeros(k, np.int64),
+            key=np.array([draw_key(self.rng)]),
+            draws=np.zeros(1, np.int64),
+            segments=1,
+            groups=1,
+            linear=False,
+            hazard=self.hazard,
+            due=self.due,
+            sharpness=self.sharpness,
+            alpha=self.alpha,
+            together=self.together,
+        )
+
+    def _with_products(self, products: FloatArray) -> Any:
+        binary = ((products == 0) | (products == 1)).all(axis=0)
+        rows, group_of = distinct_rows(products[:, binary] if binary.any() else products)
+        return self.state._replace(
+            group_of=group_of,
+            segments=min(MAX_SEGMENTS, len(self.state.cells.shown) // len(rows)),
+            groups=len(rows),
+            linear=len(rows) <= len(self.state.ridge.b),
+            hazard=self.hazard / len(rows),
+            due=self.due / len(rows),
+        )

@@ -26,7 +26,7 @@ from zoosim.models.embedding_net import Network, forward, layers
 from zoosim.models.recommender import load
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.linucb import LinUCB
-from zoosim.policies.neural_linear import NeuralLinearOnline, NeuralLinearStable
+from zoosim.policies.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
 from zoosim.policies.shared_linear import DiscountedLinUCB, Greedy
 from zoosim.policies.static_mlp import StaticMLP
 from zoosim.world.recommendation import build_world

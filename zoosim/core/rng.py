@@ -50,6 +50,14 @@ def uniform(key: np.uint64, i: int, j: int) -> float:
 
 
 @jit
+def normal(key: np.uint64, i: int, j: int) -> float:
+    """Return a draw from N(0, 1) made of the uniforms (key, i, j) and (key, i, j + 1) (Box & Muller 1958)."""
+    radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, j)))
+    draw: float = radius * np.cos(2.0 * np.pi * uniform(key, i, j + 1))
+    return draw
+
+
+@jit
 def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
     """Return a draw from Gamma(shape, 1) made of uniforms (key, i, j), (key, i, j + 1), ..., and the next free j.
 
@@ -62,8 +70,7 @@ def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
     d = shape - 1.0 / 3.0
     c = 1.0 / np.sqrt(9.0 * d)
     while True:
-        radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, j)))
-        x = radius * np.cos(2.0 * np.pi * uniform(key, i, j + 1))
+        x = normal(key, i, j)
         u, v = 1.0 - uniform(key, i, j + 2), 1.0 + c * x
         j += 3
         if v > 0.0:

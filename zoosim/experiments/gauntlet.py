@@ -17,6 +17,8 @@ GAUNTLET = Experiment(
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.3},
         "d-linucb": {},
+        "dropout-ts": {},
+        "neural-linear": {},
         "adaptive": {},
     },
 )

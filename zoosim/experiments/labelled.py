@@ -17,6 +17,8 @@ LABELLED = Experiment(
         "neural-linear-online": {},
         "neural-linear-stable": {},
         "d-linucb": {},
+        "dropout-ts": {},
+        "neural-linear": {},
         "adaptive": {},
     },
 )

@@ -14,6 +14,8 @@ SHOWDOWN = Experiment(
         "linucb": {"alpha": 0.2},
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.2},
+        "dropout-ts": {},
+        "neural-linear": {},
         "adaptive": {},
     },
 )

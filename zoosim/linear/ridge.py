@@ -45,22 +45,28 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
 @jit
 def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
+    add_sums(ridge, model, x, nonzero, 1.0, reward)
+    ridge.age[model] += 1
+    if ridge.age[model] >= max(MIN_PERIOD, x.shape[0]):
+        rebuild(ridge, model)
+    else:
+        _rank_one(ridge.inverse[model], ridge.theta[model], x, reward)
+
+
+@jit
+def add_sums(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, weight: float, reward: float) -> None:
+    """Add observations of x `(d,)` to the sums alone: their total `weight` and the weighted sum of their rewards."""
     gram, b, dim = ridge.gram[model], ridge.b[model], x.shape[0]
     dense = 4 * nonzero.shape[0] > dim
     for i in nonzero:
-        xi = x[i]
-        b[i] += reward * xi
+        xi = weight * x[i]
+        b[i] += reward * x[i]
         if dense:
             for j in range(dim):
                 gram[i, j] += xi * x[j]
         else:
             for j in nonzero:
                 gram[i, j] += xi * x[j]
-    ridge.age[model] += 1
-    if ridge.age[model] >= max(MIN_PERIOD, dim):
-        rebuild(ridge, model)
-    else:
-        _rank_one(ridge.inverse[model], ridge.theta[model], x, reward)
 
 
 @jit

@@ -19,7 +19,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
 from zoosim.models import change_filter
-from zoosim.policies.kernel import Kernel, KernelPolicy, distinct_rows, nonzeros
+from zoosim.policies.kernel import Kernel, KernelPolicy, categories, first_of_each, nonzeros
 
 HYPOTHESES = 8
 MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 4_000_000
@@ -87,16 +87,6 @@ def _segment(cells: Cells, user: FloatArray, room: int) -> int:
         if i == user.shape[0]:
             return s
     return -1 if count < room else room - 1
-
-
-@jit
-def _firsts(group_of: IntArray, available: BoolArray, groups: int) -> IntArray:
-    """Return the first available product of each category, -1 where there is none."""
-    firsts = np.full(groups, -1)
-    for k in range(available.shape[0] - 1, -1, -1):
-        if available[k]:
-            firsts[group_of[k]] = k
-    return firsts
 
 
 @jit
@@ -184,7 +174,7 @@ def _sure_group(state: State, s: int, user: FloatArray, firsts: IntArray) -> int
 
 @jit
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    firsts, s = _firsts(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    firsts, s = first_of_each(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
     group = _sure_group(state, s, user, firsts)
     if group < 0:
         state.draws[0] += 1
@@ -195,7 +185,7 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
 
 @jit
 def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    firsts, s = _firsts(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    firsts, s = first_of_each(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
     group = _sure_group(state, s, user, firsts)
     if group >= 0:
         return 1.0 if firsts[group] == action else 0.0
@@ -313,13 +303,13 @@ class Adaptive(KernelPolicy):
         )
 
     def _with_products(self, products: FloatArray) -> Any:
-        binary = ((products == 0) | (products == 1)).all(axis=0)
-        rows, group_of = distinct_rows(products[:, binary] if binary.any() else products)
+        group_of = categories(products)
+        groups = int(group_of.max()) + 1
         return self.state._replace(
             group_of=group_of,
-            segments=min(MAX_SEGMENTS, len(self.state.cells.shown) // len(rows)),
-            groups=len(rows),
-            linear=len(rows) <= len(self.state.ridge.b),
-            hazard=self.hazard / len(rows),
-            due=self.due / len(rows),
+            segments=min(MAX_SEGMENTS, len(self.state.cells.shown) // groups),
+            groups=groups,
+            linear=groups <= len(self.state.ridge.b),
+            hazard=self.hazard / groups,
+            due=self.due / groups,
         )

@@ -111,12 +111,16 @@ class KernelPolicy(Policy):
 
     def _learned_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for name in self.learned:
-            field = getattr(self.state, name)
-            if isinstance(field, np.ndarray):
-                yield name, field
-            else:
-                inner = field._asdict().items()
-                yield from ((f"{name}.{key}", value) for key, value in inner if isinstance(value, np.ndarray))
+            yield from _arrays(name, getattr(self.state, name))
+
+
+def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Find the arrays in an array or a named tuple of such, each with its dotted name."""
+    if isinstance(value, np.ndarray):
+        yield name, value
+    elif isinstance(value, tuple):
+        for field, inner in zip(type(value).__annotations__, value, strict=True):
+            yield from _arrays(f"{name}.{field}", inner)
 
 
 def _finite(what: str, array: FloatArray) -> None:
@@ -128,6 +132,25 @@ def distinct_rows(products: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct rows `(R, d)` of a matrix and the row `(K,)` that each of its rows is."""
     rows, index = np.unique(products, axis=0, return_inverse=True)
     return np.ascontiguousarray(rows), index.reshape(-1).astype(np.int64)
+
+
+def categories(products: FloatArray) -> IntArray:
+    """Return the category `(K,)` of each product: which distinct pattern its columns of nothing but 0 and 1 hold.
+
+    Without such columns each distinct product is a category of its own.
+    """
+    binary = ((products == 0) | (products == 1)).all(axis=0)
+    return distinct_rows(products[:, binary] if binary.any() else products)[1]
+
+
+@jit
+def first_of_each(group_of: IntArray, available: BoolArray, groups: int) -> IntArray:
+    """Return the first available product of each category `(groups,)`, -1 where there is none."""
+    found = np.full(groups, -1)
+    for k in range(available.shape[0] - 1, -1, -1):
+        if available[k]:
+            found[group_of[k]] = k
+    return found
 
 
 @jit

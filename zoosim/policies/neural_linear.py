@@ -1,272 +1,232 @@
-"""Neural-Linear in its two published forms: a network's embedding, and LinUCB on top of it.
+"""Neural-Linear that holds: what a network makes of a visitor, a linear bandit for each category, sums kept fresh.
 
-Both keep the sums A = I + sum z z' and b = sum r z although the network that made each z has moved on since. That is a
-fault of the published forms, measured here on purpose: the experiments are about it. (Riquelme, Tucker & Snoek 2018
-recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, score z' A^-1 b + alpha sqrt(z' A^-1 z).
+A hidden layer z = ReLU(W' x + b) is trained on a memory of what was shown, with a head for each category of products
+(Riquelme, Tucker & Snoek 2018). Decisions use Bayesian linear regression on z, a model a category. Whenever the network
+moves, the sums of all models are computed anew from the memory, so they never speak of representations that are gone
+(the published forms' fault); and the memory fades, so that uncertainty comes back in a market that moves. The width of
+the confidence bound follows the noise of the rewards, which is estimated from prediction errors.
+
+Where there are more categories than there is room for heads, one head reads z of [user, product] instead.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import inlined, jit
+from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import draw_key, uniform
+from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot
-from zoosim.linear.ridge import Ridge, new_ridge, observe
-from zoosim.models import embedding_net as nets
-from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
+from zoosim.linear.dense import dot
+from zoosim.linear.ridge import Ridge, add_sums, new_ridge, observe, quadratic, rebuild
+from zoosim.models import heads_net
+from zoosim.models.row_memory import new_row_memory
+from zoosim.policies.kernel import Kernel, KernelPolicy, categories, distinct_rows, first_of_each, nonzeros
 
-MAX_CACHED = 20_000
-"""How many embeddings are kept between decisions, over all remembered users."""
+MAX_HEADS = 64
+
+DRAWS = 255
+"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
+
+NOISE_RATE = 1 / 500
+"""Weight of the newest squared prediction error in the estimate of the rewards' variance."""
+
+SCALE, VARIANCE = 0, 1
 
 
-class Cache(NamedTuple):
-    """Embeddings that hold until the network moves.
+class Arms(NamedTuple):
+    """What there is to choose from: G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
 
-    `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
-    `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next; `lower (R, h)` the products' part of the first
-    layer.
+    A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
+    what the network reads of them: the distinct products when joint, else one row of 0.
     """
 
     rows: FloatArray
-    row_of: IntArray
-    users: FloatArray
-    z: FloatArray
-    next: IntArray
-    lower: nets.Float32Array
-
-
-class Memory(NamedTuple):
-    """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`; `order (C,)` to draw from."""
-
-    xs: nets.Float32Array
-    rewards: nets.Float32Array
-    order: IntArray
-
-
-SEEN, STEPS = 0, 1
+    group_of: IntArray
+    groups: int
+    joint: bool
 
 
 class State(NamedTuple):
-    """Ridge sums over embeddings, the network with its optimiser, the memory, and the cache.
+    """Ridge models of the heads over scaled z, the network's learner, and what there is to choose from.
 
-    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and training steps done.
+    `levels (2,)`: what z is multiplied by, and the variance of rewards; `draws (1,)` how many were made.
     """
 
     ridge: Ridge
-    trained: nets.Float32Array
-    counts: IntArray
-    memory: Memory
-    cache: Cache
-    key: np.ndarray
+    learner: heads_net.Learner
+    levels: FloatArray
+    draws: IntArray
+    arms: Arms
     alpha: float
-    rate: float
-    batch_size: int
-    train_every: int
+    thompson: bool
 
 
 @jit
-def _network(trained: nets.Float32Array, cache: Cache) -> nets.Network:
-    dim = cache.users.shape[1] + cache.rows.shape[1]
-    return nets.layers(trained[0], dim, cache.lower.shape[1], cache.z.shape[2])
-
-
-@inlined
-def _slot(state: State, user: FloatArray) -> int:
-    """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
-    found = _find(state.cache.users, user)
-    return found if found >= 0 else _embed_user(state.trained, state.cache, user)
+def features_of(arms: Arms, user: FloatArray, group: int) -> tuple[FloatArray, int]:
+    """Return x `(d,)` that the network reads for a user and a group, and the group's head."""
+    if arms.joint:
+        return np.concatenate((user, arms.rows[group])), 0
+    return np.concatenate((user, arms.rows[0])), group
 
 
 @jit
-def _find(users: FloatArray, user: FloatArray) -> int:
-    """Return the row of `users (M, d_u)` that equals `user`, or -1."""
-    for m in range(users.shape[0]):
-        i = 0
-        while i < user.shape[0] and users[m, i] == user[i]:
-            i += 1
-        if i == user.shape[0]:
-            return m
-    return -1
+def _embed(state: State, x: FloatArray) -> FloatArray:
+    """Return the scaled z `(h,)` of x `(d,)`."""
+    z: FloatArray = heads_net.hidden_layer(heads_net.network(state.learner), x).astype(np.float64)
+    z *= state.levels[SCALE]
+    return z
 
 
 @jit
-def _embed_user(trained: nets.Float32Array, cache: Cache, user: FloatArray) -> int:
-    """Embed this user with every distinct product in the next slot; return the slot."""
-    slot: int = cache.next[0]
-    cache.next[0] = (slot + 1) % cache.users.shape[0]
-    cache.users[slot] = user
-    net, out, lower = _network(trained, cache), cache.z[slot], cache.lower
-    upper, w2, b2 = net.b1.copy(), net.w2, net.b2
-    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
-    z = np.empty(b2.shape[0], np.float32)
-    for r in range(out.shape[0]):
-        hidden = upper + lower[r]
-        nets.rectify(hidden)
-        z[:] = b2
-        add_product(hidden, w2, z)
-        out[r] = z
-    return slot
+def _estimates(state: State, user: FloatArray, found: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
+    means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
+    z = _embed(state, features_of(state.arms, user, 0)[0])
+    nonzero = nonzeros(z)
+    for g in range(found.shape[0]):
+        if found[g] >= 0:
+            x, head = features_of(state.arms, user, g)
+            if state.arms.joint:
+                z = _embed(state, x)
+                nonzero = nonzeros(z)
+            means[g] = dot(z, state.ridge.theta[head])
+            deviations[g] = np.sqrt(state.levels[VARIANCE] * quadratic(state.ridge.inverse[head], z, nonzero))
+    return means, deviations
 
 
 @jit
-def _renew(trained: nets.Float32Array, cache: Cache) -> None:
-    """Forget the embeddings of a network that has moved, and take its first layer's view of the products."""
-    cache.users[:] = np.nan
-    cache.lower[:] = 0.0
-    w1 = _network(trained, cache).w1[cache.users.shape[1] :]
-    for r in range(cache.rows.shape[0]):
-        add_product(cache.rows[r].astype(np.float32), w1, cache.lower[r])
-
-
-@inlined
-def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    z = state.cache.z[_slot(state, user)]
-    return best_of(_scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha), state.cache.row_of, available)
+def _best(state: State, means: FloatArray, deviations: FloatArray, found: IntArray, key: np.uint64, i: int) -> int:
+    """Return the product with the highest bound, or the highest draw number i, never drawn below its mean."""
+    best, top = -1, -np.inf
+    for g in range(found.shape[0]):
+        if found[g] >= 0:
+            width = max(normal(key, i, 2 * g), 0.0) if state.thompson else 1.0
+            score = means[g] + state.alpha * width * deviations[g]
+            if best < 0 or score > top or (score == top and found[g] < best):
+                best, top = found[g], score
+    return best
 
 
 @jit
-def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float) -> FloatArray:
-    """Return z' theta + alpha sqrt(z' A^-1 z) of every row of `z (R, e)`."""
-    scores, spread = np.empty(z.shape[0]), np.empty(z.shape[1])
-    for r in range(z.shape[0]):
-        spread[:] = 0.0
-        add_product(z[r], inverse, spread)
-        scores[r] = dot(z[r], theta) + alpha * np.sqrt(max(dot(z[r], spread), 0.0))
-    return scores
-
-
-@inlined
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    return _best(state, user, available)
+    found = first_of_each(state.arms.group_of, available, state.arms.groups)
+    means, deviations = _estimates(state, user, found)
+    state.draws[0] += 1
+    return _best(state, means, deviations, found, state.learner.key[0], state.draws[0])
 
 
 @jit
 def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    return 1.0 if _best(state, user, available) == action else 0.0
-
-
-@inlined
-def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row = state.cache.row_of[action]
-    z = state.cache.z[_slot(state, user), row]
-    x = np.concatenate((user, state.cache.rows[row])).astype(np.float32).reshape(1, -1)
-    observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
-    theta = state.ridge.theta[0]
-    slope = (2.0 * (dot(z, theta) - reward) * theta).astype(np.float32).reshape(1, -1)
-    gradient = np.zeros(state.trained.shape[1], np.float32)
-    net = _network(state.trained, state.cache)
-    grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
-    hidden = np.empty((1, net.b1.shape[0]), np.float32)
-    nets.forward(net, x, hidden, np.empty_like(slope))
-    nets.backpropagate(net, grad, x, hidden, slope)
-    params = state.trained[0]
-    for i in range(params.shape[0]):
-        params[i] -= np.float32(state.rate) * gradient[i]
-    _renew(state.trained, state.cache)
-
-
-@inlined
-def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row, memory, counts = state.cache.row_of[action], state.memory, state.counts
-    z = state.cache.z[_slot(state, user), row]
-    observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
-    slot = counts[SEEN] % memory.rewards.shape[0]
-    memory.xs[slot, : user.shape[0]] = user
-    memory.xs[slot, user.shape[0] :] = state.cache.rows[row]
-    memory.rewards[slot] = reward
-    counts[SEEN] += 1
-    held = min(counts[SEEN], memory.rewards.shape[0])
-    if counts[SEEN] % state.train_every == 0 and held >= state.batch_size:
-        batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], counts[SEEN])
-        counts[STEPS] += 1
-        hidden = state.cache.lower.shape[1]
-        nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
-        _renew(state.trained, state.cache)
+    found = first_of_each(state.arms.group_of, available, state.arms.groups)
+    means, deviations = _estimates(state, user, found)
+    key = np.uint64(state.learner.key[0] ^ np.uint64(state.draws[0] + 1))
+    if not state.thompson:
+        return 1.0 if _best(state, means, deviations, found, key, 0) == action else 0.0
+    if found[state.arms.group_of[action]] != action:
+        return 0.0
+    hits = 1.0 / np.sum(found >= 0)
+    for i in range(DRAWS):
+        hits += _best(state, means, deviations, found, key, i) == action
+    chance: float = hits / (DRAWS + 1)
+    return chance
 
 
 @jit
-def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int) -> IntArray:
-    """Draw `size` of 0 to `held - 1` without replacement: the first steps of a Fisher-Yates shuffle."""
-    for n in range(size):
-        other = n + int(uniform(key, time, n) * (held - n))
-        order[n], order[other] = order[other], order[n]
-    return order[:size].copy()
+def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x, head = features_of(state.arms, user, state.arms.group_of[action])
+    z = _embed(state, x)
+    error = reward - dot(z, state.ridge.theta[head])
+    state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
+    observe(state.ridge, head, z, nonzeros(z), reward)
+    slots = heads_net.learn(state.learner, x, head, reward)
+    if slots.shape[0] > 0:
+        _renew(state, slots)
 
 
-class _NeuralLinear(KernelPolicy):
-    """What the two published forms have in common."""
+@jit
+def _renew(state: State, slots: IntArray) -> None:
+    """Scale z to a mean square norm of 1 over the memory, and compute the sums of all models from it."""
+    memory, ridge, levels = state.learner.memory, state.ridge, state.levels
+    levels[SCALE] = 1.0
+    zs, weight, square = np.empty((slots.shape[0], ridge.b.shape[1])), 0.0, 0.0
+    for n, slot in enumerate(slots):
+        zs[n] = _embed(state, memory.xs[slot])
+        weight += memory.counts[slot]
+        square += memory.counts[slot] * dot(zs[n], zs[n])
+    levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
+    ridge.gram[:] = 0.0
+    ridge.b[:] = 0.0
+    for n, slot in enumerate(slots):
+        z = levels[SCALE] * zs[n]
+        add_sums(ridge, memory.heads[slot], z, nonzeros(z), memory.counts[slot], memory.sums[slot])
+    for head in range(1 if state.arms.joint else state.arms.groups):
+        rebuild(ridge, head)
 
-    learned = ("ridge", "trained", "counts", "memory", "key")
-    hidden: int = parameter(64, low=1, high=4096, help="units of the hidden layer")
-    embedding: int = parameter(32, low=1, high=1024, help="length of the embedding")
-    learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the network's training")
-    alpha: float
 
-    def _make(self, memory: int, batch_size: int, train_every: int) -> State:
+class HeadsPolicy(KernelPolicy):
+    """What policies on a `heads_net` have in common."""
+
+    hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
+    horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
+    learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
+    memory: int = parameter(4096, low=8, high=10_000_000, help="distinct pairs of visitor and category remembered")
+    batch_size: int = parameter(64, low=1, high=100_000, help="pairs in a training step")
+    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between trainings")
+    training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
+
+    def _new_learner(self, dropout: float) -> heads_net.Learner:
         dim = self.spec.user_dim + self.spec.product_dim
-        params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
-        moments = np.zeros_like(params)
-        store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
-        return State(
-            ridge=new_ridge(1, self.embedding),
-            trained=np.stack([params, moments, moments]),
+        params = heads_net.new_params(dim, self.hidden, self._heads(), rng=self.rng)
+        return heads_net.Learner(
+            trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
             counts=np.zeros(2, np.int64),
-            memory=store,
-            cache=self._new_cache(np.zeros((self.spec.n_products, self.spec.product_dim))),
+            memory=new_row_memory(self.memory, dim),
             key=np.array([draw_key(self.rng)]),
-            alpha=self.alpha,
+            hidden=self.hidden,
+            dropout=dropout,
             rate=self.learning_rate,
-            batch_size=batch_size,
-            train_every=train_every,
+            batch_size=self.batch_size,
+            train_every=self.train_every,
+            training_steps=self.training_steps,
+            keep=(1 - 1 / self.horizon) ** self.train_every,
         )
+
+    def _heads(self) -> int:
+        return min(self.spec.n_products, MAX_HEADS)
+
+    def _no_arms(self) -> Arms:
+        return Arms(np.zeros((1, self.spec.product_dim)), np.zeros(self.spec.n_products, np.int64), 1, False)
 
     def _with_products(self, products: FloatArray) -> Any:
-        cache = self._new_cache(products)
-        _renew(self.state.trained, cache)
-        return self.state._replace(cache=cache)
+        group_of, rows = categories(products), np.zeros((1, products.shape[1]))
+        joint = bool(group_of.max() >= MAX_HEADS)
+        if joint:
+            rows, group_of = distinct_rows(products)
+        return self.state._replace(arms=Arms(rows, group_of, int(group_of.max()) + 1, joint))
 
-    def _new_cache(self, products: FloatArray) -> Cache:
-        rows, row_of = distinct_rows(products)
-        users = int(np.clip(MAX_CACHED // len(rows), 1, 64))
-        return Cache(
-            rows=rows,
-            row_of=row_of,
-            users=np.full((users, self.spec.user_dim), np.nan),
-            z=np.zeros((users, len(rows), self.embedding)),
-            next=np.zeros(1, np.int64),
-            lower=np.zeros((len(rows), self.hidden), np.float32),
+
+class NeuralLinear(HeadsPolicy):
+    """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
+
+    Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
+    Thompson sampling multiplies the second term by max(0, N(0, 1)), its propensities come from 255 draws.
+    """
+
+    name = "neural-linear"
+    kernel = Kernel("neural_linear", _choose, _learn, _probability)
+    learned = ("ridge", "learner", "levels", "draws")
+    alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
+    regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
+
+    def _new_state(self) -> State:
+        return State(
+            ridge=new_ridge(self._heads(), self.hidden, self.regularization),
+            learner=self._new_learner(dropout=0.0),
+            levels=np.array([self.hidden**-0.5, 0.25]),
+            draws=np.zeros(1, np.int64),
+            arms=self._no_arms(),
+            alpha=self.alpha,
+            thompson=self.thompson,
         )
-
-
-class NeuralLinearOnline(_NeuralLinear):
-    """Neural-Linear with a gradient step after every decision, through the linear head's own estimate.
-
-    One SGD step on (z' theta - r)^2 a visit, theta held constant; the sums are never recomputed.
-    """
-
-    name = "neural-linear-online"
-    kernel = Kernel("neural_linear_online", _choose, _learn_online, _probability)
-    alpha: float = parameter(0.2, low=0, high=100, help="width of the confidence bound, in standard deviations")
-
-    def _new_state(self) -> State:
-        return self._make(memory=1, batch_size=1, train_every=1)
-
-
-class NeuralLinearStable(_NeuralLinear):
-    """Neural-Linear with a replay memory: every `train_every` visits one Adam step on a batch drawn from it.
-
-    The network trains on the squared error of a head of its own; the sums are never recomputed.
-    """
-
-    name = "neural-linear-stable"
-    kernel = Kernel("neural_linear_stable", _choose, _learn_stable, _probability)
-    alpha: float = parameter(0.3, low=0, high=100, help="width of the confidence bound, in standard deviations")
-    memory: int = parameter(10_000, low=1, high=10_000_000, help="observations kept for training, the newest")
-    batch_size: int = parameter(64, low=1, high=100_000, help="observations in a training step")
-    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between training steps")
-
-    def _new_state(self) -> State:
-        return self._make(self.memory, min(self.batch_size, self.memory), self.train_every)

@@ -26,9 +26,11 @@ BUILT_IN = {
     "static-mlp": "zoosim.policies.static_mlp:StaticMLP",
     "greedy": "zoosim.policies.shared_linear:Greedy",
     "linucb": "zoosim.policies.linucb:LinUCB",
-    "neural-linear-online": "zoosim.policies.neural_linear:NeuralLinearOnline",
-    "neural-linear-stable": "zoosim.policies.neural_linear:NeuralLinearStable",
+    "neural-linear-online": "zoosim.policies.published_neural_linear:NeuralLinearOnline",
+    "neural-linear-stable": "zoosim.policies.published_neural_linear:NeuralLinearStable",
     "d-linucb": "zoosim.policies.shared_linear:DiscountedLinUCB",
+    "neural-linear": "zoosim.policies.neural_linear:NeuralLinear",
+    "dropout-ts": "zoosim.policies.dropout_ts:DropoutTS",
     "adaptive": "zoosim.policies.adaptive:Adaptive",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

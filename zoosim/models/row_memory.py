@@ -1,0 +1,85 @@
+"""A memory of what was shown to whom and how often it was clicked: a slot for each distinct pair of features and head.
+
+Where visitors come back, or are told apart by few columns, thousands of observations fit into a few slots, and whatever
+is computed from the memory costs by the slot. Slots are found by hashing into sets of eight; when a set is full, the
+slot that was seen longest ago makes room.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix
+from zoosim.core.types import FloatArray, IntArray
+
+WAYS = 8
+
+
+class RowMemory(NamedTuple):
+    """Slots, C of them: `xs (C, d)`, `heads (C,)`, weight `counts (C,)` and weighted reward `sums (C,)`.
+
+    `seen (C,)` numbers the visit that used the slot last, 0 for never.
+    """
+
+    xs: FloatArray
+    heads: IntArray
+    counts: FloatArray
+    sums: FloatArray
+    seen: IntArray
+
+
+def new_row_memory(capacity: int, dim: int) -> RowMemory:
+    """Return an empty memory of at least `capacity` slots for features `(dim,)`."""
+    slots = -(-capacity // WAYS) * WAYS
+    zeros = np.zeros(slots)
+    return RowMemory(np.zeros((slots, dim)), np.zeros(slots, np.int64), zeros, zeros.copy(), np.zeros(slots, np.int64))
+
+
+@jit
+def remember(memory: RowMemory, x: FloatArray, head: int, reward: float, time: int) -> None:
+    """Add the observation (x, head, reward) of visit `time` = 1, 2, ...: x `(d,)`."""
+    slot = _slot(memory, x, head)
+    memory.counts[slot] += 1.0
+    memory.sums[slot] += reward
+    memory.seen[slot] = time
+
+
+@jit
+def _slot(memory: RowMemory, x: FloatArray, head: int) -> int:
+    """Return the slot of (x, head), a cleared one when it is new or forgotten."""
+    first = int(_hash(x, head) % np.uint64(memory.seen.shape[0] // WAYS)) * WAYS
+    oldest = first
+    for slot in range(first, first + WAYS):
+        if memory.seen[slot] > 0 and memory.heads[slot] == head and np.array_equal(memory.xs[slot], x):
+            return slot
+        if memory.seen[slot] < memory.seen[oldest]:
+            oldest = slot
+    memory.xs[oldest] = x
+    memory.heads[oldest] = head
+    memory.counts[oldest] = memory.sums[oldest] = 0.0
+    return oldest
+
+
+@jit
+def _hash(x: FloatArray, head: int) -> np.uint64:
+    code, bits = mix(np.uint64(head)), x.view(np.uint64)
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            code = mix(np.uint64(code ^ mix(np.uint64(bits[i] + np.uint64(i)))))
+    return code
+
+
+@jit
+def fade(memory: RowMemory, keep: float, least: float) -> IntArray:
+    """Multiply all weights by `keep`, forget what falls below `least`, and return the slots in use `(n,)`."""
+    used, n = np.empty(memory.seen.shape[0], np.int64), 0
+    for slot in range(memory.seen.shape[0]):
+        memory.counts[slot] *= keep
+        memory.sums[slot] *= keep
+        if memory.counts[slot] < least:
+            memory.seen[slot] = 0
+        if memory.seen[slot] > 0:
+            used[n] = slot
+            n += 1
+    return used[:n]

@@ -1,0 +1,272 @@
+"""Neural-Linear in its two published forms: a network's embedding, and LinUCB on top of it.
+
+Both keep the sums A = I + sum z z' and b = sum r z although the network that made each z has moved on since. That is a
+fault of the published forms, measured here on purpose: the experiments are about it. (Riquelme, Tucker & Snoek 2018
+recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, score z' A^-1 b + alpha sqrt(z' A^-1 z).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import inlined, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key, uniform
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import add_product, dot
+from zoosim.linear.ridge import Ridge, new_ridge, observe
+from zoosim.models import embedding_net as nets
+from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
+
+MAX_CACHED = 20_000
+"""How many embeddings are kept between decisions, over all remembered users."""
+
+
+class Cache(NamedTuple):
+    """Embeddings that hold until the network moves.
+
+    `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
+    `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next; `lower (R, h)` the products' part of the first
+    layer.
+    """
+
+    rows: FloatArray
+    row_of: IntArray
+    users: FloatArray
+    z: FloatArray
+    next: IntArray
+    lower: nets.Float32Array
+
+
+class Memory(NamedTuple):
+    """The newest observations, in a ring: `xs (C, d)`, `rewards (C,)`; `order (C,)` to draw from."""
+
+    xs: nets.Float32Array
+    rewards: nets.Float32Array
+    order: IntArray
+
+
+SEEN, STEPS = 0, 1
+
+
+class State(NamedTuple):
+    """Ridge sums over embeddings, the network with its optimiser, the memory, and the cache.
+
+    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and training steps done.
+    """
+
+    ridge: Ridge
+    trained: nets.Float32Array
+    counts: IntArray
+    memory: Memory
+    cache: Cache
+    key: np.ndarray
+    alpha: float
+    rate: float
+    batch_size: int
+    train_every: int
+
+
+@jit
+def _network(trained: nets.Float32Array, cache: Cache) -> nets.Network:
+    dim = cache.users.shape[1] + cache.rows.shape[1]
+    return nets.layers(trained[0], dim, cache.lower.shape[1], cache.z.shape[2])
+
+
+@inlined
+def _slot(state: State, user: FloatArray) -> int:
+    """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
+    found = _find(state.cache.users, user)
+    return found if found >= 0 else _embed_user(state.trained, state.cache, user)
+
+
+@jit
+def _find(users: FloatArray, user: FloatArray) -> int:
+    """Return the row of `users (M, d_u)` that equals `user`, or -1."""
+    for m in range(users.shape[0]):
+        i = 0
+        while i < user.shape[0] and users[m, i] == user[i]:
+            i += 1
+        if i == user.shape[0]:
+            return m
+    return -1
+
+
+@jit
+def _embed_user(trained: nets.Float32Array, cache: Cache, user: FloatArray) -> int:
+    """Embed this user with every distinct product in the next slot; return the slot."""
+    slot: int = cache.next[0]
+    cache.next[0] = (slot + 1) % cache.users.shape[0]
+    cache.users[slot] = user
+    net, out, lower = _network(trained, cache), cache.z[slot], cache.lower
+    upper, w2, b2 = net.b1.copy(), net.w2, net.b2
+    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
+    z = np.empty(b2.shape[0], np.float32)
+    for r in range(out.shape[0]):
+        hidden = upper + lower[r]
+        nets.rectify(hidden)
+        z[:] = b2
+        add_product(hidden, w2, z)
+        out[r] = z
+    return slot
+
+
+@jit
+def _renew(trained: nets.Float32Array, cache: Cache) -> None:
+    """Forget the embeddings of a network that has moved, and take its first layer's view of the products."""
+    cache.users[:] = np.nan
+    cache.lower[:] = 0.0
+    w1 = _network(trained, cache).w1[cache.users.shape[1] :]
+    for r in range(cache.rows.shape[0]):
+        add_product(cache.rows[r].astype(np.float32), w1, cache.lower[r])
+
+
+@inlined
+def _best(state: State, user: FloatArray, available: BoolArray) -> int:
+    z = state.cache.z[_slot(state, user)]
+    return best_of(_scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha), state.cache.row_of, available)
+
+
+@jit
+def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float) -> FloatArray:
+    """Return z' theta + alpha sqrt(z' A^-1 z) of every row of `z (R, e)`."""
+    scores, spread = np.empty(z.shape[0]), np.empty(z.shape[1])
+    for r in range(z.shape[0]):
+        spread[:] = 0.0
+        add_product(z[r], inverse, spread)
+        scores[r] = dot(z[r], theta) + alpha * np.sqrt(max(dot(z[r], spread), 0.0))
+    return scores
+
+
+@inlined
+def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
+    return _best(state, user, available)
+
+
+@jit
+def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
+    return 1.0 if _best(state, user, available) == action else 0.0
+
+
+@inlined
+def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    row = state.cache.row_of[action]
+    z = state.cache.z[_slot(state, user), row]
+    x = np.concatenate((user, state.cache.rows[row])).astype(np.float32).reshape(1, -1)
+    observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
+    theta = state.ridge.theta[0]
+    slope = (2.0 * (dot(z, theta) - reward) * theta).astype(np.float32).reshape(1, -1)
+    gradient = np.zeros(state.trained.shape[1], np.float32)
+    net = _network(state.trained, state.cache)
+    grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
+    hidden = np.empty((1, net.b1.shape[0]), np.float32)
+    nets.forward(net, x, hidden, np.empty_like(slope))
+    nets.backpropagate(net, grad, x, hidden, slope)
+    params = state.trained[0]
+    for i in range(params.shape[0]):
+        params[i] -= np.float32(state.rate) * gradient[i]
+    _renew(state.trained, state.cache)
+
+
+@inlined
+def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    row, memory, counts = state.cache.row_of[action], state.memory, state.counts
+    z = state.cache.z[_slot(state, user), row]
+    observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
+    slot = counts[SEEN] % memory.rewards.shape[0]
+    memory.xs[slot, : user.shape[0]] = user
+    memory.xs[slot, user.shape[0] :] = state.cache.rows[row]
+    memory.rewards[slot] = reward
+    counts[SEEN] += 1
+    held = min(counts[SEEN], memory.rewards.shape[0])
+    if counts[SEEN] % state.train_every == 0 and held >= state.batch_size:
+        batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], counts[SEEN])
+        counts[STEPS] += 1
+        hidden = state.cache.lower.shape[1]
+        nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
+        _renew(state.trained, state.cache)
+
+
+@jit
+def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int) -> IntArray:
+    """Draw `size` of 0 to `held - 1` without replacement: the first steps of a Fisher-Yates shuffle."""
+    for n in range(size):
+        other = n + int(uniform(key, time, n) * (held - n))
+        order[n], order[other] = order[other], order[n]
+    return order[:size].copy()
+
+
+class _NeuralLinear(KernelPolicy):
+    """What the two published forms have in common."""
+
+    learned = ("ridge", "trained", "counts", "memory", "key")
+    hidden: int = parameter(64, low=1, high=4096, help="units of the hidden layer")
+    embedding: int = parameter(32, low=1, high=1024, help="length of the embedding")
+    learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the network's training")
+    alpha: float
+
+    def _make(self, memory: int, batch_size: int, train_every: int) -> State:
+        dim = self.spec.user_dim + self.spec.product_dim
+        params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
+        moments = np.zeros_like(params)
+        store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))
+        return State(
+            ridge=new_ridge(1, self.embedding),
+            trained=np.stack([params, moments, moments]),
+            counts=np.zeros(2, np.int64),
+            memory=store,
+            cache=self._new_cache(np.zeros((self.spec.n_products, self.spec.product_dim))),
+            key=np.array([draw_key(self.rng)]),
+            alpha=self.alpha,
+            rate=self.learning_rate,
+            batch_size=batch_size,
+            train_every=train_every,
+        )
+
+    def _with_products(self, products: FloatArray) -> Any:
+        cache = self._new_cache(products)
+        _renew(self.state.trained, cache)
+        return self.state._replace(cache=cache)
+
+    def _new_cache(self, products: FloatArray) -> Cache:
+        rows, row_of = distinct_rows(products)
+        users = int(np.clip(MAX_CACHED // len(rows), 1, 64))
+        return Cache(
+            rows=rows,
+            row_of=row_of,
+            users=np.full((users, self.spec.user_dim), np.nan),
+            z=np.zeros((users, len(rows), self.embedding)),
+            next=np.zeros(1, np.int64),
+            lower=np.zeros((len(rows), self.hidden), np.float32),
+        )
+
+
+class NeuralLinearOnline(_NeuralLinear):
+    """Neural-Linear with a gradient step after every decision, through the linear head's own estimate.
+
+    One SGD step on (z' theta - r)^2 a visit, theta held constant; the sums are never recomputed.
+    """
+
+    name = "neural-linear-online"
+    kernel = Kernel("neural_linear_online", _choose, _learn_online, _probability)
+    alpha: float = parameter(0.2, low=0, high=100, help="width of the confidence bound, in standard deviations")
+
+    def _new_state(self) -> State:
+        return self._make(memory=1, batch_size=1, train_every=1)
+
+
+class NeuralLinearStable(_NeuralLinear):
+    """Neural-Linear with a replay memory: every `train_every` visits one Adam step on a batch drawn from it.
+
+    The network trains on the squared error of a head of its own; the sums are never recomputed.
+    """
+
+    name = "neural-linear-stable"
+    kernel = Kernel("neural_linear_stable", _choose, _learn_stable, _probability)
+    alpha: float = parameter(0.3, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    memory: int = parameter(10_000, low=1, high=10_000_000, help="observations kept for training, the newest")
+    batch_size: int = parameter(64, low=1, high=100_000, help="observations in a training step")
+    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between training steps")
+
+    def _new_state(self) -> State:
+        return self._make(self.memory, min(self.batch_size, self.memory), self.train_every)

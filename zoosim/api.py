@@ -96,7 +96,7 @@ class RunResult:
         return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
 
     def _report(self) -> Any:
-        from zoosim.report import Curve, ReportData
+        from zoosim.report import Curve, ReportData, Sweep
 
         experiment, at = self.plan.experiment, self.comparison.at
         curves = {
@@ -116,6 +116,7 @@ class RunResult:
             reference=self.reference,
             reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
             reward_name=experiment.reward_name,
+            sweep=Sweep(experiment.sweep_axis, experiment.sweep) if experiment.sweep else None,
         )
 
 
@@ -144,7 +145,8 @@ def run(
     is written; policies that fail while running are in the result's `failures`.
     """
     from zoosim.evaluation.runner import default_jobs, missing_visits, run_plan
-    from zoosim.experiments.plan import Request, make_plan
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
 
     request = Request(experiment, seeds, steps, policies, extra, config, settings)
     with redirect_stdout(sys.stderr):  # what a policy's file prints
@@ -165,7 +167,8 @@ def run(
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
-    from zoosim.experiments.plan import Request, make_plan
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
 
     folder = _folder(Path(path))
     if not folder.path.is_dir():
@@ -196,7 +199,8 @@ def write_log(
     from zoosim.evaluation.cell import fit_policy
     from zoosim.evaluation.loop import play
     from zoosim.evaluation.records import record_frames, write_records
-    from zoosim.experiments.plan import Request, make_plan
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
 
     path = Path(out)
     if path.is_dir() or path.suffix != ".parquet":
@@ -232,7 +236,8 @@ def _finish(
 
     from zoosim.core.files import write_text
     from zoosim.evaluation.summary import Comparison
-    from zoosim.experiments.plan import Request, make_plan
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
 
     folder = _folder(path)
     whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))

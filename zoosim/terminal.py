@@ -91,12 +91,12 @@ def _table(result: "RunResult") -> Table:
     tail = plan.experiment.tail
     heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
     heads += [f"last {tail:,}" for _ in range(1) if len(plan.phases) > 1 and tail]
-    heads += [f"back after {shock.step:,}" for shock in plan.shocks]
+    heads += [f"back after {label}" for label in [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names]
     failed = any(figures["failed"] for figures in policies.values())
     for head in [*heads, "failed"] if failed else heads:
         table.add_column(head, justify="right", no_wrap=head == "95% interval")
     for name in [*result.comparison.ranked, *(n for n in policies if n not in result.comparison.ranked)]:
-        cells = _row(policies[name], bool(tail) and len(plan.phases) > 1, [shock.name for shock in plan.shocks])
+        cells = _row(policies[name], bool(tail) and len(plan.phases) > 1, plan.shock_names)
         table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if failed else []))
     return table
 

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ValidationError
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_setting, read_yaml
 from zoosim.core.errors import ConfigError
 
-KEYS = "n_products, n_users, personas, persona_mix, noise_features, shocks, random_shocks, availability"
+KEYS = (
+    "n_products, n_users, personas, random_personas, persona_mix, noise_features, shocks, random_shocks, availability"
+)
 PERSONAS = "new_puppy_parent, cat_connoisseur, budget_shopper, fish_hobbyist"
 CATEGORIES = "Fish Supplies, Cat Food, Dog Food, Dog Toy, Cat Toy"
 

@@ -14,7 +14,8 @@ import yaml
 
 from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
-from zoosim.experiments.plan import Plan, Request, make_plan
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import Request
 from zoosim.policies.contract import check_policy
 from zoosim.policies.registry import BUILT_IN
 
@@ -111,7 +112,7 @@ def test_the_example_shop_is_accepted_and_uses_every_key() -> None:
     path = ROOT / "examples" / "small_shop.yaml"
     plan = make_plan(Request("gauntlet", config=path))
     left_out = set(type(plan.env).model_fields) - set(yaml.safe_load(path.read_text(encoding="utf-8"))["env"])
-    assert left_out == {"random_shocks"}  # cannot stand beside shocks
+    assert left_out == {"random_shocks", "random_personas"}  # cannot stand beside shocks and personas
     assert len(plan.entries) > len({entry.source for entry in plan.entries})
 
 

@@ -14,7 +14,8 @@ from zoosim import Context, Policy, PolicySpec
 from zoosim.core.errors import ConfigError
 from zoosim.evaluation.runner import Outcome, missing_visits, run_plan
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
-from zoosim.experiments.plan import Plan, Request, make_plan
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import Request
 from zoosim.policies.registry import make_entry
 from zoosim.policies.shared_linear import Greedy
 

@@ -12,7 +12,8 @@ from zoosim.core.types import FloatArray
 from zoosim.evaluation.statistics import holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.evaluation.store import CellKey, RunFolder
 from zoosim.evaluation.summary import Comparison
-from zoosim.experiments.plan import Plan, Request, make_plan
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import Request
 
 STEPS = 3_000
 SHOCKS = [

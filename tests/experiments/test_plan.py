@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
-from zoosim.experiments.plan import Plan, Request, make_plan, parse_seeds
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.random import Random
 
 SHOCK = {"step": 50, "name": "toys", "set": {"budget_shopper": {"Dog Toy": 0.5}}}
@@ -192,3 +194,48 @@ def test_a_labelled_tables_hash_is_its_content(tmp_path: Path) -> None:
         hashes.append(plan("labelled", settings=[f"env.data='{tmp_path / name}.csv'"]).config_hash)
     assert hashes[0] == hashes[1] != hashes[2]
     assert plan("labelled").phases == ((0, 8_000), (8_000, 10_000))
+
+
+def test_one_world_for_all_seeds_where_only_networks_differ() -> None:
+    made = plan("network-seeds", seeds=[3, 8])
+    three, eight = made.world(3), made.world(8)
+    assert (three.seed, eight.seed) == (3, 8)
+    np.testing.assert_array_equal(three.products, eight.products)
+    np.testing.assert_array_equal(three.visitors(0, 100), eight.visitors(0, 100))
+    assert three.click_key == eight.click_key == made.world(1_000).click_key
+    assert plan().world(3).click_key != plan().world(8).click_key
+
+
+def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
+    made = plan("robustness", seeds=[0, 1])
+    assert made.shocks == ()
+    assert made.phases == ((0, 40_000),)
+    assert made.shock_names == ("shock 1", "shock 2")
+    for seed in (0, 1):
+        (first, second), world = made.shock_spans(seed), made.world(seed)
+        assert [first[0], second[0]] == [step for step, _ in world.shocks]
+        assert (first[1], second[1]) == (second[0], 40_000)
+    assert made.shock_spans(0) != made.shock_spans(1)
+    assert plan().shock_spans(5) == ((10_000, 25_000), (25_000, 40_000))
+
+
+def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> None:
+    made = plan("large-world", config={"env": {"personas": {"a": {"b": 0.5, "c": 0.1}}, "shocks": []}})
+    assert isinstance(made.env, EnvConfig)
+    assert (made.env.random_personas, made.env.random_shocks, made.env.n_products) == (None, None, 500)
+    assert make_plan(Request("large-world", config=made.as_dict())).config_hash == made.config_hash
+    drawing = plan("large-world")
+    assert "personas" not in drawing.as_dict()["env"]
+    assert make_plan(Request("large-world", config=drawing.as_dict())).config_hash == drawing.config_hash
+
+
+def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
+    made = plan("staleness")
+    forms = {entry.name: entry for entry in made.entries}
+    assert set(forms) == set(made.experiment.sweep)
+    assert {entry.source for entry in made.entries} == {"neural-linear-stable"}
+    assert (forms["stale-4"].params["training_steps"], forms["stale-4"].params["recompute"]) == (4, False)
+    assert (forms["fresh-1"].params["training_steps"], forms["fresh-1"].params["recompute"]) == (1, True)
+    assert names(plan("staleness", policies=["fresh-10", "d-linucb"])) == ["fresh-10", "d-linucb"]
+    tuned = plan("staleness", settings=["policies.fresh-10.alpha=1.5"], policies=["fresh-10"])
+    assert alpha(tuned, "fresh-10") == 1.5

@@ -247,3 +247,21 @@ def _as_plain(weights: dict[str, Any]) -> dict[str, FloatArray]:
     plain = {f"w{number}": weights[f"{name}.weight"].T for number, name in layers.items()}
     plain |= {f"b{number}": weights[f"{name}.bias"] for number, name in layers.items()}
     return plain | {"users": weights["user.weight"], "products": weights["product.weight"]}
+
+
+def test_recomputed_sums_are_those_of_the_network_as_it_is() -> None:
+    world = shop()
+    policy = NeuralLinearStable(
+        world.spec(STEPS), np.random.default_rng(1), recompute=True, training_steps=3, train_every=20, memory=150
+    )
+    for _ in walk(world, policy, 400, lambda decision, reward: None):
+        pass
+    state, dim = policy.state, policy.spec.user_dim + policy.spec.product_dim
+    assert state.counts.tolist() == [400, 3 * (400 // 20 - 64 // 20)]
+    net = layers(state.trained[0], dim, 64, 32)
+    hidden, z = np.empty((150, 64), np.float32), np.empty((150, 32), np.float32)
+    forward(net, state.memory.xs, hidden, z)
+    wide = z.astype(np.float64)
+    gram, b = wide.T @ wide, wide.T @ state.memory.rewards
+    assert np.allclose(state.ridge.gram[0], gram, rtol=1e-9, atol=1e-9)
+    assert np.allclose(state.ridge.theta[0], np.linalg.solve(gram + np.eye(32), b), rtol=1e-6, atol=1e-8)

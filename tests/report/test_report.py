@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.report import Curve, ReportData, figures, render_page
+from zoosim.report import Curve, ReportData, Sweep, figures, render_page
 from zoosim.report.data import oriented, ranked
-from zoosim.report.figures import _levels, _spread, _ticks, policy_styles
+from zoosim.report.drawing import policy_styles
+from zoosim.report.figures import _levels, _spread, _ticks
 from zoosim.report.page import duration, interval, p_value, percent, points, seed_list
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
@@ -137,6 +138,13 @@ CASES = {
     "many": report(
         {f"policy_{i}": 0.2 + 0.06 * i for i in range(12)}, shocks=tuple((1000 * i, f"s{i}") for i in range(6))
     ),
+    "sweep": report(
+        {"wide-1": 0.8, "wide-4": 0.9, "narrow-1": 0.6, "narrow-4": None},
+        sweep=Sweep(
+            "size <n>",
+            {"wide-4": ("wide", 4), "wide-1": ("wide", 1), "narrow-1": ("narrow", 1), "narrow-4": ("narrow", 4)},
+        ),
+    ),
     "accuracy": report({"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward_name="accuracy"),
     "hostile": report({HOSTILE: 0.9, "<img src=x onerror=alert(1)>": 0.8}, shocks=((500, HOSTILE),), notes=(HOSTILE,)),
 }
@@ -184,10 +192,11 @@ def test_plotly_labels_are_escaped() -> None:
 
 
 def test_figures_leave_out_what_has_no_data() -> None:
-    every = ["ctr", "clicks", "regret", "phases", "recovery", "pairs"]
+    every = ["ctr", "clicks", "regret", "phases", "seeds", "recovery", "pairs"]
     assert list(figures(FULL)) == every
+    assert list(figures(CASES["sweep"])) == ["sweep", *every]
     assert list(figures(CASES["no shocks"])) == [key for key in every if key != "recovery"]
-    assert list(figures(CASES["one seed"])) == [key for key in every if key != "pairs"]
+    assert list(figures(CASES["one seed"])) == [key for key in every if key not in ("seeds", "pairs")]
     assert figures(CASES["all failed"]) == {}
 
 
@@ -219,6 +228,22 @@ def test_a_policy_that_never_recovers_is_off_the_scale() -> None:
     axis = figures(FULL)["recovery"].layout.xaxis
     assert axis.ticktext[-1] == "never"
     assert axis.tickvals[-1] > 900
+
+
+def test_every_seed_is_a_mark() -> None:
+    drawn = figures(FULL)["seeds"]
+    assert [list(trace.x) for trace in drawn.data] == [[0.91] * 10, [0.9] * 10, [0.4] * 10, [0.1] * 10]
+    assert "seed 9: 10.0%" in drawn.data[3].text[9]
+    failed = figures(CASES["one failed"])["seeds"]
+    assert len(failed.data) == 2
+
+
+def test_a_sweep_is_a_line_for_each_form() -> None:
+    wide, narrow = figures(CASES["sweep"])["sweep"].data
+    assert (list(wide.x), list(wide.y)) == ([1, 4], [0.8, 0.9])
+    assert np.allclose(wide.error_y.array, 0.01)
+    assert (list(narrow.x), list(narrow.y)) == ([1], [0.6])  # the other one failed
+    assert "Fraction of oracle by size &lt;n&gt;" in render_page(CASES["sweep"])
 
 
 def test_ranking_puts_failures_last() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.core.config import EnvConfig, RandomShocks
+from zoosim.core.config import EnvConfig, RandomShocks, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.world.recommendation import build_world, past, resolve_shocks
+from zoosim.world.recommendation import build_world, drawn, past, resolve_shocks
 from zoosim.world.shocks import LOUD, SILENT
 from zoosim.world.truth import GroundTruth, best_by_segment, chosen_and_best
 from zoosim.world.world import World, click
@@ -212,6 +212,46 @@ def test_a_random_shock_that_makes_a_best_makes_it_so() -> None:
 def test_more_random_shocks_than_steps_are_refused(count: int, steps: int, room: int) -> None:
     with pytest.raises(ConfigError, match=f"got {count} shocks, a run of {steps} steps has room for {room}"):
         resolve_shocks(EnvConfig(random_shocks=RandomShocks(count=count)), steps)
+
+
+def test_each_world_draws_the_table_and_the_shocks_that_are_left_to_it() -> None:
+    """Beta(.7, 2) has a mean of .259 and a variance of .0519: 5 standard errors over 12 worlds of 1,000 cells."""
+    given = {
+        "random_personas": {"personas": 20, "categories": 50},
+        "random_shocks": {"count": 2, "seed": "each"},
+        "persona_mix": {"persona 7": 1.0},
+        "availability": [{"step": 5, "change": "vanish", "category": "category 3"}],
+    }
+    config = resolve_shocks(EnvConfig.model_validate(given), 1_000)
+    worlds = [build_world(config, seed=seed) for seed in range(12)]
+    tables = np.array([world.stretches[0].table for world in worlds])
+    assert tables.shape == (12, 20, 50)
+    assert tables.min() >= 0.01
+    assert tables.max() <= 0.9
+    assert abs(tables.mean() - 0.7 / 2.7) < 5 * np.sqrt(0.0519 / tables.size) + 0.002  # cutting moves it by .002
+    assert len({world.shocks for world in worlds}) == 12
+    assert all(50 <= step < 950 for world in worlds for step, _ in world.shocks)
+    again = build_world(config, seed=3)
+    np.testing.assert_array_equal(again.stretches[-1].table, worlds[3].stretches[-1].table)
+    assert drawn(config, 3).shocks[0].step == worlds[3].shocks[0][0]
+    assert set(worlds[0].segments) == {6}
+
+
+def test_what_is_drawn_anew_is_not_also_written() -> None:
+    personas = {"random_personas": {"personas": 1, "categories": 2}}
+    with pytest.raises(ConfigError, match="give personas or random_personas, not both"):
+        build(EnvConfig, {**personas, "personas": {"a": {"b": 0.5}}}, "env")
+    with pytest.raises(ConfigError, match=r"env.random_shocks.seed: got 'all', expected a whole number .* or each"):
+        build(EnvConfig, {"random_shocks": {"count": 1, "seed": "all"}}, "env")
+    with pytest.raises(ConfigError, match=r"random_shocks\.over: missing"):
+        build_world(EnvConfig(random_shocks=RandomShocks(count=1, seed="each")), seed=0)
+    with pytest.raises(ConfigError, match="a run of 5 steps has room for 4"):
+        resolve_shocks(EnvConfig(random_shocks=RandomShocks(count=9, seed="each")), 5)
+
+
+def test_shocks_are_spread_over_what_they_are_told() -> None:
+    config = resolve_shocks(EnvConfig(random_shocks=RandomShocks(count=90, over=100)), 10_000)
+    assert [shock.step for shock in config.shocks] == list(range(5, 95))
 
 
 def test_a_product_that_appears_is_not_for_sale_before() -> None:

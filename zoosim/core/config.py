@@ -92,10 +92,34 @@ class NoiseFeatures(Strict):
 
 
 class RandomShocks(Strict):
-    """Ask for `count` shocks drawn at random, from generator `seed`, in place of a written schedule."""
+    """Ask for `count` shocks drawn at random, in place of a written schedule.
+
+    They come from generator `seed`, the same for every world; with a `seed` of "each" every world draws its own. `over`
+    is the number of visits that they are spread over, the length of the run when left out.
+    """
 
     count: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: int | str = 0
+    over: Annotated[int, Field(ge=1)] | None = None
+
+    @field_validator("seed")
+    @classmethod
+    def _a_number_or_each(cls, seed: int | str) -> int | str:
+        if seed != "each" and (isinstance(seed, str) or seed < 0):
+            raise ValueError(f"got {shown(seed)}, expected a whole number of at least 0, or each")
+        return seed
+
+
+class RandomPersonas(Strict):
+    """Ask for a table of `personas` x `categories` that each world draws anew: Beta(.7, 2) cut to [.01, .9]."""
+
+    personas: Annotated[int, Field(ge=1, le=10_000)]
+    categories: Annotated[int, Field(ge=1, le=10_000)]
+
+    def names(self) -> Table:
+        """Return personas and categories by name, "persona 1" and "category 1" first; the figures mean nothing."""
+        row = {f"category {n}": UNLISTED for n in range(1, self.categories + 1)}
+        return {f"persona {n}": row for n in range(1, self.personas + 1)}
 
 
 class EnvConfig(Strict):
@@ -108,6 +132,7 @@ class EnvConfig(Strict):
     n_products: Annotated[int, Field(ge=1, le=100_000)] = 50
     n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000
     personas: Annotated[Table, Field(min_length=1)] = PERSONAS
+    random_personas: RandomPersonas | None = None
     persona_mix: dict[str, Probability] | None = None
     noise_features: NoiseFeatures = NoiseFeatures()
     shocks: list[Shock] = []
@@ -118,6 +143,18 @@ class EnvConfig(Strict):
     def categories(self) -> list[str]:
         """List the categories, in the order in which the personas name them first."""
         return list(dict.fromkeys(category for row in self.personas.values() for category in row))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, values: Any) -> Any:
+        """Name the personas that are drawn at random."""
+        wanted = values.get("random_personas") if isinstance(values, dict) else None
+        if wanted is None:
+            return values
+        names = RandomPersonas.model_validate(wanted).names()
+        if values.get("personas", names) != names:
+            raise ValueError("give personas or random_personas, not both")
+        return {**values, "personas": names}
 
     @field_validator("personas")
     @classmethod

@@ -39,17 +39,15 @@ class Comparison:
         self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
         for key in folder.cells():
             if key.policy in self.cells:
-                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key))
+                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.cells]
 
-    def _figures(self, rows: metrics.Rows) -> CellFigures:
+    def _figures(self, rows: metrics.Rows, seed: int) -> CellFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
-        shocks = [shock.step for shock in self.plan.shocks]
-        ends = [next(end for start, end in self.plan.phases if start == shock) for shock in shocks]
         return CellFigures(
             [metrics.click_rate(rows, *span) for span in spans],
             [metrics.oracle_fraction(rows, *span) for span in spans],
-            [metrics.recovery(rows, shock, end) for shock, end in zip(shocks, ends, strict=True)],
+            [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
             metrics.curves(rows, self.at),
         )
 
@@ -121,8 +119,8 @@ class Comparison:
             "oracle_fraction": interval(fractions) | whole,
             "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
             "recovery_steps": {
-                shock.name: _recovery([cell.recoveries[number] for cell in cells])
-                for number, shock in enumerate(self.plan.shocks)
+                shock: _recovery([cell.recoveries[number] for cell in cells])
+                for number, shock in enumerate(self.plan.shock_names)
             },
             "failed": [
                 {"seed": f.seed, "step": f.step, "place": f.place, "error": f.reason}

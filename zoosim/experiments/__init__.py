@@ -4,8 +4,23 @@ from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.gauntlet import GAUNTLET
 from zoosim.experiments.head_to_head import HEAD_TO_HEAD
 from zoosim.experiments.labelled import LABELLED
+from zoosim.experiments.network_seeds import NETWORK_SEEDS
+from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
+from zoosim.experiments.staleness import STALENESS
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (HEAD_TO_HEAD, SHOWDOWN, GAUNTLET, LABELLED)}
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        HEAD_TO_HEAD,
+        SHOWDOWN,
+        GAUNTLET,
+        LABELLED,
+        STALENESS,
+        NETWORK_SEEDS,
+        ROBUSTNESS,
+        LARGE_WORLD,
+    )
+}
 
-__all__ = ["EXPERIMENTS", "GAUNTLET", "HEAD_TO_HEAD", "LABELLED", "SHOWDOWN", "Experiment"]
+__all__ = ["EXPERIMENTS", "Experiment"]

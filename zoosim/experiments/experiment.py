@@ -11,8 +11,11 @@ from zoosim.core.config import Shock
 class Experiment:
     """A named experiment.
 
-    `policies` maps each contestant to the parameters that differ from its defaults; `shocks` are built in, so that a
-    shorter run may drop them; `tail` sets the last visits apart as a phase of their own.
+    `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not that
+    of a built-in policy. `env` is what differs from the default shop; `shocks` are built in, so that a shorter run may
+    drop them; `tail` sets the last visits apart as a phase of their own. With a `world_seed` there is one world, with
+    the same visitors for all, and seeds only tell the random draws of the policies apart. `sweep_axis` says what the
+    contestants differ in, `sweep` maps each to its form and its place on that axis.
     """
 
     name: str
@@ -21,7 +24,11 @@ class Experiment:
     steps: int
     policies: Mapping[str, Mapping[str, Any]]
     kind: Literal["recommendation", "labelled"] = "recommendation"
+    env: Mapping[str, Any] = field(default_factory=dict)
     shocks: tuple[Shock, ...] = ()
     seeds: int = 10
     tail: int = 0
+    world_seed: int | None = None
+    sweep_axis: str = ""
+    sweep: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     reward_name: str = field(default="CTR")

@@ -1,39 +1,23 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_setting, read_yaml
+from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.experiments import EXPERIMENTS, Experiment
+from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.world.labelled import Table, build_labelled_world, read_table
-from zoosim.world.recommendation import build_world, resolve_shocks
+from zoosim.world.recommendation import build_world, drawn, resolve_shocks
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
-MAX_SEED = 2**32 - 1
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asks for, as it came: the command line and `zoosim.run` both fill this in."""
-
-    experiment: str
-    seeds: str | int | Sequence[int] | None = None
-    steps: int | None = None
-    policies: Sequence[str | type[Policy]] | None = None
-    extra: Sequence[str | type[Policy]] = ()
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None
-    settings: Sequence[str] = ()
-    finished: bool = False
-    """Whether `config` is a run's own: its policies are then taken as they stand, their code is not looked for."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +42,37 @@ class Plan:
 
     def world(self, seed: int) -> World:
         """Build the world of a seed."""
+        source = self._world_seed(seed)
         if isinstance(self.env, LabelledConfig):
-            return build_labelled_world(self.table, seed=seed, steps=self.steps)
-        return build_world(self.env, seed=seed)
+            world = build_labelled_world(self.table, seed=source, steps=self.steps)
+        else:
+            world = build_world(self.env, seed=source)
+        return world if source == seed else replace(world, seed=seed)
+
+    def _world_seed(self, seed: int) -> int:
+        return seed if self.experiment.world_seed is None else self.experiment.world_seed
 
     @property
     def shocks(self) -> tuple[Shock, ...]:
-        """List the shocks, in order."""
+        """List the shocks that all worlds share, in order."""
         shocks = self.env.shocks if isinstance(self.env, EnvConfig) else []
         return tuple(sorted(shocks, key=lambda shock: shock.step))
+
+    @property
+    def shock_names(self) -> tuple[str, ...]:
+        """Name the shocks of every world; those that each world draws for itself are numbered."""
+        drawing = self.env.random_shocks if isinstance(self.env, EnvConfig) else None
+        if drawing is not None:
+            return tuple(f"shock {number}" for number in range(1, drawing.count + 1))
+        return tuple(shock.name for shock in self.shocks)
+
+    def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
+        """Return for each shock of a seed's world its step, and that of the next shock or the end."""
+        if not isinstance(self.env, EnvConfig):
+            return ()
+        starts = sorted(shock.step for shock in drawn(self.env, self._world_seed(seed)).shocks)
+        ends = [next((later for later in starts if later > start), self.steps) for start in starts]
+        return tuple(zip(starts, ends, strict=True))
 
     @property
     def phases(self) -> tuple[tuple[int, int], ...]:
@@ -80,6 +86,8 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as it is written to config.yaml and read again by `--config`."""
         env = self.env.model_dump(exclude_none=True)
+        if "random_personas" in env:
+            del env["personas"]  # they follow from it
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
         run = {"steps": self.steps, "seeds": list(self.seeds)}
         head = {"experiment": self.experiment.name, "config_hash": self.config_hash}
@@ -110,7 +118,7 @@ def make_plan(request: Request) -> Plan:
     experiment = EXPERIMENTS.get(request.experiment)
     if experiment is None:
         raise ConfigError(unknown("unknown experiment", request.experiment, EXPERIMENTS))
-    config, changes = _read_config(request, experiment), _Settings(request.settings)
+    config, changes = _read_config(request, experiment), Settings(request.settings)
     steps, steps_by = _steps(request, config, changes, experiment)
     env, notes = _env(experiment, config, changes, steps, steps_by)
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
@@ -127,68 +135,8 @@ def make_plan(request: Request) -> Plan:
     return replace(plan, config_hash=_hash(plan))
 
 
-def parse_seeds(value: Any) -> tuple[int, ...]:
-    """Read seeds: a count n (0 to n - 1), `a:b` (b left out), or a list."""
-    expected = "expected a count such as 10, a range such as 1000:1032, or a list of different seeds of 0 or more"
-    if isinstance(value, str):
-        parts = value.split(":")
-        if not all(part.strip().isascii() and part.strip().isdigit() for part in parts) or len(parts) > 2:
-            raise ConfigError(f"seeds: got {value!r}, {expected}")
-        bounds = [int(part) for part in parts]
-        found: Sequence[Any] = range(*bounds) if bounds[-1] <= 10_000_000 or len(parts) == 2 else ()
-    elif isinstance(value, int) and not isinstance(value, bool):
-        found = range(value) if value <= 10_000_000 else ()
-    elif isinstance(value, Iterable):
-        found = list(value)
-    else:
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
-    plain = all(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed <= MAX_SEED for seed in found[:2])
-    if not found or not plain or len(found) > 100_000:
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
-    if any(not isinstance(s, int) or isinstance(s, bool) or not 0 <= s <= MAX_SEED for s in found):
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
-    if len(set(found)) < len(found):
-        raise ConfigError(f"seeds: got {value!r} with a seed twice, {expected}")
-    return tuple(sorted(found))
-
-
 def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
-
-
-class _Settings:
-    """The `--set` values, each to be taken once by whoever it is for."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._left = [read_setting(text) for text in texts]
-        for path, _ in self._left:
-            if path[0] not in ("env", "policies", "run") or len(path) < 2:
-                raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, policies.NAME.KEY or run.steps")
-
-    def take(self, *prefix: str) -> list[tuple[list[str], Any]]:
-        """Take the settings below `prefix`, as paths relative to it."""
-        size = len(prefix)
-        taken = [(path[size:], value) for path, value in self._left if tuple(path[:size]) == prefix]
-        self._left = [item for item in self._left if tuple(item[0][:size]) != prefix]
-        return taken
-
-    def take_parameters(self, name: str) -> dict[str, Any]:
-        """Take the parameters of the policy called `name`."""
-        taken = self.take("policies", name)
-        if any(len(path) != 1 for path, _ in taken):
-            raise ConfigError(f"--set policies.{name}: expected one parameter, such as policies.linucb.alpha=.5")
-        return {path[0]: value for path, value in taken}
-
-    def policy_names(self) -> list[str]:
-        """List the policies that settings are left for."""
-        return [path[1] for path, _ in self._left if path[0] == "policies"]
-
-    def refuse_unused(self, names: Sequence[str]) -> None:
-        """Refuse what nobody took."""
-        for path, _ in self._left:
-            if path[0] == "policies":
-                raise ConfigError(unknown("--set policies: unknown policy", path[1], [*BUILT_IN, *names]))
-            raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps or run.seeds")
 
 
 def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
@@ -210,7 +158,7 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     return config
 
 
-def _steps(request: Request, config: Mapping[str, Any], changes: _Settings, experiment: Experiment) -> tuple[int, str]:
+def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> tuple[int, str]:
     """Return the number of steps and who said so."""
     steps, by = experiment.steps, "experiment"
     said = [("config", config.get("run", {}).get("steps"))]
@@ -224,9 +172,10 @@ def _steps(request: Request, config: Mapping[str, Any], changes: _Settings, expe
 
 
 def _env(
-    experiment: Experiment, config: Mapping[str, Any], changes: _Settings, steps: int, steps_by: str
+    experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, steps_by: str
 ) -> tuple[EnvConfig | LabelledConfig, tuple[str, ...]]:
-    values = dict(config.get("env", {}))
+    given = dict(config.get("env", {}))
+    values = {key: value for key, value in experiment.env.items() if not _replaced(key, given)} | given
     for path, value in changes.take("env"):
         _put(values, path, value, experiment)
     if experiment.kind == "labelled":
@@ -241,6 +190,12 @@ def _env(
     if late:
         raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
     return env, notes
+
+
+def _replaced(key: str, given: Mapping[str, Any]) -> bool:
+    """Tell whether what was given stands in the place of `key`: a written table of a random one, say."""
+    other = key.removeprefix("random_") if key.startswith("random_") else f"random_{key}"
+    return key in given or other in given
 
 
 def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tuple[list[Shock], tuple[str, ...]]:
@@ -297,7 +252,7 @@ def _default(path: list[str]) -> Any:
     return place if isinstance(place, dict) else {}
 
 
-def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: _Settings) -> dict[str, dict[str, Any]]:
+def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
     """Return what differs from the defaults of each built-in policy, whether it competes or not."""
     found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
     for name, given in config.get("parameters", {}).items():
@@ -333,7 +288,7 @@ def _entries(
     if request.finished:
         return tuple(_finished_entry(item) for item in _listed(config) or [])
     known: dict[str, PolicyEntry] = {}
-    for item in _listed(config) or [{"name": name} for name in experiment.policies]:
+    for item in _listed(config) or [{"name": name, **params} for name, params in experiment.policies.items()]:
         _add(known, _listed_entry(item, overrides))
     for source in request.extra:
         _add(known, make_entry(source))
@@ -385,7 +340,7 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
     return make_entry(source, name, {k: v for k, v in item.items() if k not in ("name", "type")})
 
 
-def _tuned(entry: PolicyEntry, changes: _Settings) -> PolicyEntry:
+def _tuned(entry: PolicyEntry, changes: Settings) -> PolicyEntry:
     """Return an entry with what `--set` says of it; for the built-in names that has happened before."""
     own = changes.take_parameters(entry.name)
     return make_entry(entry.source, entry.name, {**entry.params, **own}) if own else entry

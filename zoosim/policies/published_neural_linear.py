@@ -14,7 +14,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
-from zoosim.linear.ridge import Ridge, new_ridge, observe
+from zoosim.linear.ridge import Ridge, add_sums, new_ridge, observe, rebuild
 from zoosim.models import embedding_net as nets
 from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
 
@@ -65,6 +65,8 @@ class State(NamedTuple):
     rate: float
     batch_size: int
     train_every: int
+    training_steps: int
+    recompute: bool
 
 
 @jit
@@ -180,11 +182,29 @@ def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, rew
     counts[SEEN] += 1
     held = min(counts[SEEN], memory.rewards.shape[0])
     if counts[SEEN] % state.train_every == 0 and held >= state.batch_size:
-        batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], counts[SEEN])
-        counts[STEPS] += 1
-        hidden = state.cache.lower.shape[1]
-        nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
+        for step in range(state.training_steps):
+            draw = counts[SEEN] * state.training_steps + step
+            batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], draw)
+            counts[STEPS] += 1
+            hidden = state.cache.lower.shape[1]
+            nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
         _renew(state.trained, state.cache)
+        if state.recompute:
+            _recompute(state, held)
+
+
+@jit
+def _recompute(state: State, held: int) -> None:
+    """Compute the sums anew from the `held` observations in memory, as the network now embeds them."""
+    net, xs, ridge = _network(state.trained, state.cache), state.memory.xs[:held], state.ridge
+    hidden, z = np.empty((held, net.b1.shape[0]), np.float32), np.empty((held, net.b2.shape[0]), np.float32)
+    nets.forward(net, xs, hidden, z)
+    ridge.gram[0] = 0.0
+    ridge.b[0] = 0.0
+    everywhere = np.arange(z.shape[1])
+    for n in range(held):
+        add_sums(ridge, 0, z[n].astype(np.float64), everywhere, 1.0, state.memory.rewards[n])
+    rebuild(ridge, 0)
 
 
 @jit
@@ -205,7 +225,9 @@ class _NeuralLinear(KernelPolicy):
     learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the network's training")
     alpha: float
 
-    def _make(self, memory: int, batch_size: int, train_every: int) -> State:
+    def _make(
+        self, memory: int, batch_size: int, train_every: int, training_steps: int = 1, recompute: bool = False
+    ) -> State:
         dim = self.spec.user_dim + self.spec.product_dim
         params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
         moments = np.zeros_like(params)
@@ -221,6 +243,8 @@ class _NeuralLinear(KernelPolicy):
             rate=self.learning_rate,
             batch_size=batch_size,
             train_every=train_every,
+            training_steps=training_steps,
+            recompute=recompute,
         )
 
     def _with_products(self, products: FloatArray) -> Any:
@@ -258,7 +282,8 @@ class NeuralLinearOnline(_NeuralLinear):
 class NeuralLinearStable(_NeuralLinear):
     """Neural-Linear with a replay memory: every `train_every` visits one Adam step on a batch drawn from it.
 
-    The network trains on the squared error of a head of its own; the sums are never recomputed.
+    The network trains on the squared error of a head of its own. As published the sums are never recomputed; with
+    `recompute` they are, from the memory, after each training.
     """
 
     name = "neural-linear-stable"
@@ -266,7 +291,10 @@ class NeuralLinearStable(_NeuralLinear):
     alpha: float = parameter(0.3, low=0, high=100, help="width of the confidence bound, in standard deviations")
     memory: int = parameter(10_000, low=1, high=10_000_000, help="observations kept for training, the newest")
     batch_size: int = parameter(64, low=1, high=100_000, help="observations in a training step")
-    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between training steps")
+    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between trainings")
+    training_steps: int = parameter(1, low=1, high=1000, help="steps of a training")
+    recompute: bool = parameter(False, help="compute the sums anew from the memory after each training")
 
     def _new_state(self) -> State:
-        return self._make(self.memory, min(self.batch_size, self.memory), self.train_every)
+        batch_size = min(self.batch_size, self.memory)
+        return self._make(self.memory, batch_size, self.train_every, self.training_steps, self.recompute)

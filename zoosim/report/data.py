@@ -21,6 +21,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Sweep:
+    """What an experiment varies: `axis` says what, `points` maps a policy to the line it belongs to and its place."""
+
+    axis: str
+    points: Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True)
 class ReportData:
     """One comparison, ready to be drawn.
 
@@ -41,12 +49,18 @@ class ReportData:
     reference: float | None = None
     reference_name: str = ""
     reward_name: str = "CTR"
+    sweep: Sweep | None = None
 
 
 def ranked(summary: Mapping[str, Any]) -> list[str]:
     """List the policies by mean fraction of oracle, best first; those without a result come last."""
     means = {name: policy["oracle_fraction"]["mean"] for name, policy in summary["policies"].items()}
     return sorted(means, key=lambda name: (means[name] is None, -(means[name] or 0.0)))
+
+
+def shock_names(summary: Mapping[str, Any]) -> list[str]:
+    """List the shocks that recoveries are told of."""
+    return list(dict.fromkeys(name for policy in summary["policies"].values() for name in policy["recovery_steps"]))
 
 
 def oriented(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:

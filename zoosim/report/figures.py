@@ -1,57 +1,59 @@
 """The figures of a report, in plotly: curves over the stream, phases, recovery, pairs."""
 
-import html
 import itertools
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
-from zoosim.report.data import Curve, ReportData, oriented, ranked
+from zoosim.report.data import Curve, ReportData, oriented, ranked, shock_names
+from zoosim.report.drawing import (
+    ACCENT,
+    CHARACTER,
+    GREYS,
+    INK,
+    LINE_HEIGHT,
+    MUTED,
+    NAME,
+    Style,
+    axis_style,
+    darker,
+    dot_style,
+    escaped,
+    label_of,
+    layout_style,
+    panel_of,
+    panels,
+    policy_styles,
+    rgba,
+    row_axis_style,
+    shortened,
+    words_style,
+)
+from zoosim.report.spread import seeds_figure, sweep_figure
 
-INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
-FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-# Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
-GREYS = ("#8a939c", "#aab2b9", "#6b747d")
-BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
 PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
-MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
-NAME = 26  # letters of a name that a label shows
-CHARACTER = 6.6  # px, mean width of a 12 px letter
-LINE_HEIGHT = 16  # px
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 SIGNIFICANT = 0.05
 
 
-class Style(NamedTuple):
-    """How a policy is drawn in every figure."""
-
-    color: str
-    dash: str
-
-
-def policy_styles(names: Iterable[str]) -> dict[str, Style]:
-    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed."""
-    strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
-    muted = itertools.cycle(Style(color, "dot") for color in GREYS)
-    return {name: next(muted if _is_baseline(name) else strong) for name in names}
-
-
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'ctr', 'clicks', 'regret', 'phases', 'recovery' and 'pairs'; what has no data is left out."""
+    """Draw 'sweep', the curves 'ctr', 'clicks' and 'regret', 'phases', 'seeds', 'recovery' and 'pairs'.
+
+    What has no data is left out.
+    """
     rewards = "clicks" if report.reward_name == "CTR" else "reward"
     drawn = {
+        "sweep": sweep_figure(report),
         "ctr": _curves(report, "ctr", f"{report.reward_name}, moving average", "~%"),
         "clicks": _curves(report, "clicks", f"{rewards} so far", ",.0f"),
         "regret": _curves(report, "regret", "regret so far", ",.0f"),
         "phases": _phases(report),
+        "seeds": seeds_figure(report),
         "recovery": _recovery(report),
         "pairs": _pairs(report.summary["pairs"]),
     }
@@ -64,14 +66,14 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
         return None
     styles, curves = policy_styles(report.summary["policies"]), {name: report.curves[name][key] for name in names}
     levels = _levels(report.shocks, report.summary["steps"])
-    layout = _layout(margin=_curve_margin(names, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
+    layout = layout_style(margin=_curve_margin(names, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
     figure = go.Figure(layout=layout)
     for name in reversed(names):
         _add_curve(figure, name, curves[name], styles[name])
     reference = report.reference if key == "ctr" else None
     bounds = _bounds(curves.values(), reference, settle=key == "ctr")
-    figure.update_xaxes(**_axis(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
-    figure.update_yaxes(**_axis(), title_text=title, tickformat=tick_format, range=bounds)
+    figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
+    figure.update_yaxes(**axis_style(), title_text=title, tickformat=tick_format, range=bounds)
     figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
     figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
     figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
@@ -84,11 +86,11 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
 
 
 def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None:
-    common = {"mode": "lines", "meta": name, "name": _text(name), "showlegend": False}
+    common = {"mode": "lines", "meta": name, "name": escaped(name), "showlegend": False}
     wide = curve.high > curve.low
     if bool(wide.any()):  # one polygon, not fill="tonexty": that turns the order of the hover box round
         x, low, high = curve.steps[wide], curve.low[wide], curve.high[wide]
-        band = {"fill": "toself", "fillcolor": _rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
+        band = {"fill": "toself", "fillcolor": rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
         figure.add_scatter(x=np.r_[x, x[::-1]], y=np.r_[high, low[::-1]], **common, **band)
     line = {"color": style.color, "dash": style.dash, "width": 2}
     figure.add_scatter(x=curve.steps, y=curve.mean, **common, line=line)
@@ -123,8 +125,8 @@ def _label_ends(
     wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
     for name, want, place in zip(names, wanted, _spread(wanted, LINE_HEIGHT, inner), strict=True):
         color = styles[name].color
-        leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": _rgba(color, 0.6)}
-        label = {"text": _label(name, NAME), "xanchor": "left", "font": {"color": _darker(color), "size": 12}}
+        leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": rgba(color, 0.6)}
+        label = {"text": label_of(name, NAME), "xanchor": "left", "font": {"color": darker(color), "size": 12}}
         x, y = ends[name]
         figure.add_annotation(x=x, y=y, ax=30, ay=place - want, name=name, **label, **leader)
 
@@ -146,7 +148,7 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
     levels: list[int] = []
     spans: list[tuple[float, float]] = []
     for step, name in shocks:
-        width, at = CHARACTER * len(_short(name, 40)) + 16, PRINTED * step / max(steps, 1)
+        width, at = CHARACTER * len(shortened(name, 40)) + 16, PRINTED * step / max(steps, 1)
         left = {"left": at, "right": at - width, "center": at - width / 2}[_anchor(step, name, steps)]
         span = (left, left + width)
         taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
@@ -157,21 +159,22 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 
 def _anchor(step: int, name: str, steps: int) -> str:
     """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
-    half, at = CHARACTER * len(_short(name, 40)) / 2, PRINTED * step / max(steps, 1)
+    half, at = CHARACTER * len(shortened(name, 40)) / 2, PRINTED * step / max(steps, 1)
     return "left" if at < half else "right" if at > PRINTED - half else "center"
 
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
     for (step, name), level in zip(shocks, levels, strict=True):
         figure.add_vline(x=step, line={"color": "#98a2ac", "width": 1, "dash": "4px,3px"})
-        label = {"text": _label(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False, "yanchor": "bottom"}
-        place = {"x": step, "y": 1, "yref": "paper", "yshift": 2 + LINE_HEIGHT * level}
-        figure.add_annotation(**place, **label, xanchor=_anchor(step, name, steps))
+        words = {"text": label_of(name, 40), "font": {"size": 12, "color": INK}, "showarrow": False}
+        place = {"x": step, "y": 1, "yref": "paper", "yshift": 2 + LINE_HEIGHT * level, "yanchor": "bottom"}
+        figure.add_annotation(**place, **words, xanchor=_anchor(step, name, steps))
 
 
 def _add_reference(figure: go.Figure, value: float, name: str) -> None:
     figure.add_hline(y=value, line={"color": INK, "width": 1.5, "dash": "longdash"})
-    label = {"text": f"{_label(name, 60)} {value:.1%}".strip(), "font": {"size": 12, "color": INK}, "showarrow": False}
+    text = f"{label_of(name, 60)} {value:.1%}".strip()
+    label = {"text": text, "font": {"size": 12, "color": INK}, "showarrow": False}
     place = {"x": 0, "xref": "paper", "y": value, "xanchor": "left", "yanchor": "bottom"}
     figure.add_annotation(**place, **label, bgcolor="rgba(255,255,255,0.75)")
 
@@ -182,13 +185,13 @@ def _phases(report: ReportData) -> go.Figure | None:
     if not names:
         return None
     spans = [(phase["from"], phase["to"]) for phase in policies[names[0]]["phases"]]
-    figure = _panels(names, [_phase_title(span, report.shocks) for span in spans], PHASES_ACROSS)
+    figure = panels(names, [_phase_title(span, report.shocks) for span in spans], PHASES_ACROSS)
     drawn: list[Mapping[str, Any]] = []
     for row, name in enumerate(names):
         for index, phase in enumerate(policies[name]["phases"]):
             if phase["oracle_fraction"]["mean"] is not None:
                 drawn.append(phase["oracle_fraction"])
-                cell = _cell(index, len(spans), PHASES_ACROSS)
+                cell = panel_of(index, len(spans), PHASES_ACROSS)
                 _add_fraction(figure, drawn[-1], row, cell, name, policy_styles(policies)[name].color)
     figure.update_xaxes(**_fraction_axis(drawn))
     return figure
@@ -208,7 +211,7 @@ def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> st
     named = " + ".join(name for step, name in shocks if step == span[0])
     first = f"after {named}" if named else "before shocks" if shocks and not span[0] else ""
     lines = textwrap.wrap(first, 24, max_lines=2, placeholder="\u2026")
-    head = "".join(f"<b>{_text(line)}</b><br>" for line in lines)
+    head = "".join(f"<b>{escaped(line)}</b><br>" for line in lines)
     return f"{head}visits {span[0]:,}\u2013{span[1]:,}"
 
 
@@ -217,26 +220,26 @@ def _add_fraction(
 ) -> None:
     mean = float(value["mean"])
     low, high = (mean if value[key] is None else float(value[key]) for key in ("low", "high"))
-    hover = f"{_text(name)}<br>{mean:.1%} of oracle" + (f"<br>{low:.1%} to {high:.1%}" if high > low else "")
+    hover = f"{escaped(name)}<br>{mean:.1%} of oracle" + (f"<br>{low:.1%} to {high:.1%}" if high > low else "")
     bars = {"type": "data", "array": [high - mean], "arrayminus": [mean - low], "thickness": 1.8, "width": 0}
-    dot = {**_dot(color), "error_x": bars, "hovertemplate": hover + "<extra></extra>"}
+    dot = {**dot_style(color), "error_x": bars, "hovertemplate": hover + "<extra></extra>"}
     figure.add_scatter(x=[mean], y=[row], **dot, **cell)
-    figure.add_scatter(x=[high], y=[row], **_words([f"{mean:.1%}"], "middle right"), **cell)
+    figure.add_scatter(x=[high], y=[row], **words_style([f"{mean:.1%}"], "middle right"), **cell)
 
 
 def _recovery(report: ReportData) -> go.Figure | None:
-    policies, shocks = report.summary["policies"], list(dict.fromkeys(name for _, name in report.shocks))
+    policies, shocks = report.summary["policies"], shock_names(report.summary)
     names = [name for name in ranked(report.summary) if policies[name]["recovery_steps"]]
     if not shocks or not names:
         return None
-    figure = _panels(names, [f"<b>after {_label(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
+    figure = panels(names, [f"<b>after {label_of(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
     found = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
     top = max((value["median"] or 0 for value in found.values() if value), default=0) or 1
     never = any(value and value["median"] is None for value in found.values())
     for (name, shock), value in found.items():
         if value:
             color = policy_styles(policies)[name].color
-            cell = _cell(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
+            cell = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
             _add_recovery(figure, value, names.index(name), cell, name, color, 1.36 * top)
     ticks = _ticks(top) if top > 1 else [0.0]
     if never:
@@ -256,13 +259,13 @@ def _add_recovery(
 ) -> None:
     median, seeds = value["median"], f"{value['recovered']}/{value['of']}"
     found = "never" if median is None else f"{median:,.0f}"
-    dot = _dot(color) if median is not None else _dot(color, "x-thin")
-    hover = f"{_text(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
+    dot = dot_style(color) if median is not None else dot_style(color, "x-thin")
+    hover = f"{escaped(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
     place = {"x": [never if median is None else median], "y": [row], **cell}
     figure.add_scatter(**place, **dot, hovertemplate=hover)
     words = seeds if median is None else f"{found} <span style='color:{MUTED}'>({seeds})</span>"
     left = median is not None and median > 0.4 * never
-    figure.add_scatter(**place, **_words([words], "middle left" if left else "middle right"))
+    figure.add_scatter(**place, **words_style([words], "middle left" if left else "middle right"))
 
 
 def _ticks(top: float) -> list[float]:
@@ -280,15 +283,15 @@ def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
     pitch = max(12.0, min(26.0, 780 / len(rows)))
     size = 12 if pitch > 15 else 10
     over = f" <span style='color:{MUTED}'>over</span> "
-    labels = [_label(pair["a"], NAME) + over + _label(pair["b"], NAME) for pair in rows]
-    length = max(len(_short(pair["a"], NAME)) + len(_short(pair["b"], NAME)) for pair in rows)
+    labels = [label_of(pair["a"], NAME) + over + label_of(pair["b"], NAME) for pair in rows]
+    length = max(len(shortened(pair["a"], NAME)) + len(shortened(pair["b"], NAME)) for pair in rows)
     margin = {"l": 40 + CHARACTER * (length + 4) * size / 12, "r": 20, "t": 12, "b": 56}
-    figure = go.Figure(layout=_layout(height=round(68 + pitch * (len(rows) + 0.4)), margin=margin))
+    figure = go.Figure(layout=layout_style(height=round(68 + pitch * (len(rows) + 0.4)), margin=margin))
     figure.add_vline(x=0, line={"color": INK, "width": 1.2})
     for row, pair in enumerate(rows):
         _add_pair(figure, pair, row)
-    figure.update_yaxes(**_row_axis(labels, size=size))
-    figure.update_xaxes(**_axis(), title_text="difference in points of % of oracle", ticksuffix="")
+    figure.update_yaxes(**row_axis_style(labels, size=size))
+    figure.update_xaxes(**axis_style(), title_text="difference in points of % of oracle", ticksuffix="")
     return figure
 
 
@@ -296,75 +299,15 @@ def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
     middle, sure = 100 * pair["difference"], pair["p"] is not None and pair["p"] < SIGNIFICANT
     low, high = (middle if pair[key] is None else 100 * pair[key] for key in ("low", "high"))
     bars = {"type": "data", "array": [high - middle], "arrayminus": [middle - low], "thickness": 1.8, "width": 0}
-    hover = f"{_text(pair['a'])} over {_text(pair['b'])}<br>{middle:+.1f} points"
+    hover = f"{escaped(pair['a'])} over {escaped(pair['b'])}<br>{middle:+.1f} points"
     hover += "" if pair["p"] is None else f"<br>{low:+.1f} to {high:+.1f}, p = {pair['p']:.2g}"
-    dot = _dot(ACCENT if sure else GREYS[0], "circle" if sure else "circle-open")
+    dot = dot_style(ACCENT if sure else GREYS[0], "circle" if sure else "circle-open")
     figure.add_scatter(x=[middle], y=[row], error_x=bars, **dot, hovertemplate=hover + "<extra></extra>")
 
 
-def _panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
-    """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
-    rows, columns = _grid(len(titles), across)
-    inner, gap = 28 * len(names), 104
-    height = rows * inner + (rows - 1) * gap
-    figure = make_subplots(
-        rows,
-        columns,
-        subplot_titles=titles,
-        horizontal_spacing=0.03,
-        vertical_spacing=gap / height if rows > 1 else None,
-    )
-    width = CHARACTER * max(len(_short(name, NAME)) for name in names)
-    top = 34 + 16 * max(title.count("<br>") for title in titles)
-    figure.update_layout(**_layout(height=height + top + 54, margin={"l": width + 24, "r": 16, "t": top, "b": 54}))
-    figure.update_annotations(font={"size": 12, "color": INK})
-    figure.update_yaxes(**_row_axis([_label(name, NAME) for name in names], size=12), showticklabels=False)
-    figure.update_yaxes(showticklabels=True, col=1)
-    figure.update_xaxes(**_axis())
-    return figure
-
-
-def _grid(panels: int, across: int) -> tuple[int, int]:
-    rows = math.ceil(panels / across)
-    return rows, math.ceil(panels / rows)
-
-
-def _cell(index: int, panels: int, across: int) -> dict[str, int]:
-    row, column = divmod(index, _grid(panels, across)[1])
-    return {"row": row + 1, "col": column + 1}
-
-
-def _layout(**extra: Any) -> dict[str, Any]:
-    base = {"template": "none", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": False}
-    label = {"bgcolor": "rgba(255,255,255,0.96)", "bordercolor": "#cfd4d9", "font": {"size": 12, "color": INK}}
-    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
-    return {**base, **clear, "hoverlabel": label, "hovermode": "closest", "modebar": MODEBAR, **extra}
-
-
-def _axis() -> dict[str, Any]:
-    title = {"font": {"size": 12, "color": MUTED}, "standoff": 10}
-    lines = {"gridcolor": GRID, "zeroline": False, "showline": False, "ticks": ""}
-    return {**lines, "title": title, "tickfont": {"size": 12, "color": MUTED}, "tickangle": 0}
-
-
-def _row_axis(labels: Sequence[str], *, size: int) -> dict[str, Any]:
-    ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
-    return {**_axis(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
-
-
 def _curve_margin(names: Sequence[str], levels: Sequence[int]) -> dict[str, float]:
-    width = CHARACTER * max(len(_short(name, NAME)) for name in names)
+    width = CHARACTER * max(len(shortened(name, NAME)) for name in names)
     return {"l": 64, "r": width + 48, "t": 26 + LINE_HEIGHT * max(levels, default=0), "b": 48}
-
-
-def _dot(color: str, symbol: str = "circle") -> dict[str, Any]:
-    marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
-    return {"mode": "markers", "marker": marker}
-
-
-def _words(text: list[str], position: str) -> dict[str, Any]:
-    spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
-    return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
 
 
 def _drawable(curve: Curve | None) -> bool:
@@ -374,32 +317,3 @@ def _drawable(curve: Curve | None) -> bool:
 def _last(curve: Curve) -> tuple[float, float]:
     index = np.flatnonzero(np.isfinite(curve.mean))[-1]
     return float(curve.steps[index]), float(curve.mean[index])
-
-
-def _is_baseline(name: str) -> bool:
-    return not BASELINES.isdisjoint(re.split(r"[^a-z]+", name.lower()))
-
-
-def _text(text: str) -> str:
-    """Escape for plotly, whose labels are a small HTML with %{...} templates."""
-    return html.escape(text, quote=False).replace("%{", "&#37;{")
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _label(text: str, length: int) -> str:
-    return _text(_short(text, length))
-
-
-def _channels(color: str) -> list[int]:
-    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]
-
-
-def _rgba(color: str, alpha: float) -> str:
-    return f"rgba({','.join(map(str, _channels(color)))},{alpha})"
-
-
-def _darker(color: str) -> str:
-    return "#" + "".join(f"{round(0.72 * channel):02x}" for channel in _channels(color))

@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from zoosim.report.data import ReportData, oriented, ranked
-from zoosim.report.figures import SIGNIFICANT, figures, policy_styles
+from zoosim.report.data import ReportData, oriented, ranked, shock_names
+from zoosim.report.drawing import policy_styles
+from zoosim.report.figures import SIGNIFICANT, figures
 
 CURVES = ("ctr", "clicks", "regret")
 MISSING = "\u2013"
@@ -30,10 +31,11 @@ def render_page(report: ReportData) -> str:
         summary=summary,
         policies={name: summary["policies"][name] for name in ranked(summary)},
         styles=policy_styles(summary["policies"]),
-        shock_names=list(dict.fromkeys(name for _, name in report.shocks)),
+        shock_names=shock_names(summary),
         pairs=oriented(summary["pairs"]),
         curves=[part for part in parts if part[0] in CURVES],
-        others=[part for part in parts if part[0] not in CURVES],
+        first=[part for part in parts if part[0] == "sweep"],
+        others=[part for part in parts if part[0] not in (*CURVES, "sweep")],
         figures_json=_figures_json(drawn),
         plotly_js=Markup(get_plotlyjs()),
         significant=SIGNIFICANT,
@@ -77,7 +79,10 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     reward = report.reward_name
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
+    swept = report.sweep.axis if report.sweep else ""
     return {
+        "sweep": (f"Fraction of oracle by {swept}", f"Means over seeds with their 95% intervals, by {swept}."),
+        "seeds": ("Seed by seed", "A mark is one seed: marks far apart mean a result that hangs on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
             f"The share of the last 500 visits that paid off; higher is better. {line}{shocks}",

@@ -8,7 +8,7 @@ from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.world.shocks import draw_shocks
+from zoosim.world.shocks import draw_shocks, random_chance
 from zoosim.world.world import Stretch, World, frozen
 
 NOISE_SD = 0.5
@@ -16,6 +16,7 @@ NOISE_SD = 0.5
 
 def build_world(config: EnvConfig, *, seed: int) -> World:
     """Return the world that `config` describes, as generator family `seed` fills it."""
+    config = drawn(config, seed)
     groups, segments = _assign_groups(config, seed), _assign_segments(config, seed)
     users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
     products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
@@ -35,12 +36,33 @@ def build_world(config: EnvConfig, *, seed: int) -> World:
 
 
 def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
-    """Replace `random_shocks` by the schedule that it asks for, for a run of `steps`."""
+    """Replace `random_shocks` that are the same for every world by their schedule, for a run of `steps`.
+
+    Those that each world draws for itself are told how long the run is.
+    """
     if config.random_shocks is None:
         return config
-    wanted = config.random_shocks
-    shocks = draw_shocks(config, wanted.count, steps, rng=stream(wanted.seed, "shocks"))
+    wanted, over = config.random_shocks, config.random_shocks.over or steps
+    seed = wanted.seed if isinstance(wanted.seed, int) else 0
+    shocks = draw_shocks(config, wanted.count, over, rng=stream(seed, "shocks"))
+    if wanted.seed == "each":
+        return config.model_copy(update={"random_shocks": wanted.model_copy(update={"over": over})})
     return config.model_copy(update={"shocks": shocks, "random_shocks": None})
+
+
+def drawn(config: EnvConfig, seed: int) -> EnvConfig:
+    """Return what `config` leaves to each world, click table and shocks, as the world of `seed` draws it."""
+    if config.random_personas is not None:
+        rng, names = stream(seed, "click table"), config.random_personas.names()
+        table = {name: {cell: random_chance(rng) for cell in row} for name, row in names.items()}
+        config = config.model_copy(update={"personas": table, "random_personas": None})
+    if config.random_shocks is not None and config.random_shocks.seed == "each":
+        count, over = config.random_shocks.count, config.random_shocks.over
+        if over is None:
+            raise ConfigError("env.random_shocks.over: missing; say over how many visits the shocks are spread")
+        shocks = draw_shocks(config, count, over, rng=stream(seed, "shocks"))
+        config = config.model_copy(update={"shocks": shocks, "random_shocks": None})
+    return config
 
 
 def past(world: World) -> World:

@@ -31,13 +31,18 @@ def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Gen
     return [_draw(config, personas, number, int(step), rng) for number, step in enumerate(times, start=1)]
 
 
+def random_chance(rng: np.random.Generator) -> float:
+    """Draw a click probability from Beta(.7, 2), cut to [.01, .9]."""
+    return round(float(np.clip(rng.beta(0.7, 2.0), 0.01, 0.9)), 4)
+
+
 def _draw(
     config: EnvConfig, personas: dict[str, dict[str, float]], number: int, step: int, rng: np.random.Generator
 ) -> Shock:
     persona = list(personas)[rng.integers(len(personas))]
     size = int(rng.integers(1, min(4, len(config.categories)) + 1))
     cells = [config.categories[i] for i in rng.choice(len(config.categories), size, replace=False)]
-    row = {cell: round(float(np.clip(rng.beta(0.7, 2.0), 0.01, 0.9)), 4) for cell in cells}
+    row = {cell: random_chance(rng) for cell in cells}
     if rng.random() < 0.7:
         others = {**personas[persona], **row}
         others.pop(cells[0])

@@ -1,0 +1,136 @@
+"""How figures look: colours, fonts, axes, panels and labels that all of them share."""
+
+import html
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+# Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
+GREYS = ("#8a939c", "#aab2b9", "#6b747d")
+BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
+MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
+NAME = 26  # letters of a name that a label shows
+CHARACTER = 6.6  # px, mean width of a 12 px letter
+LINE_HEIGHT = 16  # px
+
+
+class Style(NamedTuple):
+    """How a policy is drawn in every figure."""
+
+    color: str
+    dash: str
+
+
+def policy_styles(names: Iterable[str]) -> dict[str, Style]:
+    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed."""
+    strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
+    muted = itertools.cycle(Style(color, "dot") for color in GREYS)
+    return {name: next(muted if _is_baseline(name) else strong) for name in names}
+
+
+def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
+    """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
+    rows, columns = grid_of(len(titles), across)
+    inner, gap = 28 * len(names), 104
+    height = rows * inner + (rows - 1) * gap
+    figure = make_subplots(
+        rows,
+        columns,
+        subplot_titles=titles,
+        horizontal_spacing=0.03,
+        vertical_spacing=gap / height if rows > 1 else None,
+    )
+    width = CHARACTER * max(len(shortened(name, NAME)) for name in names)
+    top = 34 + 16 * max(title.count("<br>") for title in titles)
+    figure.update_layout(**layout_style(height=height + top + 54, margin={"l": width + 24, "r": 16, "t": top, "b": 54}))
+    figure.update_annotations(font={"size": 12, "color": INK})
+    figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12), showticklabels=False)
+    figure.update_yaxes(showticklabels=True, col=1)
+    figure.update_xaxes(**axis_style())
+    return figure
+
+
+def grid_of(panels: int, across: int) -> tuple[int, int]:
+    """Return rows and columns for so many panels."""
+    rows = math.ceil(panels / across)
+    return rows, math.ceil(panels / rows)
+
+
+def panel_of(index: int, panels: int, across: int) -> dict[str, int]:
+    """Return the row and column of a panel, from 1, as plotly names them."""
+    row, column = divmod(index, grid_of(panels, across)[1])
+    return {"row": row + 1, "col": column + 1}
+
+
+def layout_style(**extra: Any) -> dict[str, Any]:
+    """Return the layout that all figures share, and what is `extra`."""
+    base = {"template": "none", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": False}
+    label = {"bgcolor": "rgba(255,255,255,0.96)", "bordercolor": "#cfd4d9", "font": {"size": 12, "color": INK}}
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+    return {**base, **clear, "hoverlabel": label, "hovermode": "closest", "modebar": MODEBAR, **extra}
+
+
+def axis_style() -> dict[str, Any]:
+    """Return how an axis of numbers looks."""
+    title = {"font": {"size": 12, "color": MUTED}, "standoff": 10}
+    lines = {"gridcolor": GRID, "zeroline": False, "showline": False, "ticks": ""}
+    return {**lines, "title": title, "tickfont": {"size": 12, "color": MUTED}, "tickangle": 0}
+
+
+def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
+    """Return how an axis with a label a row looks, the first on top."""
+    ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
+    return {**axis_style(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
+
+
+def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:
+    """Return how a dot looks."""
+    marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
+    return {"mode": "markers", "marker": marker}
+
+
+def words_style(text: list[str], position: str) -> dict[str, Any]:
+    """Return how words beside a dot look."""
+    spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
+    return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
+
+
+def _is_baseline(name: str) -> bool:
+    return not BASELINES.isdisjoint(re.split(r"[^a-z]+", name.lower()))
+
+
+def escaped(text: str) -> str:
+    """Escape for plotly, whose labels are a small HTML with %{...} templates."""
+    return html.escape(text, quote=False).replace("%{", "&#37;{")
+
+
+def shortened(text: str, length: int) -> str:
+    """Cut a text to so many letters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def label_of(text: str, length: int) -> str:
+    """Return a text as a label of at most so many letters."""
+    return escaped(shortened(text, length))
+
+
+def _channels(color: str) -> list[int]:
+    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def rgba(color: str, alpha: float) -> str:
+    """Return a colour with transparency."""
+    return f"rgba({','.join(map(str, _channels(color)))},{alpha})"
+
+
+def darker(color: str) -> str:
+    """Return a darker colour, for letters."""
+    return "#" + "".join(f"{round(0.72 * channel):02x}" for channel in _channels(color))

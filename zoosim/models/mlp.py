@@ -1,0 +1,136 @@
+"""A multilayer perceptron of any size with one output, and the factors of its gradients.
+
+Layer l has one matrix `(n_l, n_{l-1} + 1)`, the bias in the last column, and ReLU between layers. All weights are one
+flat float64 vector `(p,)`, layer after layer. The gradient of the output in a layer's weights is an outer product:
+delta_l (x) [a_{l-1}, 1], where a_{l-1} `(n_{l-1},)` is what the layer takes in and delta_l `(n_l,)` the slope of the
+output in what the layer adds up. A row of *factors* `(f,)` holds a_0, delta_1, a_1, delta_2, ... one after another: all
+that there is to know of a gradient, in f = sum (n_{l-1} + n_l) numbers rather than p. `sizes (L + 1,)` is n_0 to n_L.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import add_product, dot
+
+
+def count_weights(sizes: IntArray) -> int:
+    """Count the weights p."""
+    return int((sizes[1:] * (sizes[:-1] + 1)).sum())
+
+
+def count_factors(sizes: IntArray) -> int:
+    """Count the factors f of a gradient."""
+    return int((sizes[1:] + sizes[:-1]).sum())
+
+
+def new_params(sizes: IntArray, *, rng: np.random.Generator) -> FloatArray:
+    """Return fresh weights `(p,)`, uniform in +-1/sqrt(inputs) as torch's linear layers start."""
+    layers = [rng.uniform(-1, 1, m * (n + 1)) / np.sqrt(n) for n, m in pairwise(sizes)]
+    return np.concatenate(layers)
+
+
+@jit
+def factorise(params: FloatArray, sizes: IntArray, x: FloatArray, scale: float, out: FloatArray) -> float:
+    """Write the factors `(f,)` of `scale` times the gradient at `x (n_0,)` to `out`; return the network's output.
+
+    ReLU has slope 0 at 0.
+    """
+    result = _forward(params, sizes, x, out)
+    out[out.shape[0] - 1] = scale
+    _backward(params, sizes, out)
+    return result
+
+
+@jit
+def _forward(params: FloatArray, sizes: IntArray, x: FloatArray, out: FloatArray) -> float:
+    """Write what each layer takes in to its place in `out (f,)`; return the network's output."""
+    weights, place, result = 0, 0, 0.0
+    out[: x.shape[0]] = x
+    for layer in range(1, sizes.shape[0]):
+        n, m = sizes[layer - 1], sizes[layer]
+        inputs, after = out[place : place + n], place + n + m
+        for i in range(m):
+            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
+            result = dot(row[:n], inputs) + row[n]
+            if layer < sizes.shape[0] - 1:
+                out[after + i] = max(result, 0.0)
+        weights, place = weights + m * (n + 1), after
+    return result
+
+
+@jit
+def _backward(params: FloatArray, sizes: IntArray, out: FloatArray) -> None:
+    """Carry the slope in the last layer, at the end of `out (f,)`, down to the layers below."""
+    weights, place = params.shape[0], out.shape[0]
+    for layer in range(sizes.shape[0] - 1, 1, -1):
+        n, m = sizes[layer - 1], sizes[layer]
+        weights, place = weights - m * (n + 1), place - n - m
+        inputs, deltas, down = out[place : place + n], out[place + n : place + n + m], np.zeros(n + 1)
+        add_product(deltas, params[weights : weights + m * (n + 1)].reshape(m, n + 1), down)
+        for i in range(n):
+            out[place - n + i] = down[i] if inputs[i] > 0.0 else 0.0
+
+
+@jit
+def factorise_rows(
+    params: FloatArray, sizes: IntArray, xs: FloatArray, scale: float, out: FloatArray, outputs: FloatArray
+) -> None:
+    """Write the factors `(n, f)` of the gradients at the rows of `xs (n, n_0)`, and the network's `outputs (n,)`."""
+    for n in range(xs.shape[0]):
+        outputs[n] = factorise(params, sizes, xs[n], scale, out[n])
+
+
+@jit
+def expand(factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the gradient in the weights of layers `first`, ..., L - 1 (counted from 0) that `factors` stand for."""
+    place, k = 0, 0
+    for layer in range(1, sizes.shape[0]):
+        n, m = sizes[layer - 1], sizes[layer]
+        if layer > first:
+            for i in range(m):
+                delta = factors[place + n + i]
+                for j in range(n):
+                    out[k + j] = delta * factors[place + j]
+                out[k + n] = delta
+                k += n + 1
+        place += n + m
+
+
+@jit
+def fit_rows(
+    trained: FloatArray,
+    sizes: IntArray,
+    xs: FloatArray,
+    weights: FloatArray,
+    targets: FloatArray,
+    rate: float,
+    step: int,
+) -> None:
+    """Take Adam step number `step` = 1, 2, ... on the weighted mean squared error.
+
+    `trained (3, p)`: the weights, and their first and second moments; `xs (n, n_0)`, `weights (n,)` at least 0 with a
+    sum above 0, `targets (n,)`.
+    """
+    gradient, part = np.zeros(trained.shape[1]), np.empty(trained.shape[1])
+    factors, total = np.empty(np.sum(sizes) + np.sum(sizes[1:-1])), weights.sum()
+    for n in range(xs.shape[0]):
+        output = factorise(trained[0], sizes, xs[n], 1.0, factors)
+        expand(factors, sizes, 0, part)
+        slope = 2.0 * weights[n] * (output - targets[n]) / total
+        for i in range(gradient.shape[0]):
+            gradient[i] += slope * part[i]
+    adam_step(trained, gradient, rate, step)
+
+
+@jit
+def adam_step(trained: FloatArray, gradient: FloatArray, rate: float, step: int) -> None:
+    """Move the weights in `trained (3, p)` against `gradient (p,)` (Adam, Kingma & Ba 2015, with torch's defaults)."""
+    params, first, second = trained[0], trained[1], trained[2]
+    size, root = rate / (1.0 - 0.9**step), 1.0 / np.sqrt(1.0 - 0.999**step)
+    for i in range(params.shape[0]):
+        first[i] = 0.9 * first[i] + 0.1 * gradient[i]
+        second[i] = 0.999 * second[i] + 0.001 * gradient[i] * gradient[i]
+        params[i] -= size * first[i] / (np.sqrt(second[i]) * root + 1e-8)

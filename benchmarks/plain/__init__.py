@@ -2,12 +2,14 @@
 
 from benchmarks.plain.linear import PlainInteractionUCB, PlainLinUCB
 from benchmarks.plain.neural import PlainNeuralLinearOnline, PlainNeuralLinearStable, PlainRandom, PlainStaticMLP
+from benchmarks.plain.neural_ucb import PlainNeuralUCB
 
 __all__ = [
     "PlainInteractionUCB",
     "PlainLinUCB",
     "PlainNeuralLinearOnline",
     "PlainNeuralLinearStable",
+    "PlainNeuralUCB",
     "PlainRandom",
     "PlainStaticMLP",
 ]

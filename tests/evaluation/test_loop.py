@@ -32,8 +32,14 @@ CONFIG: dict[str, Any] = {
         {"step": 1_100, "change": "vanish", "category": "Cat Toy"},
     ],
 }
+
+
+def has_kernel(name: str) -> bool:
+    return issubclass(find_class(name), KernelPolicy)
+
+
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"past_visits": 400} if name == "static-mlp" else {}) for name in BUILT_IN),
+    *((name, {"past_visits": 400} if name == "static-mlp" else {}) for name in BUILT_IN if has_kernel(name)),
     ("greedy", {"epsilon": 0.0}),
     ("neural-linear-stable", {"memory": 100, "batch_size": 16, "train_every": 9}),
 ]

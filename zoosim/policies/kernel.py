@@ -58,11 +58,9 @@ class KernelPolicy(Policy):
         """Take in the candidates' features; free when they are the same read-only array as before."""
         if products is self._products:
             return
-        if products.shape != (self.spec.n_products, self.spec.product_dim):
-            wanted = (self.spec.n_products, self.spec.product_dim)
-            raise PolicyError(f"products: got shape {products.shape}, expected {wanted} as in the policy's spec")
+        check_shape("products", products, (self.spec.n_products, self.spec.product_dim))
         if self._products is None or not np.array_equal(products, self._products):
-            _finite("products", products)
+            check_finite("products", products)
             self.state = self._with_products(np.ascontiguousarray(products, np.float64))
         self._products = products if not products.flags.writeable else products.copy()
 
@@ -87,10 +85,7 @@ class KernelPolicy(Policy):
         self.kernel.learn(self.state, user_id, user, int(action), float(reward))
 
     def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
-        user = np.ascontiguousarray(context.user, np.float64).view()
-        if user.shape != (self.spec.user_dim,):
-            raise PolicyError(f"user: got shape {user.shape}, expected ({self.spec.user_dim},) as in the policy's spec")
-        _finite("user", user)
+        user = checked_user(context, self.spec)
         available = np.ascontiguousarray(context.available, np.bool_).view()
         user.flags.writeable = available.flags.writeable = False
         return int(context.user_id), user, available
@@ -123,7 +118,22 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield from _arrays(f"{name}.{field}", inner)
 
 
-def _finite(what: str, array: FloatArray) -> None:
+def checked_user(context: Context, spec: PolicySpec) -> FloatArray:
+    """Return a view of the visitor's features `(d_u,)`, or raise `PolicyError` for a wrong shape, NaN or infinity."""
+    user = np.ascontiguousarray(context.user, np.float64).view()
+    check_shape("user", user, (spec.user_dim,))
+    check_finite("user", user)
+    return user
+
+
+def check_shape(what: str, array: FloatArray, wanted: tuple[int, ...]) -> None:
+    """Raise `PolicyError` unless `array` has the shape that the policy's spec says."""
+    if array.shape != wanted:
+        raise PolicyError(f"{what}: got shape {array.shape}, expected {wanted} as in the policy's spec")
+
+
+def check_finite(what: str, array: FloatArray) -> None:
+    """Raise `PolicyError` for NaN or infinity."""
     if not np.isfinite(array).all():
         raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
 

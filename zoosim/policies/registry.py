@@ -31,6 +31,8 @@ BUILT_IN = {
     "d-linucb": "zoosim.policies.shared_linear:DiscountedLinUCB",
     "neural-linear": "zoosim.policies.neural_linear:NeuralLinear",
     "dropout-ts": "zoosim.policies.dropout_ts:DropoutTS",
+    "neural-ucb": "zoosim.policies.neural_ucb:NeuralUCB",
+    "neural-ts": "zoosim.policies.neural_ucb:NeuralTS",
     "adaptive": "zoosim.policies.adaptive:Adaptive",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

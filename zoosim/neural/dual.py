@@ -1,0 +1,119 @@
+"""The *dual* form: a history that is short against the number of parameters.
+
+With K the inner products of the history's gradients and M = K + lambda diag(1 / weights) = L L', the variance at a row
+of inner products k is k_ii - v'v with v = L^-1 k, and the mean v' L^-1 y. An observation adds a row to L. Nothing has
+p entries: p = 9,601 needs the 394 factors of each observation.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.cholesky import extend, solve_lower
+from zoosim.linear.dense import dot
+from zoosim.neural.kernel import column, cross, norm
+
+CHUNK = 64
+"""Candidates that are solved for together."""
+
+
+@jit
+def _append(
+    lower: FloatArray, target: FloatArray, n: int, products: FloatArray, corner: float, mean_reward: float
+) -> None:
+    """Write row n of L and of `target` = L^-1 y."""
+    extend(lower, n, products, corner)
+    target[n] = (mean_reward - dot(lower[n, :n], target[:n])) / lower[n, n]
+
+
+@jit
+def _fit(
+    lower: FloatArray, target: FloatArray, kernel: FloatArray, noise: float, weights: FloatArray, sums: FloatArray
+) -> None:
+    for i in range(weights.shape[0]):
+        corner = kernel[i, i] + noise / weights[i]
+        _append(lower, target, i, kernel[i, :i], corner, sums[i] / weights[i])
+
+
+@jit
+def _posterior(
+    factors: FloatArray,
+    lower: FloatArray,
+    target: FloatArray,
+    candidates: FloatArray,
+    sizes: IntArray,
+    first: int,
+    means: FloatArray,
+    variances: FloatArray,
+) -> None:
+    """Write mean and variance `(m,)` at `candidates (m, f)` given the history's `factors (n, f)`."""
+    v = np.empty((factors.shape[0], candidates.shape[0]))
+    cross(factors, candidates.T.copy(), sizes, first, v)
+    solve_lower(lower, v)
+    for j in range(means.shape[0]):
+        means[j], variances[j] = 0.0, norm(candidates[j], sizes, first)
+    for i in range(v.shape[0]):
+        for j in range(means.shape[0]):
+            means[j] += v[i, j] * target[i]
+            variances[j] -= v[i, j] * v[i, j]
+    for j in range(means.shape[0]):
+        variances[j] = max(variances[j], 0.0)
+
+
+class Dual:
+    """A history of n weighted observations, its kernel's Cholesky factor, and L^-1 y."""
+
+    name: ClassVar[str] = "dual"
+    saved: ClassVar[tuple[str, ...]] = ("n", "factors", "lower", "target", "weights", "sums")
+
+    def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
+        """`noise` is lambda; `first` the first layer whose gradient counts."""
+        self.sizes, self.first, self.noise, self.n = sizes, first, noise, 0
+        width = int((sizes[1:] + sizes[:-1]).sum())
+        self.factors, self.lower = np.zeros((0, width)), np.zeros((0, 0))
+        self.target, self.weights, self.sums = np.zeros((3, 0))
+
+    def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
+        """Begin anew with observations of `factors (n, f)`, `weights (n,)` above 0 and weighted `sums (n,)`."""
+        self.n = 0
+        self._grow(len(factors))
+        self.n = len(factors)
+        self.factors[: self.n], self.weights[: self.n], self.sums[: self.n] = factors, weights, sums
+        kernel = np.empty((self.n, self.n))
+        cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, kernel)
+        _fit(self.lower, self.target, kernel, self.noise, weights, sums)
+
+    def observe(self, factors: FloatArray, reward: float) -> None:
+        """Add one observation: `factors (f,)` of its gradient."""
+        self._grow(self.n + 1)
+        products = np.empty(self.n)
+        column(self.factors[: self.n], factors, self.sizes, self.first, products)
+        corner = norm(factors, self.sizes, self.first) + self.noise
+        _append(self.lower, self.target, self.n, products, corner, reward)
+        self.factors[self.n], self.weights[self.n], self.sums[self.n] = factors, 1.0, reward
+        self.n += 1
+
+    def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance `(m,)` at `candidates (m, f)`."""
+        means, variances = np.empty((2, len(candidates)))
+        for i in range(0, len(candidates), CHUNK):
+            part, n = slice(i, i + CHUNK), self.n
+            history = (self.factors[:n], self.lower[:n], self.target[:n])
+            _posterior(*history, candidates[part], self.sizes, self.first, means[part], variances[part])
+        return means, variances
+
+    def observations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the history as `fit` takes it."""
+        return self.factors[: self.n], self.weights[: self.n], self.sums[: self.n]
+
+    def _grow(self, needed: int) -> None:
+        """Make room for `needed` observations, at least twice as many as before."""
+        room, n = len(self.factors), self.n
+        if needed > room:
+            room = max(needed, 2 * room, 64)
+            old = self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n]
+            self.factors, self.lower = np.zeros((room, self.factors.shape[1])), np.zeros((room, room))
+            self.target, self.weights, self.sums = np.zeros((3, room))
+            self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n] = old

@@ -1,0 +1,66 @@
+"""The one place that decides in which form the posterior over a network's parameters is kept.
+
+All exact forms give the same numbers to rounding, so this is about cost alone.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.neural.comparison import Diagonal, Jacobian
+from zoosim.neural.dual import Dual
+from zoosim.neural.primal import Primal
+from zoosim.neural.rows import Rows
+
+FORMS = ("auto", "rows", "dual", "primal", "jacobian", "last-layer", "diagonal")
+MAX_ROWS = 512
+"""Most distinct rows, candidates included, whose covariance is kept."""
+
+DUAL_UP_TO = 0.8
+"""Observations in the history, as a share of the parameters, up to which the dual form is cheaper."""
+
+
+class Form(Protocol):
+    """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
+
+    `saved` names the attributes that hold what was learned.
+    """
+
+    name: ClassVar[str]
+    saved: ClassVar[tuple[str, ...]]
+
+    def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
+        """Begin anew with weighted observations."""
+
+    def observe(self, factors: FloatArray, reward: float) -> None:
+        """Add one observation."""
+
+    def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances."""
+
+
+def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:
+    """Return the form to run: `wanted`, or the cheapest exact one where that is `auto` or `last-layer`.
+
+    `distinct` counts the rows U that have come up, candidates included, and `mergeable` tells whether equal rows have
+    equal gradients and U is worth counting: not as published, nor when there were too many already. `observations` n
+    are those of the history, equal ones merged where they can be. For K candidates a decision costs U^2 in rows,
+    K n^2 / 2 in the dual and K p^2 / 8 in the primal form.
+    """
+    if wanted not in ("auto", "last-layer"):
+        return wanted
+    if mergeable and distinct <= min(MAX_ROWS, parameters):
+        return "rows"
+    return "dual" if observations <= DUAL_UP_TO * parameters else "primal"
+
+
+def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:
+    """Return an empty posterior over the parameters of layers `first` and up."""
+    makers: dict[str, Callable[[], Form | Rows]] = {
+        "rows": lambda: Rows(sizes, first, noise),
+        "dual": lambda: Dual(sizes, first, noise),
+        "primal": lambda: Primal(sizes, first, noise),
+        "jacobian": lambda: Jacobian(sizes, noise),
+        "diagonal": lambda: Diagonal(sizes, noise),
+    }
+    return makers[name]()

@@ -1,0 +1,97 @@
+"""What was observed, by distinct row: how often (fading) and with what sum of rewards."""
+
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.types import FloatArray, IntArray
+
+FORGOTTEN = 1e-9
+"""A weight below which a row's observations count for nothing."""
+
+
+class History:
+    """Rows `xs (n, d)` in the order they came up, their `counts (n,)` and `sums (n,)`, and when each was `last` seen.
+
+    A row that was a candidate and never observed has count 0.
+    """
+
+    def __init__(self, dim: int) -> None:
+        """`dim` is the length of a row."""
+        self._xs, self._counts, self._sums = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
+        self._last, self._index, self.time = np.zeros(0, np.int64), dict[bytes, int](), 0
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def xs(self) -> FloatArray:
+        """The rows."""
+        return self._xs[: len(self)]
+
+    @property
+    def counts(self) -> FloatArray:
+        """The weights of their observations."""
+        return self._counts[: len(self)]
+
+    @property
+    def sums(self) -> FloatArray:
+        """The weighted sums of their rewards."""
+        return self._sums[: len(self)]
+
+    def number(self, x: FloatArray) -> int:
+        """Return the number of row `x (d,)`, a new one if need be."""
+        n = len(self)
+        found = self._index.setdefault((x + 0.0).tobytes(), n)  # -0.0 is 0.0
+        if found == n:
+            if n == len(self._xs):
+                self._grow(max(64, 2 * n))
+            self._xs[n], self._counts[n], self._sums[n], self._last[n] = x, 0.0, 0.0, -1
+        return found
+
+    def add(self, number: int, reward: float) -> None:
+        """Count one observation of a row."""
+        self._counts[number] += 1.0
+        self._sums[number] += reward
+        self._last[number] = self.time
+        self.time += 1
+
+    def observed(self) -> IntArray:
+        """Return the numbers of the rows that count."""
+        return np.flatnonzero(self.counts)
+
+    def fade(self, keep: float, most: int) -> None:
+        """Multiply all weights by `keep`; forget all but the `most` rows that were observed last."""
+        self._counts *= keep
+        self._sums *= keep
+        gone, seen = self.counts < FORGOTTEN, self.observed()
+        if len(seen) > most:
+            gone[seen[np.argsort(self._last[seen])[:-most]]] = True
+        self.counts[gone] = self.sums[gone] = 0.0
+
+    def keep_observed(self) -> None:
+        """Drop the rows that do not count; the others get new numbers."""
+        seen = self.observed()
+        rows, counts, sums, last = self._xs[seen], self._counts[seen], self._sums[seen], self._last[seen]
+        self._replace(rows, counts, sums, last)
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of all arrays."""
+        n = len(self)
+        arrays = {"xs": self._xs, "counts": self._counts, "sums": self._sums, "last": self._last}
+        return {"time": self.time, **{name: array[:n].copy() for name, array in arrays.items()}}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._replace(*(np.array(state[name]) for name in ("xs", "counts", "sums", "last")))
+        self.time = int(state["time"])
+
+    def _replace(self, xs: FloatArray, counts: FloatArray, sums: FloatArray, last: IntArray) -> None:
+        self._xs, self._counts, self._sums, self._last = xs, counts, sums, last
+        self._index = {(x + 0.0).tobytes(): n for n, x in enumerate(xs)}
+
+    def _grow(self, room: int) -> None:
+        more = room - len(self._xs)
+        self._xs = np.vstack([self._xs, np.zeros((more, self._xs.shape[1]))])
+        self._counts, self._sums = (np.append(a, np.zeros(more)) for a in (self._counts, self._sums))
+        self._last = np.append(self._last, np.zeros(more, np.int64))

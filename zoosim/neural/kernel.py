@@ -1,0 +1,97 @@
+"""Inner products of gradients, from their factors: the neural tangent kernel (Jacot, Gabriel & Hongler 2018).
+
+For two rows of factors (`zoosim.models.mlp`) it is sum_l (delta_l . delta'_l) (a_{l-1} . a'_{l-1} + 1). `first` leaves
+out the layers below it (counted from 0): the last one alone gives the kernel of a last-layer model.
+"""
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot
+from zoosim.models.mlp import factorise
+
+
+@jit
+def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
+    """Return the squared length of the gradient that `factors (f,)` stand for."""
+    total, place = 0.0, 0
+    for layer in range(1, sizes.shape[0]):
+        n, m = sizes[layer - 1], sizes[layer]
+        if layer > first:
+            inputs, deltas = factors[place : place + n], factors[place + n : place + n + m]
+            total += np.sum(deltas * deltas) * (np.sum(inputs * inputs) + 1.0)
+        place += n + m
+    return total
+
+
+@jit
+def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the inner products `(n, m)` of the rows of `left (n, f)` and the columns of `columns (f, m)`."""
+    inner, outer = np.empty(out.shape[1]), np.empty(out.shape[1])
+    for i in range(left.shape[0]):
+        out[i] = 0.0
+        place = 0
+        for layer in range(1, sizes.shape[0]):
+            middle = place + sizes[layer - 1]
+            end = middle + sizes[layer]
+            if layer > first:
+                inner[:], outer[:] = 1.0, 0.0
+                _add_nonzero(left[i, place:middle], columns[place:middle], inner)
+                _add_nonzero(left[i, middle:end], columns[middle:end], outer)
+                for j in range(out.shape[1]):
+                    out[i, j] += inner[j] * outer[j]
+            place = end
+
+
+@jit
+def column(left: FloatArray, factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the inner products `(n,)` of the rows of `left (n, f)` and one row of `factors (f,)`."""
+    for i in range(left.shape[0]):
+        total, place = 0.0, 0
+        for layer in range(1, sizes.shape[0]):
+            middle = place + sizes[layer - 1]
+            end = middle + sizes[layer]
+            if layer > first:
+                inner = dot(left[i, place:middle], factors[place:middle]) + 1.0
+                total += inner * dot(left[i, middle:end], factors[middle:end])
+            place = end
+        out[i] = total
+
+
+@jit
+def _add_nonzero(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+    """Add x' M to `out (m,)`, the non-zero entries of x four at a time: ReLU makes half of them 0."""
+    where, count = np.empty(x.shape[0] + 3, np.int64), 0
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            where[count] = i
+            count += 1
+    k = 0
+    while k < count - 3:
+        a, b, c, d = where[k], where[k + 1], where[k + 2], where[k + 3]
+        p, q, r, s = x[a], x[b], x[c], x[d]
+        for j in range(out.shape[0]):
+            out[j] += (p * matrix[a, j] + q * matrix[b, j]) + (r * matrix[c, j] + s * matrix[d, j])
+        k += 4
+    while k < count:
+        for j in range(out.shape[0]):
+            out[j] += x[where[k]] * matrix[where[k], j]
+        k += 1
+
+
+@jit
+def outputs_and_norms(
+    params: FloatArray,
+    sizes: IntArray,
+    first: int,
+    scale: float,
+    xs: FloatArray,
+    outputs: FloatArray,
+    norms: FloatArray,
+) -> None:
+    """Write the network's outputs `(n,)` at the rows of `xs (n, n_0)` and the squared lengths of scaled gradients."""
+    factors = np.empty(np.sum(sizes) + np.sum(sizes[1:-1]))
+    for n in range(xs.shape[0]):
+        outputs[n] = factorise(params, sizes, xs[n], scale, factors)
+        norms[n] = norm(factors, sizes, first)

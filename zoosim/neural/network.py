@@ -1,0 +1,80 @@
+"""The network behind a neural bandit: what it says, the factors of its gradients, and its training."""
+
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.rng import draw_key, uniforms
+from zoosim.core.types import FloatArray
+from zoosim.models import mlp
+from zoosim.neural.history import History
+from zoosim.neural.kernel import outputs_and_norms
+
+
+class Network:
+    """Weights `trained (3, p)` with their moments; `version` changes whenever they do.
+
+    Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
+    squared length over the rows first seen, and then over those observed at each training; or 1.
+    """
+
+    def __init__(
+        self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator
+    ) -> None:
+        """`sizes` are those of all layers; `rate` is Adam's."""
+        self.sizes, self.first, self.rate, self.normalise = np.array(sizes), first, rate, normalise
+        params = mlp.new_params(self.sizes, rng=rng)
+        self.trained = np.stack([params, np.zeros_like(params), np.zeros_like(params)])
+        self.key = draw_key(rng)
+        self.slopes = mlp.count_weights(self.sizes[first:])
+        self.steps = self.version = 0
+        self.length = 0.0 if normalise else 1.0
+
+    def look(self, xs: FloatArray, outputs: FloatArray, norms: FloatArray) -> None:
+        """Write the outputs `(n,)` at the rows of `xs (n, d)` and the squared lengths of their gradients."""
+        if self.length == 0.0:
+            self._measure(xs)
+        outputs_and_norms(self.trained[0], self.sizes, self.first, 1.0 / self.length, xs, outputs, norms)
+
+    def factors(self, xs: FloatArray) -> FloatArray:
+        """Return the factors `(n, f)` of the gradients at the rows of `xs (n, d)`."""
+        if self.length == 0.0:
+            self._measure(xs)
+        out = np.empty((len(xs), mlp.count_factors(self.sizes)))
+        mlp.factorise_rows(self.trained[0], self.sizes, xs, 1.0 / self.length, out, np.empty(len(xs)))
+        return out
+
+    def train(self, history: History, steps: int, batch_size: int) -> None:
+        """Take Adam steps on the distinct rows of `history`, or on observations drawn where they exceed a batch."""
+        seen = history.observed()
+        for _ in range(steps if len(seen) else 0):
+            chosen, weights = seen, history.counts[seen]
+            if len(seen) > batch_size:
+                shares = np.cumsum(weights)
+                draws = uniforms(self.key, np.full(batch_size, self.steps), np.arange(batch_size)) * shares[-1]
+                chosen = seen[np.minimum(np.searchsorted(shares, draws, side="right"), len(seen) - 1)]
+                weights = np.ones(batch_size)
+            self.step(history.xs[chosen], history.sums[chosen] / history.counts[chosen], weights)
+        if self.normalise and len(seen):
+            self._measure(history.xs[seen])
+
+    def step(self, xs: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
+        """Take one Adam step on the weighted mean squared error."""
+        self.steps += 1
+        self.version += 1
+        mlp.fit_rows(self.trained, self.sizes, xs, weights, targets, self.rate, self.steps)
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of all that was learned."""
+        return {"trained": self.trained.copy(), "key": int(self.key), "steps": self.steps, "length": self.length}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.trained[:] = state["trained"]
+        self.key, self.steps, self.length = np.uint64(state["key"]), int(state["steps"]), float(state["length"])
+        self.version += 1
+
+    def _measure(self, xs: FloatArray) -> None:
+        outputs, norms = np.empty((2, len(xs)))
+        outputs_and_norms(self.trained[0], self.sizes, self.first, 1.0, xs, outputs, norms)
+        self.length = float(np.sqrt(norms.mean()))

@@ -1,0 +1,256 @@
+"""NeuralUCB and neural Thompson sampling, exact over all parameters of the network.
+
+Score of x = [user, product]: mean + alpha sqrt(lambda g' A^-1 g), with A = lambda I + sum g g' over the history and g
+the gradient of the network's output in all its weights; Thompson sampling multiplies the deviation by a draw from
+N(0, 1). `zoosim.neural` keeps A in the form that is cheapest. By default the mean is that of the linearised network,
+g' A^-1 sum r g, and the history is counted by distinct row, fades, and is seen through the gradients of today's
+network. `history = "published"` with `mean = "network"` is what the papers' algorithms do.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.jit import jit
+from zoosim.core.parameters import parameter, shown
+from zoosim.core.rng import draw_key, uniform
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.neural.forms import FORMS
+from zoosim.neural.lazy import SLACK, lazy_argmax
+from zoosim.neural.learner import Candidates, Learner, Settings
+from zoosim.policies.base import Policy
+from zoosim.policies.kernel import best_of, check_finite, check_shape, checked_user, distinct_rows
+
+DRAWS = 255
+"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
+
+LAZY_ABOVE = 64
+"""Distinct candidates above which only those are evaluated that may be the best."""
+
+
+@jit
+def _normals(key: np.uint64, i: int, out: FloatArray) -> None:
+    """Fill `out (R,)` with draws from N(0, 1) that belong to (key, i) (Box & Muller 1958)."""
+    for r in range(out.shape[0]):
+        radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, 2 * r)))
+        out[r] = radius * np.cos(2.0 * np.pi * uniform(key, i, 2 * r + 1))
+
+
+@jit
+def _wins(
+    means: FloatArray,
+    deviations: FloatArray,
+    row_of: IntArray,
+    available: BoolArray,
+    action: int,
+    optimistic: bool,
+    key: np.uint64,
+) -> int:
+    """Count how many of `DRAWS` posterior draws choose `action`."""
+    wins, z = 0, np.empty(means.shape[0])
+    for i in range(DRAWS):
+        _normals(key, i, z)
+        for r in range(z.shape[0]):
+            z[r] = means[r] + deviations[r] * (max(z[r], 0.0) if optimistic else z[r])
+        wins += best_of(z, row_of, available) == action
+    return wins
+
+
+class _Neural(Policy):
+    """What NeuralUCB and neural Thompson sampling have in common: all but what multiplies the deviation."""
+
+    hidden: str = parameter("64", help="sizes of the hidden layers, such as 64 or 128-64")
+    history: str = parameter("fresh", help="fresh: gradients recomputed at trainings; published: kept, a step a visit")
+    form: str = parameter("auto", help="how A is kept: " + ", ".join(FORMS))
+    mean: str = parameter("posterior", help="posterior: of the linearised network; network: its output")
+    alpha: float
+    regularization: float = parameter(0.3, low=1e-6, high=1e6, help="lambda, the variance of a reward's noise")
+    normalise: bool = parameter(True, help="whether gradients are scaled to a mean squared length of 1")
+    discount: float = parameter(0.999, low=0.9, high=1, help="weight that an observation keeps, a visit")
+    memory: int = parameter(2_000, low=1, high=1_000_000, help="distinct rows kept, those observed last")
+    train_every: int = parameter(50, low=1, high=1_000_000_000, help="visits between trainings, if fresh")
+    steps: int = parameter(8, low=0, high=10_000, help="Adam steps a training, if fresh")
+    batch_size: int = parameter(64, low=1, high=100_000, help="distinct rows from which on a step draws a batch")
+    learning_rate: float = parameter(0.01, low=0, high=10, help="step size of the training")
+
+    def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        super().__init__(spec, rng, **params)
+        self._learner = Learner(self._settings(), spec.user_dim + spec.product_dim, rng)
+        self._products: FloatArray | None = None
+        self._rows, self._row_of = np.zeros((0, 0)), np.zeros(0, np.int64)
+
+    def select_action(self, context: Context) -> int:
+        """Choose the available product of the highest score, the lowest index on ties."""
+        user = self._take_in(context)
+        return self._best(self._learner, user, self._multipliers(), _mask(context))
+
+    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        """Learn from a reward; one that is not finite is refused before it touches anything."""
+        user = self._take_in(context)
+        if not np.isfinite(reward):
+            raise PolicyError(f"reward: got {reward}, expected a finite number")
+        self._learner.learn(self._learner.candidates(user, self._rows), int(self._row_of[action]), float(reward))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of all that was learned."""
+        return self._learner.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state; refuses one of another network and then changes nothing."""
+        self._learner.load(state)
+
+    def _multipliers(self) -> FloatArray:
+        """Return what each distinct row's deviation `(R,)` counts."""
+        raise NotImplementedError
+
+    def _best(self, learner: Learner, user: FloatArray, z: FloatArray, available: BoolArray) -> int:
+        candidates = learner.candidates(user, self._rows)
+        if self.mean == "network" and len(z) > LAZY_ABOVE and not learner.in_rows:
+            return self._lazy(learner, candidates, z, available)
+        return int(best_of(self._scores(learner, candidates, z), self._row_of, available))
+
+    def _scores(
+        self, learner: Learner, candidates: Candidates, z: FloatArray, which: IntArray | None = None
+    ) -> FloatArray:
+        means, deviations = self._posterior(learner, candidates, which)
+        return means + deviations * (z if which is None else z[which])
+
+    def _posterior(
+        self, learner: Learner, candidates: Candidates, which: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean that decides and alpha times the deviation, of the candidates `which` or of all."""
+        means, variances = learner.posterior(candidates, which)
+        if which is not None:
+            candidates.bounds[which] = variances
+        if self.mean == "network":
+            means = candidates.outputs if which is None else candidates.outputs[which]
+        return means, self.alpha * np.sqrt(variances)
+
+    def _lazy(self, learner: Learner, candidates: Candidates, z: FloatArray, available: BoolArray) -> int:
+        """Choose as a scan of all candidates does, by bounds: the variances of earlier decisions."""
+        products = np.flatnonzero(available)[::-1]
+        firsts = np.full(len(z), -1)
+        firsts[self._row_of[products]] = products
+        widths = self.alpha * np.sqrt(candidates.bounds) * np.maximum(z, 0.0)
+        bounds = candidates.outputs + widths
+        bounds += SLACK * (np.abs(candidates.outputs) + widths)
+        bounds[firsts < 0] = -np.inf
+        best = lazy_argmax(bounds, firsts, lambda which: self._scores(learner, candidates, z, which))
+        return int(firsts[best])
+
+    def _take_in(self, context: Context) -> FloatArray:
+        """Check a context and take in its products; return its user `(d_u,)`."""
+        user = checked_user(context, self.spec)
+        self._attach(context.products)
+        return user
+
+    def _attach(self, products: FloatArray) -> None:
+        """Take in the candidates' features; free when they are the same read-only array as before."""
+        if products is self._products:
+            return
+        check_shape("products", products, (self.spec.n_products, self.spec.product_dim))
+        if self._products is None or not np.array_equal(products, self._products):
+            check_finite("products", products)
+            self._rows, self._row_of = distinct_rows(np.ascontiguousarray(products, np.float64))
+            self._learner.clear_candidates()
+        self._products = products if not products.flags.writeable else products.copy()
+
+    def _settings(self) -> Settings:
+        name = type(self).name
+        self._one_of("history", ("fresh", "published"))
+        self._one_of("form", FORMS)
+        self._one_of("mean", ("posterior", "network"))
+        if self.form == "diagonal" and self.mean == "posterior":
+            raise ConfigError(f"{name}.form: a diagonal has no posterior mean; set mean to network")
+        if self.history == "published" and (self.form == "rows" or self.discount < 1):
+            raise ConfigError(f"{name}.history: published gradients are kept as they are; set discount to 1, not rows")
+        return Settings(
+            hidden=self._hidden_sizes(),
+            fresh=self.history == "fresh",
+            form=self.form,
+            noise=self.regularization,
+            normalise=self.normalise,
+            discount=self.discount,
+            memory=self.memory,
+            train_every=self.train_every,
+            steps=self.steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+        )
+
+    def _one_of(self, parameter_name: str, known: tuple[str, ...]) -> None:
+        given = getattr(self, parameter_name)
+        if given not in known:
+            label = f"{type(self).name}.{parameter_name}"
+            raise ConfigError(f"{label}: got {shown(given)}, expected one of {', '.join(known)}")
+
+    def _hidden_sizes(self) -> tuple[int, ...]:
+        parts = self.hidden.split("-")
+        if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 4096 for part in parts) or len(parts) > 8:
+            label, expected = f"{type(self).name}.hidden", "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
+            raise ConfigError(f"{label}: got {shown(self.hidden)}, expected {expected}")
+        return tuple(map(int, parts))
+
+
+def _mask(context: Context) -> BoolArray:
+    return np.ascontiguousarray(context.available, np.bool_)
+
+
+class NeuralUCB(_Neural):
+    """NeuralUCB (Zhou, Li & Gu 2020): an upper confidence bound over all parameters of a network, exact."""
+
+    name = "neural-ucb"
+    alpha: float = parameter(0.8, low=0, high=100, help="width of the bonus, in standard deviations")
+
+    def propensity(self, context: Context, action: int) -> float:
+        """Return 1 for the product that it would choose, else 0."""
+        user = self._take_in(context)
+        best = self._best(self._learner.without_trace(user), user, self._multipliers(), _mask(context))
+        return float(best == action)
+
+    def _multipliers(self) -> FloatArray:
+        return np.ones(len(self._rows))
+
+
+class NeuralTS(_Neural):
+    """Neural Thompson sampling (Zhang, Zhou, Li & Gu 2021): a draw for each distinct row, exact over all parameters.
+
+    Propensities come from 255 posterior draws.
+    """
+
+    name = "neural-ts"
+    alpha: float = parameter(0.3, low=0, high=100, help="width of the draws, in standard deviations")
+    optimistic: bool = parameter(False, help="whether draws below the mean are raised to it")
+
+    def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        super().__init__(spec, rng, **params)
+        self._key, self._draws = draw_key(rng), 0
+
+    def propensity(self, context: Context, action: int) -> float:
+        """Return the share of posterior draws that choose `action`, with one draw spread over what is available."""
+        user, available = self._take_in(context), _mask(context)
+        learner = self._learner.without_trace(user)
+        posterior = self._posterior(learner, learner.candidates(user, self._rows))
+        shown, firsts = np.unique(self._row_of[available], return_index=True)
+        if action not in np.flatnonzero(available)[firsts]:
+            return 0.0
+        key = np.uint64(self._key ^ np.uint64(self._draws + 1))
+        wins = _wins(*posterior, self._row_of, available, int(action), self.optimistic, key)
+        return float((wins + 1.0 / len(shown)) / (DRAWS + 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of all that was learned, and where the draws are."""
+        return {**super().state_dict(), "key": int(self._key), "draws": self._draws}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state; refuses one of another network and then changes nothing."""
+        super().load_state_dict(state)
+        self._key, self._draws = np.uint64(state["key"]), int(state["draws"])
+
+    def _multipliers(self) -> FloatArray:
+        self._draws += 1
+        z = np.empty(len(self._rows))
+        _normals(self._key, self._draws, z)
+        return np.maximum(z, 0.0) if self.optimistic else z

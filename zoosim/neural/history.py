@@ -57,8 +57,9 @@ class History:
         self.time += 1
 
     def observed(self) -> IntArray:
-        """Return the numbers of the rows that count."""
-        return np.flatnonzero(self.counts)
+        """Return the numbers of the rows that count, that observed last at the end: whatever their numbers are."""
+        seen = np.flatnonzero(self.counts)
+        return seen[np.argsort(self._last[seen])]
 
     def fade(self, keep: float, most: int) -> None:
         """Multiply all weights by `keep`; forget all but the `most` rows that were observed last."""
@@ -66,7 +67,7 @@ class History:
         self._sums *= keep
         gone, seen = self.counts < FORGOTTEN, self.observed()
         if len(seen) > most:
-            gone[seen[np.argsort(self._last[seen])[:-most]]] = True
+            gone[seen[:-most]] = True
         self.counts[gone] = self.sums[gone] = 0.0
 
     def keep_observed(self) -> None:

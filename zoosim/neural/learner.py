@@ -207,9 +207,8 @@ class Learner:
         self.form.fit(self.network.factors(self.history.xs), self.history.counts, self.history.sums)
 
     def _wanted(self) -> str:
-        distinct, mergeable = len(self.history), self.settings.fresh and self.few
-        observations = distinct if self.settings.fresh else self.history.time
-        return cheapest(self.settings.form, self.network.slopes, distinct, observations, mergeable)
+        observations = len(self.history.observed()) if self.settings.fresh else self.history.time
+        return cheapest(self.settings.form, self.network.slopes, len(self.history), observations, self.few)
 
     def _new_form(self, name: str) -> Form | Rows:
         return new_form(name, self.network.sizes, self.network.first, self.settings.noise)

@@ -1,0 +1,228 @@
+"""NeuralUCB and neural Thompson sampling against the plain loop with an inverse, in every form."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.plain.neural_ucb import PlainNeuralUCB, split
+from zoosim import Context, PolicySpec
+from zoosim.core.config import EnvConfig
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.types import FloatArray
+from zoosim.evaluation.loop import play
+from zoosim.policies.neural_ucb import LAZY_ABOVE, NeuralTS, NeuralUCB
+from zoosim.world.recommendation import build_world
+from zoosim.world.world import World, click
+
+EXACT = ("auto", "rows", "dual", "primal", "jacobian")
+
+
+def shop(**config: Any) -> World:
+    shock = {"step": 150, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.1}}}
+    return build_world(EnvConfig.model_validate({"n_products": 12, "n_users": 30, "shocks": [shock], **config}), seed=3)
+
+
+def made(world: World, **params: Any) -> NeuralUCB:
+    return NeuralUCB(world.spec(1_000), np.random.default_rng(5), **params)
+
+
+def visits(world: World, policy: Any, steps: int) -> Iterator[tuple[Context, int, float]]:
+    """Let `policy` decide and learn; yield each context, choice and reward in between."""
+    for block in world.blocks(steps, 1_000):
+        for i, (visitor, user_id) in enumerate(zip(block.visitors, block.user_ids, strict=True)):
+            context = world.context(int(visitor), block.available, int(user_id))
+            action = policy.select_action(context)
+            reward = float(click(block, i, action))
+            yield context, action, reward
+            policy.update(context, action, reward)
+
+
+def posterior(policy: NeuralUCB, context: Context) -> tuple[FloatArray, FloatArray]:
+    """Return mean and bonus of each product as the policy has them."""
+    learner = policy._learner
+    candidates = learner.candidates(np.asarray(context.user), policy._rows)
+    means, variances = learner.posterior(candidates)
+    if policy.mean == "network":
+        means = candidates.outputs
+    return means[policy._row_of], np.sqrt(variances)[policy._row_of]
+
+
+def plain_of(policy: NeuralUCB) -> PlainNeuralUCB:
+    network = policy._learner.network
+    layers = split(network.trained[0], network.sizes.tolist())
+    return PlainNeuralUCB(layers, policy.alpha, policy.regularization, network.length, policy.mean == "posterior")
+
+
+def features(context: Context) -> FloatArray:
+    return np.hstack([np.tile(context.user, (len(context.products), 1)), context.products])
+
+
+@pytest.mark.parametrize("mean", ["posterior", "network"])
+@pytest.mark.parametrize("form", EXACT)
+def test_fresh_forms_decide_as_the_plain_loop(form: str, mean: str) -> None:
+    """250 visits, trained every 10 with a fading history; after each training the plain sums begin anew."""
+    world = shop()
+    policy = made(world, form=form, mean=mean, hidden="6-4", train_every=10, discount=0.99, steps=2)
+    plain, history = None, dict[bytes, FloatArray]()
+    for step, (context, action, reward) in enumerate(visits(world, policy, 250)):
+        xs = features(context)
+        if plain is None or step % 10 == 0:
+            plain = plain_of(policy)
+            plain.recompute([(np.frombuffer(x), total / n, n) for x, (n, total) in history.items()])
+        means, bonuses = plain.parts(xs)
+        ours = posterior(policy, context)
+        np.testing.assert_allclose(ours[1], bonuses, rtol=1e-9)
+        np.testing.assert_allclose(ours[0], means, rtol=0, atol=1e-9)
+        assert plain.scores(xs)[action] >= plain.scores(xs).max() - 1e-9
+        plain.update(xs[action], reward)
+        history.setdefault(xs[action].tobytes(), np.zeros(2))[:] += [1.0, reward]
+        if step % 10 == 9:
+            history = {x: 0.99**10 * counted for x, counted in history.items()}
+    assert policy._learner.form.name == ("rows" if form == "auto" else form)
+
+
+@pytest.mark.parametrize("form", ["auto", "dual", "primal", "jacobian"])
+def test_published_forms_decide_as_the_plain_loop(form: str) -> None:
+    """150 visits with a step after each, p = 90; `auto` goes from dual to primal on the way."""
+    world = shop()
+    params = {"history": "published", "discount": 1.0, "mean": "network", "alpha": 1.0}
+    policy = made(world, form=form, hidden="8", **params)
+    plain, names = None, set[str]()
+    for context, action, reward in visits(world, policy, 150):
+        plain = plain_of(policy) if plain is None else plain
+        xs = features(context)
+        means, bonuses = plain.parts(xs)
+        ours = posterior(policy, context)
+        np.testing.assert_allclose(ours[1], bonuses, rtol=1e-9)
+        np.testing.assert_allclose(ours[0], means, rtol=0, atol=1e-9)
+        assert action == plain.select(xs)
+        plain.update(xs[action], reward)
+        plain.step(xs[action], reward, policy.learning_rate)
+        names.add(policy._learner.form.name)
+    assert names == ({"dual", "primal"} if form == "auto" else {form})
+
+
+@pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])
+@pytest.mark.parametrize("noise", [0, 2], ids=["few rows", "many rows"])
+def test_all_forms_choose_the_same_arms(cls: type, noise: int) -> None:
+    """400 visits of a shop with few or with ever new rows."""
+    world = shop(noise_features={"user": noise, "product": noise}, n_users=200)
+    chosen = {}
+    for form in EXACT:
+        policy = cls(world.spec(400), np.random.default_rng(5), form=form, hidden="8", train_every=20)
+        chosen[form] = [action for _, action, _ in visits(world, policy, 400)]
+    assert all(actions == chosen["auto"] for actions in chosen.values())
+    assert len(set(chosen["auto"])) > 4
+
+
+def test_auto_leaves_the_rows_form_for_a_history_of_many() -> None:
+    world = shop(noise_features={"user": 2, "product": 2}, n_users=200)
+    policy, names = made(world, hidden="8", train_every=20), []
+    for _ in visits(world, policy, 400):
+        names += [policy._learner.form.name] if policy._learner.form.name not in names else []
+    assert names == ["rows", "dual", "primal"]
+
+
+@pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])
+def test_the_lazy_argmax_decides_as_a_full_scan(cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 visits, 90 distinct products; a training on the way restarts the bounds."""
+    world = shop(n_products=90, noise_features={"user": 0, "product": 2}, n_users=6)
+    assert world.spec(1).n_products > LAZY_ABOVE
+    params = {"mean": "network", "form": "primal", "hidden": "8", "train_every": 120, "alpha": 0.5}
+    runs = []
+    for above in (LAZY_ABOVE, 1_000):
+        monkeypatch.setattr("zoosim.policies.neural_ucb.LAZY_ABOVE", above)
+        policy = cls(world.spec(300), np.random.default_rng(5), **params)
+        runs.append([action for _, action, _ in visits(world, policy, 300)])
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) > 5
+
+
+def test_a_shop_is_learned_and_a_shock_noticed() -> None:
+    """8,000 visits with a loud shock at 4,000, seed 3, both policies: above 93% of oracle, 95% in the last 2,000."""
+    shock = {"step": 4_000, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.05}}}
+    world = build_world(EnvConfig.model_validate({"shocks": [shock]}), seed=3)
+    for cls in (NeuralUCB, NeuralTS):
+        blocks = list(play(world, cls(world.spec(8_000), np.random.default_rng(0)), 8_000))
+        chosen = np.concatenate([block.true_probabilities for block in blocks])
+        best = np.concatenate([block.best_probabilities for block in blocks])
+        assert chosen.sum() / best.sum() > 0.93
+        assert chosen[6_000:].sum() / best[6_000:].sum() > 0.95
+
+
+@pytest.mark.parametrize("form", ["rows", "dual", "primal"])
+def test_a_loaded_policy_decides_and_learns_on_to_the_bit(form: str) -> None:
+    """Saved in the middle of a period, with new visitors still to come."""
+    world = shop(noise_features={"user": 1, "product": 1})
+    policy = NeuralTS(world.spec(400), np.random.default_rng(5), form=form, hidden="8", train_every=40)
+    other = NeuralTS(world.spec(400), np.random.default_rng(6), form=form, hidden="8", train_every=40)
+    list(visits(world, other, 10))
+    for step, (context, action, reward) in enumerate(visits(world, policy, 300)):
+        if step == 130:
+            other.load_state_dict(policy.state_dict())
+        if step >= 130:
+            assert step == 130 or other.select_action(context) == action
+            other.update(context, action, reward)
+    one, two = policy.state_dict(), other.state_dict()
+    assert set(one) == set(two)
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("form", ["rows", "dual", "primal", "jacobian", "last-layer", "diagonal"])
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1e6])
+def test_scores_are_finite_at_any_scale(form: str, scale: float) -> None:
+    rng = np.random.default_rng(1)
+    products = scale * rng.normal(size=(6, 3))
+    for normalise in (True, False):
+        spec = PolicySpec(6, 2, 3)
+        params = {"form": form, "mean": "network", "normalise": normalise, "hidden": "5", "train_every": 9}
+        policy = NeuralUCB(spec, np.random.default_rng(0), **params)
+        for step in range(60):
+            arrays = {"product_ids": np.arange(6), "products": products, "available": np.ones(6, bool)}
+            context = Context(user_id=0, user=scale * np.array([step % 3, 1.0]), **arrays)
+            policy.update(context, policy.select_action(context), float(step % 2))
+            means, bonuses = posterior(policy, context)
+            assert np.isfinite(means).all()
+            assert np.isfinite(bonuses).all()
+            assert (bonuses >= 0).all()
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf])
+def test_a_reward_that_is_not_finite_touches_nothing(reward: float) -> None:
+    world = shop()
+    policy = made(world)
+    [*_, (context, action, _)] = visits(world, policy, 60)
+    before = policy.state_dict()
+    with pytest.raises(PolicyError, match="reward: got"):
+        policy.update(context, action, reward)
+    with pytest.raises(PolicyError, match="user: got NaN or infinity"):
+        policy.update(Context({**context, "user": np.full_like(context.user, reward)}), action, 1.0)
+    assert all(np.array_equal(value, policy.state_dict()[name]) for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"hidden": "64-"}, "neural-ucb.hidden: got '64-', expected 1 to 8 layer sizes"),
+        ({"hidden": "0"}, "neural-ucb.hidden: got '0'"),
+        ({"form": "lazy"}, "neural-ucb.form: got 'lazy', expected one of auto, rows"),
+        ({"history": "stale"}, "neural-ucb.history: got 'stale', expected one of fresh, published"),
+        ({"mean": "mode"}, "neural-ucb.mean: got 'mode'"),
+        ({"form": "diagonal"}, "a diagonal has no posterior mean; set mean to network"),
+        ({"history": "published"}, "set discount to 1"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        NeuralUCB(PolicySpec(3, 2, 2), np.random.default_rng(0), **params)
+
+
+def test_a_state_of_another_network_is_refused_and_changes_nothing() -> None:
+    spec, rng = PolicySpec(3, 2, 2), np.random.default_rng(0)
+    one, two = NeuralUCB(spec, rng, hidden="4"), NeuralUCB(spec, rng, hidden="5")
+    before = one.state_dict()
+    with pytest.raises(ConfigError, match="another policy, task or parameters"):
+        one.load_state_dict(two.state_dict())
+    assert all(np.array_equal(value, one.state_dict()[name]) for name, value in before.items())

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks.quality import faithful
-from benchmarks.speed import command_line, decision, gauntlet
+from benchmarks.speed import command_line, decision, gauntlet, neural
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -12,6 +12,9 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S3": decision.growth,
     "S4": command_line.help_time,
     "S5": command_line.whole_run,
+    "S6": neural.decisions,
+    "S7": neural.lazy,
+    "S8": neural.large,
     "Q1": faithful.main,
 }
 

@@ -71,11 +71,11 @@ class PlainNeuralUCB:
         """Return the arm with the highest score, the lowest index on ties."""
         return int(np.argmax(self.scores(features)))
 
-    def update(self, x: FloatArray, reward: float, weight: float = 1.0) -> None:
-        """Add one observation, or `weight` of them with the mean `reward`: A += g g', b += r g."""
+    def update(self, x: FloatArray, reward: float) -> None:
+        """Add one observation: A += g g', b += r g."""
         g = self.gradient(x)
-        self.A += weight * np.outer(g, g)
-        self.b += weight * reward * g
+        self.A += np.outer(g, g)
+        self.b += reward * g
 
     def step(self, x: FloatArray, reward: float, rate: float) -> None:
         """Take one step of Adam (Kingma and Ba 2015) on (f(x) - r)^2."""
@@ -91,12 +91,11 @@ class PlainNeuralUCB:
             layer -= change[place : place + layer.size].reshape(layer.shape)
             place += layer.size
 
-    def recompute(self, history: list[tuple[FloatArray, float, float]]) -> None:
-        """Begin the sums anew at today's weights: `history` holds (x, mean reward, weight)."""
-        self.A = self.regularization * np.eye(len(self.b))
-        self.b = np.zeros(len(self.b))
-        for x, reward, weight in history:
-            self.update(x, reward, weight)
+    def recompute(self, xs: FloatArray, weights: FloatArray, totals: FloatArray) -> None:
+        """Begin the sums anew at today's weights from rows `xs (n, d)`, their weights and sums of rewards `(n,)`."""
+        gradients = np.array([self.gradient(x) for x in xs]).reshape(len(xs), len(self.b))
+        self.A = self.regularization * np.eye(len(self.b)) + (gradients.T * weights) @ gradients
+        self.b = gradients.T @ totals
 
 
 def split(params: FloatArray, sizes: list[int]) -> list[FloatArray]:

@@ -70,7 +70,8 @@ def test_fresh_forms_decide_as_the_plain_loop(form: str, mean: str) -> None:
         xs = features(context)
         if plain is None or step % 10 == 0:
             plain = plain_of(policy)
-            plain.recompute([(np.frombuffer(x), total / n, n) for x, (n, total) in history.items()])
+            rows = np.array([np.frombuffer(x) for x in history]).reshape(len(history), -1)
+            plain.recompute(rows, *np.array(list(history.values())).reshape(-1, 2).T)
         means, bonuses = plain.parts(xs)
         ours = posterior(policy, context)
         np.testing.assert_allclose(ours[1], bonuses, rtol=1e-9)

@@ -15,7 +15,7 @@ from zoosim.linear.dense import add_product, dot
 from zoosim.linear.ridge import invert
 from zoosim.models.mlp import expand
 
-MIN_PERIOD, CHUNK = 64, 8
+MIN_PERIOD = 64
 
 
 @jit
@@ -64,22 +64,29 @@ def _rank_one(square: FloatArray, theta: FloatArray, g: FloatArray, reward: floa
 
 
 @jit
-def _quadratics(square: FloatArray, gs: FloatArray, out: FloatArray) -> None:
-    """Write g' A^-1 g `(m,)` of each row of `gs (m, p)`; each row of A^-1 is read once for all of them."""
-    size, halves = gs.shape[1], np.zeros(gs.shape)
-    out[:] = 0.0
-    for i in range(0, size, 4):
-        end = min(i + 4, size)
-        for m in range(gs.shape[0]):
-            g = gs[m]
-            for k in range(i, end):
-                if g[k] != 0.0:
-                    out[m] += g[k] * g[k] * square[k, k]
-                    for j in range(k + 1, end):
-                        out[m] += 2.0 * g[k] * g[j] * square[k, j]
-            add_product(g[i:end], square[i:end, end:], halves[m, end:])
-    for m in range(gs.shape[0]):
-        out[m] = max(out[m] + 2.0 * dot(halves[m], gs[m]), 0.0)
+def quadratic(square: FloatArray, g: FloatArray) -> float:
+    """Return g' A^-1 g from the upper half, the non-zero entries of `g (p,)` four rows at a time."""
+    size, count, total, n = g.shape[0], 0, 0.0, 0
+    where, half = np.empty(size, np.int64), np.zeros(size)
+    for i in range(size):
+        if g[i] != 0.0:
+            where[count] = i
+            count += 1
+    while n < count:
+        end = min(n + 4, count)
+        for x in range(n, end):
+            i = where[x]
+            total += g[i] * g[i] * square[i, i]
+            for y in range(x + 1, end):
+                total += 2.0 * g[i] * g[where[y]] * square[i, where[y]]
+        if end == n + 4:
+            i, j, k, m = where[n], where[n + 1], where[n + 2], where[n + 3]
+            a, b, c, d = g[i], g[j], g[k], g[m]
+            for column in range(m + 1, size):
+                upper = a * square[i, column] + b * square[j, column]
+                half[column] += upper + (c * square[k, column] + d * square[m, column])
+        n += 4
+    return max(total + 2.0 * dot(half, g), 0.0)
 
 
 @jit
@@ -93,12 +100,11 @@ def _posterior(
     means: FloatArray,
     variances: FloatArray,
 ) -> None:
-    gs = np.empty((candidates.shape[0], theta.shape[0]))
-    for m in range(gs.shape[0]):
-        expand(candidates[m], sizes, first, gs[m])
-        means[m] = dot(gs[m], theta)
-    _quadratics(square, gs, variances)
-    variances *= noise
+    g = np.empty(theta.shape[0])
+    for n in range(candidates.shape[0]):
+        expand(candidates[n], sizes, first, g)
+        means[n] = dot(g, theta)
+        variances[n] = noise * quadratic(square, g)
 
 
 class Primal:
@@ -138,9 +144,8 @@ class Primal:
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance `(m,)` at `candidates (m, f)`."""
         means, variances = np.empty((2, len(candidates)))
-        for i in range(0, len(candidates), CHUNK):
-            part, layers = slice(i, i + CHUNK), (self.sizes, self.first, self.noise)
-            _posterior(self.square, self.theta, candidates[part], *layers, means[part], variances[part])
+        layers = (self.sizes, self.first, self.noise)
+        _posterior(self.square, self.theta, candidates, *layers, means, variances)
         return means, variances
 
     def _rebuild(self) -> None:

@@ -137,7 +137,8 @@ class Learner:
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned; raises `ConfigError` when it is another network's, and changes nothing."""
         parts = {part: _part(state, part) for part in ("network", "history", "form")}
-        if np.shape(parts["network"].get("trained", ())) != self.network.trained.shape:
+        needed = {name for name in self.state() if not name.startswith("form.")}
+        if needed - set(state) or np.shape(parts["network"]["trained"]) != self.network.trained.shape:
             raise ConfigError("neural policy: the saved state is of another policy, task or parameters")
         self.network.load(parts["network"])
         self.history.load(parts["history"])

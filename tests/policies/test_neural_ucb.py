@@ -126,17 +126,26 @@ def test_auto_leaves_the_rows_form_for_a_history_of_many() -> None:
     assert names == ["rows", "dual", "primal"]
 
 
+@pytest.mark.parametrize("steps", [0, 8])
 @pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])
-def test_the_lazy_argmax_decides_as_a_full_scan(cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 visits, 90 distinct products; a training on the way restarts the bounds."""
+def test_the_lazy_argmax_decides_as_a_full_scan(cls: type, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 visits, 90 distinct products; trainings on the way fade the history and restart the bounds."""
     world = shop(n_products=90, noise_features={"user": 0, "product": 2}, n_users=6)
     assert world.spec(1).n_products > LAZY_ABOVE
-    params = {"mean": "network", "form": "primal", "hidden": "8", "train_every": 120, "alpha": 0.5}
+    params = {
+        "mean": "network",
+        "form": "primal",
+        "discount": 0.95,
+        "hidden": "8",
+        "train_every": 40,
+        "alpha": 2.0,
+        "steps": steps,
+    }
     runs = []
     for above in (LAZY_ABOVE, 1_000):
         monkeypatch.setattr("zoosim.policies.neural_ucb.LAZY_ABOVE", above)
-        policy = cls(world.spec(300), np.random.default_rng(5), **params)
-        runs.append([action for _, action, _ in visits(world, policy, 300)])
+        policy = cls(world.spec(400), np.random.default_rng(5), **params)
+        runs.append([action for _, action, _ in visits(world, policy, 400)])
     assert runs[0] == runs[1]
     assert len(set(runs[0])) > 5
 

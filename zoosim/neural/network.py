@@ -12,7 +12,7 @@ from zoosim.neural.kernel import outputs_and_norms
 
 
 class Network:
-    """Weights `trained (3, p)` with their moments; `version` changes whenever they do.
+    """Weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
 
     Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
     squared length over the rows first seen, and then over those observed at each training; or 1.
@@ -55,6 +55,7 @@ class Network:
                 chosen = seen[np.minimum(np.searchsorted(shares, draws, side="right"), len(seen) - 1)]
                 weights = np.ones(batch_size)
             self.step(history.xs[chosen], history.sums[chosen] / history.counts[chosen], weights)
+        self.version += 1
         if self.normalise and len(seen):
             self._measure(history.xs[seen])
 

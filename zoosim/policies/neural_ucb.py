@@ -15,7 +15,7 @@ import numpy as np
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter, shown
-from zoosim.core.rng import draw_key, uniform
+from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.neural.forms import FORMS
 from zoosim.neural.lazy import SLACK, lazy_argmax
@@ -32,10 +32,9 @@ LAZY_ABOVE = 64
 
 @jit
 def _normals(key: np.uint64, i: int, out: FloatArray) -> None:
-    """Fill `out (R,)` with draws from N(0, 1) that belong to (key, i) (Box & Muller 1958)."""
+    """Fill `out (R,)` with draws from N(0, 1) that belong to (key, i)."""
     for r in range(out.shape[0]):
-        radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, 2 * r)))
-        out[r] = radius * np.cos(2.0 * np.pi * uniform(key, i, 2 * r + 1))
+        out[r] = normal(key, i, 2 * r)
 
 
 @jit

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
+    from zoosim.core.types import Progress
     from zoosim.evaluation.cell import Report
     from zoosim.evaluation.store import RunFolder
     from zoosim.evaluation.summary import Comparison
+    from zoosim.experiments.bottleneck.measure import Timing
     from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
 
@@ -163,6 +165,41 @@ def run(
     if csv:
         _folder(path).write_csv()
     return result
+
+
+def measure_bottleneck(
+    out: str | os.PathLike[str] = "runs/bottleneck", progress: "Progress" = lambda line: None, **sizes: Any
+) -> "list[Timing]":
+    """Measure what a decision of NeuralUCB costs, and write summary.json and report.html to the folder `out`.
+
+    Takes minutes; run it on a machine at rest. `sizes` are those of `zoosim.experiments.bottleneck.measure.measure`.
+    Raises `ConfigError` when `out` cannot be written or holds a run of policies.
+    """
+    import json
+    from dataclasses import asdict
+
+    from zoosim.core.errors import ConfigError
+    from zoosim.core.files import write_text
+    from zoosim.experiments import bottleneck
+    from zoosim.experiments.bottleneck.analysis import verdict
+    from zoosim.experiments.bottleneck.measure import measure
+    from zoosim.report.bottleneck import render_bottleneck
+
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    if (folder / "config.yaml").exists():
+        raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
+    timings = measure(progress=progress, **sizes)
+    summary = {"schema_version": 1, "experiment": bottleneck.NAME, "timings": [asdict(timing) for timing in timings]}
+    words = (bottleneck.NAME, bottleneck.QUESTION, verdict(timings))
+    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
+    write_text(folder / "report.html", render_bottleneck(*words, timings, f"zoosim run {bottleneck.NAME} --out {out}"))
+    return timings
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

@@ -82,7 +82,12 @@ def run(
 ) -> None:
     """Compare policies on the same visitors and write a report."""
     from zoosim import api, terminal
+    from zoosim.experiments import bottleneck
 
+    if name == bottleneck.NAME:
+        others = [seeds, steps, policies, policy, config, settings, data, label, jobs, log or None, csv or None]
+        _measure(out, json, any(value is not None for value in others))
+        return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
     with terminal.Progress() as progress:
@@ -102,6 +107,21 @@ def run(
             started=progress.start,
         )
     _show(result, json, debug)
+
+
+def _measure(out: Path | None, json: bool, others: bool) -> None:
+    """Measure what decisions cost, which has neither policies nor seeds."""
+    from zoosim import api, terminal
+    from zoosim.core.errors import ConfigError
+
+    if others:
+        raise ConfigError("bottleneck: measures time and takes --out, --json and --debug alone; leave the others out")
+    folder = out or Path("runs/bottleneck")
+    timings = api.measure_bottleneck(folder, lambda line: typer.echo(f"  {line}", err=True))
+    if json:
+        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal.print_timings(timings, folder)
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
@@ -137,11 +157,12 @@ def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
 @app.command("list")
 def list_experiments() -> None:
     """Name the experiments, a line each."""
-    from zoosim.experiments import EXPERIMENTS
+    from zoosim.experiments import EXPERIMENTS, bottleneck
 
-    width = max(map(len, EXPERIMENTS))
-    for name, experiment in EXPERIMENTS.items():
-        typer.echo(f"{name:<{width}}  {experiment.summary}")
+    summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
+    summaries[bottleneck.NAME] = bottleneck.SUMMARY
+    for name, summary in summaries.items():
+        typer.echo(f"{name:<{max(map(len, summaries))}}  {summary}")
 
 
 @app.command("policies")

@@ -15,6 +15,7 @@ from zoosim.evaluation.store import CellKey
 
 if TYPE_CHECKING:
     from zoosim.api import RunResult
+    from zoosim.experiments.bottleneck.measure import Timing
     from zoosim.experiments.plan import Plan
 
 QUIET_SECONDS = 10.0
@@ -75,6 +76,23 @@ def print_result(result: "RunResult") -> None:
         console.print(f"note: {note}", highlight=False, soft_wrap=True)
     console.print(result.verdict, highlight=False, soft_wrap=True)
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
+
+
+def print_timings(timings: "Sequence[Timing]", folder: Path) -> None:
+    """Print the table of the bottleneck experiment, its verdict and the page's address."""
+    from zoosim.experiments.bottleneck.analysis import verdict
+
+    table = Table(title="bottleneck: a decision of NeuralUCB, learning included", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for head in ("network", "parameters", "candidates", "ms", "MB", "on"):
+        table.add_column(head, justify="right")
+    for t in timings:
+        sizes = (f"9-{t.network}-1", f"{t.parameters:,}", f"{t.candidates:,}")
+        table.add_row(t.method, *sizes, f"{t.milliseconds:,.3f}", f"{t.megabytes:,.2f}", t.device)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    console.print(verdict(timings), highlight=False, soft_wrap=True)
+    console.print(f"Page: {address(folder / 'report.html')}", highlight=False, soft_wrap=True)
 
 
 def address(path: Path) -> str:

@@ -124,3 +124,15 @@ def test_a_list_that_holds_itself_is_shown() -> None:
 def test_unknown_names_the_closest_and_the_whole_list() -> None:
     assert unknown("colour", "gren", ["red", "green"]) == "colour 'gren' (did you mean green?); known: red, green"
     assert unknown("colour", "xyz", {}) == "colour 'xyz'; known: none"
+
+
+class Coloured:
+    colour: str = parameter("red", choices=("red", "green", "blue"), help="what it looks like")
+    only: str = parameter("this", choices=["this"])
+
+
+def test_words_are_checked_against_their_choices() -> None:
+    assert check_parameters("mine", Coloured, {"colour": "blue"}) == {"colour": "blue", "only": "this"}
+    assert refusal({"colour": "gren"}, Coloured) == "mine.colour: got 'gren', expected red, green or blue"
+    assert refusal({"colour": 3}, Coloured) == "mine.colour: got 3, expected a str, red, green or blue"
+    assert refusal({"only": "that"}, Coloured) == "mine.only: got 'that', expected this"

@@ -10,7 +10,7 @@ from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.loop import play
-from zoosim.policies.adaptive import SEGMENTS, Adaptive
+from zoosim.policies.adaptive import Adaptive
 from zoosim.world.labelled import build_labelled_world, read_table
 from zoosim.world.recommendation import build_world
 from zoosim.world.world import World
@@ -30,7 +30,7 @@ def context(user: list[float], products: FloatArray, available: list[bool] | Non
 
 
 def segments(policy: Adaptive) -> int:
-    return int(policy.state.cells.tally[SEGMENTS])
+    return int(policy.state.segments.found[0])
 
 
 def fraction(world: World, policy: Adaptive, steps: int) -> float:
@@ -44,8 +44,8 @@ def test_segments_are_the_patterns_of_binary_columns() -> None:
     for user in ([1, 0, 0.3, 0], [0, 1, -0.2, 0], [1, 0, 0.9, 0], [1, 0, 0.1, 1]):
         policy.update(context(user, CATEGORIES), 0, 1.0)
     assert segments(policy) == 3
-    assert policy.state.cells.binary.tolist() == [True, True, False, True]
-    assert policy.state.cells.clock[:3].tolist() == [2, 1, 1]
+    assert policy.state.segments.binary.tolist() == [True, True, False, True]
+    assert policy.state.segments.clock[:3].tolist() == [2, 1, 1]
 
 
 def test_products_of_one_category_share_what_is_learned() -> None:
@@ -69,7 +69,7 @@ def test_a_column_that_turns_out_to_be_a_number_begins_anew() -> None:
         policy.update(context(user, CATEGORIES), 0, 1.0)
     assert segments(policy) == 3
     policy.update(context([0, 0.5], CATEGORIES), 0, 1.0)
-    assert (segments(policy), policy.state.cells.clock[0]) == (1, 1)
+    assert (segments(policy), policy.state.segments.clock[0]) == (1, 1)
 
 
 def test_there_is_room_for_ever_new_patterns() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from zoosim.report import Curve, ReportData, Sweep, figures, render_page
 from zoosim.report.data import oriented, ranked
-from zoosim.report.drawing import policy_styles
-from zoosim.report.figures import _levels, _spread, _ticks
+from zoosim.report.drawing import policy_styles, spread_apart
+from zoosim.report.figures import _levels, _ticks
 from zoosim.report.page import duration, interval, p_value, percent, points, seed_list
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
@@ -266,10 +266,10 @@ def test_colours_are_distinct_and_baselines_grey() -> None:
 
 
 def test_labels_are_spread_as_little_as_possible() -> None:
-    assert _spread([0, 50, 90], 10, 100) == [0, 50, 90]
-    assert _spread([50, 50, 50], 10, 100) == [40, 50, 60]  # a least-squares spread is centred
-    assert _spread([0, 0, 99, 100], 10, 100) == [0, 10, 90, 100]
-    assert _spread([5, 5, 5], 10, 15) == [0, 10, 20]  # no room: the gap holds
+    assert spread_apart([0, 50, 90], 10, 100) == [0, 50, 90]
+    assert spread_apart([50, 50, 50], 10, 100) == [40, 50, 60]  # a least-squares spread is centred
+    assert spread_apart([0, 0, 99, 100], 10, 100) == [0, 10, 90, 100]
+    assert spread_apart([5, 5, 5], 10, 15) == [0, 10, 20]  # no room: the gap holds
 
 
 def test_shock_labels_step_aside() -> None:

@@ -1,7 +1,7 @@
 """Declare and check the parameters of a policy: `alpha: float = parameter(0.2, low=0, help="...")`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -11,16 +11,24 @@ from zoosim.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its default (whose type is the parameter's type), its range (ends included) and its meaning."""
+    """One parameter: its default (whose type is the parameter's type), its range (ends included) and its meaning.
+
+    Words may have `choices` in place of a range.
+    """
 
     default: bool | int | float | str
     low: float | None
     high: float | None
     help: str
+    choices: tuple[str, ...] = ()
 
     @property
     def range(self) -> str:
-        """Say the allowed range in words, such as `0 to 1` or `at least 1`."""
+        """Say what is allowed in words, such as `0 to 1`, `at least 1` or `red or green`."""
+        if self.choices:
+            return " or ".join(
+                [", ".join(self.choices[:-1]), self.choices[-1]] if len(self.choices) > 1 else self.choices
+            )
         if self.low is not None and self.high is not None:
             return f"{written(self.low)} to {written(self.high)}"
         if self.low is not None:
@@ -38,15 +46,25 @@ class Parameter:
             low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
             if not (-math.inf < value < math.inf and low <= value <= high):
                 raise ConfigError(f"{label}: got {shown(value)}, expected {self.range}")
+        if self.choices and value not in self.choices:
+            raise ConfigError(f"{label}: got {shown(value)}, expected {self.range}")
         checked: bool | int | float | str = value
         return checked
 
 
 def parameter(
-    default: bool | int | float | str, *, low: float | None = None, high: float | None = None, help: str = ""
+    default: bool | int | float | str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    help: str = "",
+    choices: Sequence[str] = (),
 ) -> Any:
-    """Declare a parameter of a policy class; `Policy.__init__` replaces it by the checked value."""
-    return Parameter(default, low, high, help)
+    """Declare a parameter of a policy class; `Policy.__init__` replaces it by the checked value.
+
+    Numbers have a range, from `low` to `high`; words have `choices`.
+    """
+    return Parameter(default, low, high, help, tuple(choices))
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:

@@ -51,10 +51,14 @@ def uniform(key: np.uint64, i: int, j: int) -> float:
 
 @jit
 def normal(key: np.uint64, i: int, j: int) -> float:
-    """Return a draw from N(0, 1) made of the uniforms (key, i, j) and (key, i, j + 1) (Box & Muller 1958)."""
-    radius = np.sqrt(-2.0 * np.log(1.0 - uniform(key, i, j)))
-    draw: float = radius * np.cos(2.0 * np.pi * uniform(key, i, j + 1))
-    return draw
+    """Return the draw from N(0, 1) made of the uniforms (key, i, 2j) and (key, i, 2j + 1)."""
+    return _bell(uniform(key, i, 2 * j), uniform(key, i, 2 * j + 1))
+
+
+@jit
+def _bell(u: float, v: float) -> float:
+    """Make two draws from U[0, 1) one from N(0, 1) (Box & Muller 1958)."""
+    return float(np.sqrt(-2.0 * np.log(1.0 - u)) * np.cos(2.0 * np.pi * v))
 
 
 @jit
@@ -70,7 +74,7 @@ def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
     d = shape - 1.0 / 3.0
     c = 1.0 / np.sqrt(9.0 * d)
     while True:
-        x = normal(key, i, j)
+        x = _bell(uniform(key, i, j), uniform(key, i, j + 1))
         u, v = 1.0 - uniform(key, i, j + 2), 1.0 + c * x
         j += 3
         if v > 0.0:

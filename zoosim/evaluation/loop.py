@@ -61,6 +61,7 @@ def _run_kernel(world: World, policy: Any, visits: Visits, logged: bool) -> tupl
     policy.attach(world.products)
     out = _empty(len(visits.visitors))
     compiled_play(policy.kernel)(policy.state, visits, logged, *out)
+    policy.heed()
     return out
 
 

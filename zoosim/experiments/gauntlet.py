@@ -18,7 +18,13 @@ GAUNTLET = Experiment(
         "neural-linear-stable": {"alpha": 0.3},
         "d-linucb": {},
         "dropout-ts": {},
+        "neural-ucb": {},
+        "neural-ts": {},
         "neural-linear": {},
+        "shared-linucb": {},
+        "shared-lin-ts": {},
+        "product-linucb": {},
+        "product-lin-ts": {},
         "adaptive": {},
     },
 )

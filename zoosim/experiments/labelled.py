@@ -19,6 +19,8 @@ LABELLED = Experiment(
         "d-linucb": {},
         "dropout-ts": {},
         "neural-linear": {},
+        "shared-linucb": {},
+        "product-linucb": {},
         "adaptive": {},
     },
 )

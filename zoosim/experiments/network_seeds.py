@@ -15,6 +15,8 @@ NETWORK_SEEDS = Experiment(
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.3},
         "dropout-ts": {},
+        "neural-ucb": {},
+        "neural-ts": {},
         "neural-linear": {},
         "adaptive": {},
         "d-linucb": {},

@@ -9,7 +9,7 @@ from typing import Any
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, unknown
-from zoosim.experiments import EXPERIMENTS, Experiment
+from zoosim.experiments import EXPERIMENTS, Experiment, bottleneck
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
@@ -116,8 +116,12 @@ def type_label(entry: PolicyEntry) -> str:
 def make_plan(request: Request) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
     experiment = EXPERIMENTS.get(request.experiment)
+    if request.experiment == bottleneck.NAME:
+        raise ConfigError(
+            "bottleneck: compares no policies; call zoosim.api.measure_bottleneck, or zoosim run bottleneck"
+        )
     if experiment is None:
-        raise ConfigError(unknown("unknown experiment", request.experiment, EXPERIMENTS))
+        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, bottleneck.NAME]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
     steps, steps_by = _steps(request, config, changes, experiment)
     env, notes = _env(experiment, config, changes, steps, steps_by)

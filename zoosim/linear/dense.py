@@ -3,6 +3,7 @@
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
 
 
 @jit
@@ -38,3 +39,14 @@ def dot(x: np.ndarray, y: np.ndarray) -> float:
         i += 1
     total: float = (a + b) + (c + d)
     return total
+
+
+@jit
+def nonzeros(x: FloatArray) -> IntArray:
+    """Return the indices `(m,)` where x `(d,)` is not 0."""
+    out, count = np.empty(x.shape[0], np.int64), 0
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            out[count] = i
+            count += 1
+    return out[:count]

@@ -16,10 +16,11 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import beta, draw_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot
-from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
 from zoosim.models import change_filter
-from zoosim.policies.kernel import Kernel, KernelPolicy, categories, first_of_each, nonzeros
+from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, categories, first_of_each, with_one
+from zoosim.policies.segments import Segments, enter, find, new_segments, shed
 
 HYPOTHESES = 8
 MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 4_000_000
@@ -28,45 +29,39 @@ MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 4_000_000
 PRIOR = 2.0
 """Weight, in visits, of what all cells have in common when a cell begins anew."""
 
-DRAWS = 255
-"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
-
 MARGIN, MEMORY = 5.0, 0.999
 """How much better, in nats over about 1,000 visits, the linear models must predict to decide."""
 
-SEGMENTS, MEANS, TRIED = 0, 1, 2
+MEANS, TRIED = 0, 1
 
 
 class Cells(NamedTuple):
-    """What is known of segments (S at most) and categories; cell c = segment * categories + category, of C.
+    """What is known of segments and categories; cell c = segment * categories + category, of C.
 
-    `filters (C, H, 3)`; `shown (C,)` the segment's visit at which the category was shown last, 0 for never, and
-    `clock (S,)` the visits of each segment; `patterns (S, d_u)`; `binary (d_u,)` whether a column held nothing but 0
-    and 1; `tally (3,)`: segments, sum of the means of the cells that were tried, number of those.
+    `filters (C, H, 3)`; `shown (C,)` the segment's visit at which the category was shown last, 0 for never;
+    `tally (2,)`: sum of the means of the cells that were tried, number of those.
     """
 
     filters: FloatArray
     shown: FloatArray
-    clock: FloatArray
-    patterns: FloatArray
-    binary: BoolArray
     tally: FloatArray
 
 
 class State(NamedTuple):
-    """The cells; a ridge model a category over [1, user]; `losses (2,)` of cells and models; `group_of (K,)`.
+    """Segments and cells; a ridge model a category over [1, user]; `losses (2,)` of cells and models; `group_of (K,)`.
 
-    `key (1,)` and `draws (1,)` number the random draws; `segments` and `groups` count what there is room for, and the
-    categories; `linear` tells whether each category has its model; `hazard` and `due` are per category.
+    `key (1,)` and `draws (1,)` number the random draws; `room` is that for segments, `groups` counts the categories;
+    `linear` tells whether each category has its model; `hazard` and `due` are per category.
     """
 
+    segments: Segments
     cells: Cells
     ridge: Ridge
     losses: FloatArray
     group_of: IntArray
     key: np.ndarray
     draws: IntArray
-    segments: int
+    room: int
     groups: int
     linear: bool
     hazard: float
@@ -77,19 +72,6 @@ class State(NamedTuple):
 
 
 @jit
-def _segment(cells: Cells, user: FloatArray, room: int) -> int:
-    """Return the segment of a visitor, -1 when it is new; the last one takes all that there is no room for."""
-    patterns, binary, count = cells.patterns, cells.binary, int(cells.tally[SEGMENTS])
-    for s in range(count):
-        i = 0
-        while i < user.shape[0] and (not binary[i] or patterns[s, i] == user[i]):
-            i += 1
-        if i == user.shape[0]:
-            return s
-    return -1 if count < room else room - 1
-
-
-@jit
 def _prior(tally: FloatArray) -> float:
     """Return the click probability that an untried cell is expected to have: the mean of the tried ones."""
     expected: float = (1.0 + tally[MEANS]) / (2.0 + tally[TRIED])
@@ -97,7 +79,7 @@ def _prior(tally: FloatArray) -> float:
 
 
 @jit
-def _due_group(cells: Cells, s: int, firsts: IntArray, due: float) -> int:
+def _due_group(cells: Cells, clock: FloatArray, s: int, firsts: IntArray, due: float) -> int:
     """Return the category that is most overdue for segment `s`, or -1.
 
     Unseen for v visits, it may have become better than the best one by chance due v; what that would be worth until it
@@ -114,7 +96,7 @@ def _due_group(cells: Cells, s: int, firsts: IntArray, due: float) -> int:
     chosen, top = -1, 0.0
     for g in range(groups):
         if s >= 0 and firsts[g] >= 0 and means[g] < best:
-            unseen = cells.clock[s] + 1.0 - cells.shown[s * groups + g]
+            unseen = clock[s] + 1.0 - cells.shown[s * groups + g]
             over = 0.25 * due * ((1.0 - best) * unseen) ** 2 - (best - means[g])
             if over >= top:
                 chosen, top = g, over
@@ -144,37 +126,29 @@ def _sampled_group(cells: Cells, s: int, firsts: IntArray, sharpness: float, key
 @jit
 def _linear_group(ridge: Ridge, user: FloatArray, firsts: IntArray, alpha: float) -> int:
     """Return the category with the highest upper confidence bound of its linear model."""
-    x = _with_one(user)
+    x = with_one(user)
     nonzero, chosen, top = nonzeros(x), -1, -np.inf
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0:
-            score = dot(x, ridge.theta[g]) + alpha * np.sqrt(quadratic(ridge.inverse[g], x, nonzero))
+            score = dot(x, ridge.theta[g]) + alpha * np.sqrt(variance(ridge, g, x, nonzero))
             if score > top:
                 chosen, top = g, score
     return chosen
 
 
 @jit
-def _with_one(user: FloatArray) -> FloatArray:
-    out = np.empty(user.shape[0] + 1)
-    out[0] = 1.0
-    out[1:] = user
-    return out
-
-
-@jit
 def _sure_group(state: State, s: int, user: FloatArray, firsts: IntArray) -> int:
     """Return the category that is chosen without chance, or -1 when it is to be drawn."""
     losses, cells = state.losses, state.cells
-    alike = cells.tally[SEGMENTS] <= 1.0 and not cells.binary.all()
+    alike = state.segments.found[0] <= 1 and not state.segments.binary.all()
     if state.linear and (alike or losses[0] > losses[1] + MARGIN):
         return _linear_group(state.ridge, user, firsts, state.alpha)
-    return _due_group(state.cells, s, firsts, state.due)
+    return _due_group(cells, state.segments.clock, s, firsts, state.due)
 
 
 @jit
 def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    firsts, s = first_of_each(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    firsts, s = first_of_each(state.group_of, available, state.groups), find(state.segments, user, state.room)
     group = _sure_group(state, s, user, firsts)
     if group < 0:
         state.draws[0] += 1
@@ -185,14 +159,13 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
 
 @jit
 def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    firsts, s = first_of_each(state.group_of, available, state.groups), _segment(state.cells, user, state.segments)
+    firsts, s = first_of_each(state.group_of, available, state.groups), find(state.segments, user, state.room)
     group = _sure_group(state, s, user, firsts)
     if group >= 0:
         return 1.0 if firsts[group] == action else 0.0
     if firsts[state.group_of[action]] != action:
         return 0.0
-    key = np.uint64(state.key[0] ^ np.uint64(state.draws[0] + 1))
-    hits = 1.0 / np.sum(firsts >= 0)
+    key, hits = asked_key(state.key, state.draws), 1.0 / np.sum(firsts >= 0)
     for i in range(DRAWS):
         hits += firsts[_sampled_group(state.cells, s, firsts, state.sharpness, key, i)] == action
     chance: float = hits / (DRAWS + 1)
@@ -202,14 +175,13 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
 @jit
 def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     cells, losses, g = state.cells, state.losses, state.group_of[action]
-    s, x = _enter(cells, user, state.segments, state.groups), _with_one(user)
-    c = s * state.groups + g
-    cells.clock[s] += 1.0
+    s, x = _enter(state, user), with_one(user)
+    c, clock = s * state.groups + g, state.segments.clock[s]
     prior, tried, cell = _prior(cells.tally), cells.shown[c] > 0.0, cells.filters[c]
     if not tried:
         cell[0, change_filter.A], cell[0, change_filter.B] = PRIOR * prior, PRIOR * (1.0 - prior)
     before = change_filter.mean(cell)
-    kept = (1.0 - state.hazard) ** (cells.clock[s] - cells.shown[c]) if tried else 1.0
+    kept = (1.0 - state.hazard) ** (clock - cells.shown[c]) if tried else 1.0
     losses *= MEMORY
     losses[0] += _log_loss(kept * before + (1.0 - kept) * prior, reward)
     if state.linear:
@@ -218,7 +190,7 @@ def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: fl
     change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), kept)
     if change_filter.observe(cell, reward):
         _suspect_others(cells, c, state.groups, prior, state.together)
-    cells.shown[c] = cells.clock[s]
+    cells.shown[c] = clock
     cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
     cells.tally[TRIED] += 0.0 if tried else 1.0
 
@@ -240,18 +212,13 @@ def _log_loss(chance: float, reward: float) -> float:
 
 
 @jit
-def _enter(cells: Cells, user: FloatArray, room: int, groups: int) -> int:
-    """Return the segment of a visitor, a new one if need be; begin anew when a column turns out not to be binary."""
-    for i in range(user.shape[0]):
-        if cells.binary[i] and user[i] != 0.0 and user[i] != 1.0:
-            cells.binary[i] = False
-            cells.tally[:] = 0.0
-    s = _segment(cells, user, room)
-    if s < 0:
-        s = int(cells.tally[SEGMENTS])
-        cells.tally[SEGMENTS] += 1.0
-        cells.patterns[s] = user
-        cells.clock[s] = 0.0
+def _enter(state: State, user: FloatArray) -> int:
+    """Return the segment of a visitor with its cells cleared if it is new; count the visit."""
+    cells, groups = state.cells, state.groups
+    if shed(state.segments, user):
+        cells.tally[:] = 0.0
+    s = enter(state.segments, user, state.room)
+    if state.segments.clock[s] == 1.0:
         for c in range(s * groups, (s + 1) * groups):
             cells.shown[c] = 0.0
             change_filter.clear(cells.filters[c])
@@ -266,7 +233,7 @@ class Adaptive(KernelPolicy):
 
     name = "adaptive"
     kernel = Kernel("adaptive", _choose, _learn, _probability)
-    learned = ("cells", "ridge", "losses", "key", "draws")
+    learned = ("segments", "cells", "ridge", "losses", "key", "draws")
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
     hazard: float = parameter(5e-4, low=0, high=0.1, help="chance a visit that one of a segment's cells jumps")
     due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown for long is shown again")
@@ -280,19 +247,17 @@ class Adaptive(KernelPolicy):
         cells = Cells(
             filters=change_filter.new_cells(room, HYPOTHESES),
             shown=np.zeros(room),
-            clock=np.zeros(MAX_SEGMENTS),
-            patterns=np.zeros((MAX_SEGMENTS, dim)),
-            binary=np.ones(dim, np.bool_),
-            tally=np.zeros(3),
+            tally=np.zeros(2),
         )
         return State(
+            segments=new_segments(MAX_SEGMENTS, dim),
             cells=cells,
             ridge=new_ridge(min(k, max(1, MAX_ENTRIES // (dim + 1) ** 2)), dim + 1),
             losses=np.zeros(2),
             group_of=np.zeros(k, np.int64),
             key=np.array([draw_key(self.rng)]),
             draws=np.zeros(1, np.int64),
-            segments=1,
+            room=1,
             groups=1,
             linear=False,
             hazard=self.hazard,
@@ -307,7 +272,7 @@ class Adaptive(KernelPolicy):
         groups = int(group_of.max()) + 1
         return self.state._replace(
             group_of=group_of,
-            segments=min(MAX_SEGMENTS, len(self.state.cells.shown) // groups),
+            room=min(MAX_SEGMENTS, len(self.state.cells.shown) // groups),
             groups=groups,
             linear=groups <= len(self.state.ridge.b),
             hazard=self.hazard / groups,

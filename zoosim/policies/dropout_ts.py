@@ -15,8 +15,8 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.models import heads_net
 from zoosim.models.embedding_net import Float32Array
-from zoosim.policies.kernel import Kernel, first_of_each
-from zoosim.policies.neural_linear import DRAWS, Arms, HeadsPolicy, features_of
+from zoosim.policies.kernel import DRAWS, Kernel, asked_key, first_of_each
+from zoosim.policies.neural_linear import Arms, HeadsPolicy, features_of
 
 
 class State(NamedTuple):
@@ -64,7 +64,7 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
     found = first_of_each(state.arms.group_of, available, state.arms.groups)
     if found[state.arms.group_of[action]] != action:
         return 0.0
-    key, hits = np.uint64(state.learner.key[0] ^ np.uint64(state.draws[0] + 1)), 1.0 / np.sum(found >= 0)
+    key, hits = asked_key(state.learner.key, state.draws), 1.0 / np.sum(found >= 0)
     for i in range(DRAWS):
         hits += _best(state, user, found, key, i) == action
     chance: float = hits / (DRAWS + 1)

@@ -5,6 +5,7 @@ A kernel is three compiled functions over a state, a named tuple of arrays:
 `probability(state, user_id, user, available, action) -> float`, which moves nothing.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,11 @@ import numpy as np
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.policies.base import Policy
+from zoosim.linear.ridge import CONDITION, NUMBER
+from zoosim.policies.base import Policy, policy_name
+
+DRAWS = 255
+"""Posterior draws from which the propensity of a policy that samples is computed; one more is spread evenly."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class KernelPolicy(Policy):
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
         self._products: FloatArray | None = None
+        self._warned = False
         self.state = self._new_state()
 
     @abstractmethod
@@ -83,6 +89,21 @@ class KernelPolicy(Policy):
             expected = "a finite number" if np.isinf(low) else f"a number from {low:g} to {high:g}; scale it"
             raise PolicyError(f"reward: got {reward}, expected {expected}")
         self.kernel.learn(self.state, user_id, user, int(action), float(reward))
+        self.heed()
+
+    def heed(self) -> None:
+        """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
+        ridge = getattr(self.state, "ridge", None)
+        if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
+            self._warned = True
+            number = f"{ridge.condition[-1, NUMBER]:.0e}"
+            advice = "scale the features to about 1, or raise the regularization"
+            warnings.warn(
+                f"{policy_name(type(self))}: a matrix of the features has condition number {number}, where estimates "
+                f"are right to 8 digits up to {CONDITION:.0e}; {advice}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
         user = checked_user(context, self.spec)
@@ -198,11 +219,15 @@ def share(available: BoolArray, action: int) -> float:
 
 
 @jit
-def nonzeros(x: FloatArray) -> IntArray:
-    """Return the indices `(m,)` where x `(d,)` is not 0."""
-    out, count = np.empty(x.shape[0], np.int64), 0
-    for i in range(x.shape[0]):
-        if x[i] != 0.0:
-            out[count] = i
-            count += 1
-    return out[:count]
+def with_one(x: FloatArray) -> FloatArray:
+    """Return [1, x] `(d + 1,)`."""
+    out = np.empty(x.shape[0] + 1)
+    out[0] = 1.0
+    out[1:] = x
+    return out
+
+
+@jit
+def asked_key(key: np.ndarray, draws: IntArray) -> np.uint64:
+    """Return the key of the draws for a propensity, told apart from those of decisions: `key (1,)`, `draws (1,)`."""
+    return np.uint64(key[0] ^ np.uint64(draws[0] + 1))

@@ -17,16 +17,13 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot
-from zoosim.linear.ridge import Ridge, add_sums, new_ridge, observe, quadratic, rebuild
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
 from zoosim.models.row_memory import new_row_memory
-from zoosim.policies.kernel import Kernel, KernelPolicy, categories, distinct_rows, first_of_each, nonzeros
+from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, categories, distinct_rows, first_of_each
 
 MAX_HEADS = 64
-
-DRAWS = 255
-"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
 
 NOISE_RATE = 1 / 500
 """Weight of the newest squared prediction error in the estimate of the rewards' variance."""
@@ -91,7 +88,7 @@ def _estimates(state: State, user: FloatArray, found: IntArray) -> tuple[FloatAr
                 z = _embed(state, x)
                 nonzero = nonzeros(z)
             means[g] = dot(z, state.ridge.theta[head])
-            deviations[g] = np.sqrt(state.levels[VARIANCE] * quadratic(state.ridge.inverse[head], z, nonzero))
+            deviations[g] = np.sqrt(state.levels[VARIANCE] * variance(state.ridge, head, z, nonzero))
     return means, deviations
 
 
@@ -101,7 +98,7 @@ def _best(state: State, means: FloatArray, deviations: FloatArray, found: IntArr
     best, top = -1, -np.inf
     for g in range(found.shape[0]):
         if found[g] >= 0:
-            width = max(normal(key, i, 2 * g), 0.0) if state.thompson else 1.0
+            width = max(normal(key, i, g), 0.0) if state.thompson else 1.0
             score = means[g] + state.alpha * width * deviations[g]
             if best < 0 or score > top or (score == top and found[g] < best):
                 best, top = found[g], score
@@ -120,7 +117,7 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
 def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
     found = first_of_each(state.arms.group_of, available, state.arms.groups)
     means, deviations = _estimates(state, user, found)
-    key = np.uint64(state.learner.key[0] ^ np.uint64(state.draws[0] + 1))
+    key = asked_key(state.learner.key, state.draws)
     if not state.thompson:
         return 1.0 if _best(state, means, deviations, found, key, 0) == action else 0.0
     if found[state.arms.group_of[action]] != action:
@@ -155,13 +152,14 @@ def _renew(state: State, slots: IntArray) -> None:
         weight += memory.counts[slot]
         square += memory.counts[slot] * dot(zs[n], zs[n])
     levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
-    ridge.gram[:] = 0.0
-    ridge.b[:] = 0.0
+    heads = 1 if state.arms.joint else state.arms.groups
+    for head in range(heads):
+        clear(ridge, head)
     for n, slot in enumerate(slots):
         z = levels[SCALE] * zs[n]
         add_sums(ridge, memory.heads[slot], z, nonzeros(z), memory.counts[slot], memory.sums[slot])
-    for head in range(1 if state.arms.joint else state.arms.groups):
-        rebuild(ridge, head)
+    for head in range(heads):
+        solve(ridge, head)
 
 
 class HeadsPolicy(KernelPolicy):

@@ -21,10 +21,7 @@ from zoosim.neural.forms import FORMS
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import best_of, check_finite, check_shape, checked_user, distinct_rows
-
-DRAWS = 255
-"""Posterior draws from which a propensity is computed; one more is spread over what is available."""
+from zoosim.policies.kernel import DRAWS, best_of, check_finite, check_shape, checked_user, distinct_rows
 
 LAZY_ABOVE = 64
 """Distinct candidates above which only those are evaluated that may be the best."""
@@ -34,7 +31,7 @@ LAZY_ABOVE = 64
 def _normals(key: np.uint64, i: int, out: FloatArray) -> None:
     """Fill `out (R,)` with draws from N(0, 1) that belong to (key, i)."""
     for r in range(out.shape[0]):
-        out[r] = normal(key, i, 2 * r)
+        out[r] = normal(key, i, r)
 
 
 @jit

@@ -14,7 +14,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
-from zoosim.linear.ridge import Ridge, add_sums, new_ridge, observe, rebuild
+from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
 from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
 
@@ -199,12 +199,11 @@ def _recompute(state: State, held: int) -> None:
     net, xs, ridge = _network(state.trained, state.cache), state.memory.xs[:held], state.ridge
     hidden, z = np.empty((held, net.b1.shape[0]), np.float32), np.empty((held, net.b2.shape[0]), np.float32)
     nets.forward(net, xs, hidden, z)
-    ridge.gram[0] = 0.0
-    ridge.b[0] = 0.0
+    clear(ridge, 0)
     everywhere = np.arange(z.shape[1])
     for n in range(held):
         add_sums(ridge, 0, z[n].astype(np.float64), everywhere, 1.0, state.memory.rewards[n])
-    rebuild(ridge, 0)
+    solve(ridge, 0)
 
 
 @jit

@@ -33,6 +33,10 @@ BUILT_IN = {
     "dropout-ts": "zoosim.policies.dropout_ts:DropoutTS",
     "neural-ucb": "zoosim.policies.neural_ucb:NeuralUCB",
     "neural-ts": "zoosim.policies.neural_ucb:NeuralTS",
+    "shared-linucb": "zoosim.policies.segment_linear:SharedLinUCB",
+    "shared-lin-ts": "zoosim.policies.segment_linear:SharedLinTS",
+    "product-linucb": "zoosim.policies.segment_linear:ProductLinUCB",
+    "product-lin-ts": "zoosim.policies.segment_linear:ProductLinTS",
     "adaptive": "zoosim.policies.adaptive:Adaptive",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

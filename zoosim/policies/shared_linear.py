@@ -13,8 +13,10 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
-from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows, nonzeros, pick, share
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.joint import contract, joint
+from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, quadratic, variance
+from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows, pick, share, with_one
 
 
 class State(NamedTuple):
@@ -33,36 +35,13 @@ class State(NamedTuple):
     draws: IntArray
 
 
-@jit
-def _with_one(user: FloatArray) -> FloatArray:
-    out = np.empty(user.shape[0] + 1)
-    out[0] = 1.0
-    out[1:] = user
-    return out
-
-
-@jit
-def contract(ridge: Ridge, user: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return theta and A^-1 as one user sees them: `(width,)` and `(width, width)` over [1, product]."""
-    theta, inverse = ridge.theta[0], ridge.inverse[0]
-    mean, spread = np.zeros(width), np.zeros((width, width))
-    active = nonzeros(user)
-    for a in active:
-        for j in range(width):
-            mean[j] += user[a] * theta[a * width + j]
-        for b in active:
-            scale = user[a] * user[b]
-            for i in range(width):
-                row = inverse[a * width + i]
-                for j in range(width):
-                    spread[i, j] += scale * row[b * width + j]
-    spread[0, 0] -= inverse[0, 0]
-    return mean, spread
-
-
 @inlined
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    mean, spread = contract(state.ridge, _with_one(user), state.rows.shape[1])
+    left, width = with_one(user), state.rows.shape[1]
+    if state.ridge.condition[0, HARD]:
+        return best_of(_exact_scores(state.ridge, left, state.rows, state.alpha), state.row_of, available)
+    mean, spread = np.zeros(width), np.zeros((width, width))
+    contract(state.ridge, 0, left, nonzeros(left), mean, spread)
     scores = np.empty(state.rows.shape[0])
     for r in range(scores.shape[0]):
         row = state.rows[r]
@@ -71,6 +50,16 @@ def _best(state: State, user: FloatArray, available: BoolArray) -> int:
         for j in nonzero:
             scores[r] += mean[j] * row[j]
     return best_of(scores, state.row_of, available)
+
+
+@jit
+def _exact_scores(ridge: Ridge, left: FloatArray, rows: FloatArray, alpha: float) -> FloatArray:
+    """Return the score of each row where double precision may not do."""
+    scores = np.empty(rows.shape[0])
+    for r in range(rows.shape[0]):
+        x = joint(left, rows[r])
+        scores[r] = dot(ridge.theta[0], x) + alpha * np.sqrt(variance(ridge, 0, x, nonzeros(x)))
+    return scores
 
 
 @inlined
@@ -86,12 +75,7 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
 
 @inlined
 def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row, full = state.rows[state.row_of[action]], _with_one(user)
-    x = np.zeros(state.ridge.b.shape[1])
-    for a in nonzeros(full):
-        for j in range(row.shape[0]):
-            x[a * row.shape[0] + j] = full[a] * row[j]
-    x[0] = 0.0
+    x = joint(with_one(user), state.rows[state.row_of[action]])
     observe(state.ridge, 0, x, nonzeros(x), reward)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -134,3 +135,15 @@ def rgba(color: str, alpha: float) -> str:
 def darker(color: str) -> str:
     """Return a darker colour, for letters."""
     return "#" + "".join(f"{round(0.72 * channel):02x}" for channel in _channels(color))
+
+
+def spread_apart(wanted: Sequence[float], gap: float, size: float) -> list[float]:
+    """Move sorted positions apart by at least `gap`, as little as possible (least squares), inside [0, `size`]."""
+    blocks: list[list[float]] = []
+    for index, want in enumerate(wanted):
+        blocks.append([want - index * gap])
+        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    room = max(size - gap * (len(wanted) - 1), 0.0)
+    level = [min(max(float(np.mean(block)), 0.0), room) for block in blocks for _ in block]
+    return [value + index * gap for index, value in enumerate(level)]

@@ -32,6 +32,7 @@ from zoosim.report.drawing import (
     rgba,
     row_axis_style,
     shortened,
+    spread_apart,
     words_style,
 )
 from zoosim.report.spread import seeds_figure, sweep_figure
@@ -123,24 +124,12 @@ def _label_ends(
     names = sorted(ends, key=lambda name: -ends[name][1])
     scale = inner / (bounds[1] - bounds[0])
     wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
-    for name, want, place in zip(names, wanted, _spread(wanted, LINE_HEIGHT, inner), strict=True):
+    for name, want, place in zip(names, wanted, spread_apart(wanted, LINE_HEIGHT, inner), strict=True):
         color = styles[name].color
         leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": rgba(color, 0.6)}
         label = {"text": label_of(name, NAME), "xanchor": "left", "font": {"color": darker(color), "size": 12}}
         x, y = ends[name]
         figure.add_annotation(x=x, y=y, ax=30, ay=place - want, name=name, **label, **leader)
-
-
-def _spread(wanted: Sequence[float], gap: float, size: float) -> list[float]:
-    """Move sorted positions apart by at least `gap`, as little as possible (least squares), inside [0, `size`]."""
-    blocks: list[list[float]] = []
-    for index, want in enumerate(wanted):
-        blocks.append([want - index * gap])
-        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    room = max(size - gap * (len(wanted) - 1), 0.0)
-    level = [min(max(float(np.mean(block)), 0.0), room) for block in blocks for _ in block]
-    return [value + index * gap for index, value in enumerate(level)]
 
 
 def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:

@@ -25,8 +25,9 @@ def render_page(report: ReportData) -> str:
     drawn = figures(report)
     parts = [(key, *_words(report)[key], _height(drawn[key])) for key in drawn]
     summary = report.summary
-    template = _environment().get_template("page.html")
+    template = environment().get_template("page.html")
     return template.render(
+        title=report.title,
         report=report,
         summary=summary,
         policies={name: summary["policies"][name] for name in ranked(summary)},
@@ -36,14 +37,20 @@ def render_page(report: ReportData) -> str:
         curves=[part for part in parts if part[0] in CURVES],
         first=[part for part in parts if part[0] == "sweep"],
         others=[part for part in parts if part[0] not in (*CURVES, "sweep")],
-        figures_json=_figures_json(drawn),
-        plotly_js=Markup(get_plotlyjs()),
+        figures_json=figures_json(drawn),
+        plotly_js=plotly_js(),
         significant=SIGNIFICANT,
         failures=_failures(summary["policies"]),
     )
 
 
-def _environment() -> jinja2.Environment:
+def plotly_js() -> Markup:
+    """Return the source of plotly.js."""
+    return Markup(get_plotlyjs())
+
+
+def environment() -> jinja2.Environment:
+    """Return the templates' environment: everything escaped, nothing undefined."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("zoosim.report", "."),
         autoescape=True,
@@ -56,7 +63,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
+def figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
     """JSON of the figures in which no character can end the script element that holds it."""
     parts = (f'"{key}":{figure.to_json()}' for key, figure in drawn.items())
     return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))

@@ -1,0 +1,85 @@
+"""The bottleneck experiment: the published forms agree with each other, and what is measured ends up on the page."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zoosim import api
+from zoosim.core.errors import ConfigError
+from zoosim.experiments.bottleneck.analysis import verdict
+from zoosim.experiments.bottleneck.measure import LIMITS, OURS, Timing, _on_device, parameters_of
+from zoosim.experiments.bottleneck.published import REGULARIZATION, Published
+from zoosim.experiments.plan import make_plan
+from zoosim.experiments.request import Request
+
+
+def test_parameters_are_counted_as_published() -> None:
+    assert [parameters_of(network) for network in ("64", "128-64")] == [705, 9_601]
+
+
+def test_the_jacobian_is_the_loop_and_the_bonus_its_formula() -> None:
+    made = Published([9, 8, 4, 1], 30, "cpu")
+    xs = made.rows(6)
+    gradients = made.gradient_loop(xs)
+    assert made.size == gradients.shape[1] == 10 * 8 + 9 * 4 + 5
+    np.testing.assert_allclose(made.jacobian(xs).numpy(), gradients.numpy(), atol=1e-12)
+    g, a = gradients.numpy(), made.A.detach().numpy()
+    expected = np.sqrt(np.einsum("ki,ij,kj->k", g, np.linalg.inv(a), g))
+    np.testing.assert_allclose(made.bonuses(gradients, made.inverse()).detach().numpy(), expected, rtol=1e-9)
+    assert np.linalg.eigvalsh(a).min() >= REGULARIZATION * (1 - 1e-9)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("bottleneck")
+    api.measure_bottleneck(made, candidates=(3, 50), networks=("8",), updates=20)
+    return made
+
+
+def test_every_method_is_measured_and_written(folder: Path) -> None:
+    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["timings"]
+    found = {(timing["method"], timing["candidates"]) for timing in timings}
+    assert found == {(method, count) for method in ("inverse", *LIMITS) for count in (3, 50)}
+    assert set(OURS) < set(LIMITS)
+    for timing in timings:
+        assert timing["parameters"] == 89
+        assert timing["milliseconds"] > 0
+        assert timing["megabytes"] > 0
+        assert sum(timing["parts"].values()) == pytest.approx(timing["milliseconds"]) or timing["method"] == "inverse"
+
+
+def test_the_page_shows_every_figure(folder: Path) -> None:
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for heading in ("Time of a decision, 89 parameters", "Memory, 89 parameters", "Where the time goes, 50 candidates"):
+        assert heading in page
+    assert "src=" not in page.split("<script>")[0]
+
+
+def test_a_device_gets_the_jacobian_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoosim.experiments.bottleneck.measure.CHUNK", 4)
+    timing = _on_device("cpu", "8", 10, 5)
+    assert timing.candidates == 10
+    assert timing.megabytes == pytest.approx(8e-6 * (2 * 89**2 + 4 * 89))
+
+
+def test_the_verdict_compares_like_with_like() -> None:
+    def timing(method: str, parameters: int, count: int, ms: float) -> Timing:
+        return Timing(method, "n", parameters, count, "cpu", ms, 1.0, 1)
+
+    timings = [timing("plain loop", 705, 50, 90.0), timing("exact", 705, 50, 2.0), timing("exact", 705, 200, 6.0)]
+    assert verdict(timings).endswith("705 parameters and 50 candidates 2.00 ms against 90 ms, a factor of 45.")
+    assert verdict(timings[1:]) == "No verdict: no size was measured in both forms."
+
+
+def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="compares no policies"):
+        make_plan(Request("bottleneck"))
+    (tmp_path / "config.yaml").write_text("x: 1")
+    with pytest.raises(ConfigError, match="holds a run of policies"):
+        api.measure_bottleneck(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        api.measure_bottleneck(tmp_path / "file" / "inner")
+    assert not [path for path in tmp_path.iterdir() if path.name not in ("config.yaml", "file")]

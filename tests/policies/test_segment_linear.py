@@ -1,0 +1,241 @@
+"""The linear policies of segments against plain numpy, decision by decision, and what each memory is there for."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.policies.test_against_plain import Decision, must_agree, shop, walk
+from zoosim import Context, PolicySpec
+from zoosim.core.config import EnvConfig
+from zoosim.core.errors import ConfigError
+from zoosim.core.types import FloatArray
+from zoosim.evaluation.loop import play
+from zoosim.policies.registry import find_class
+from zoosim.policies.segment_linear import HYPOTHESES
+from zoosim.world.recommendation import build_world
+
+NAMES = ("shared-linucb", "shared-lin-ts", "product-linucb", "product-lin-ts")
+PERIOD = 64
+
+
+def made(name: str, n_products: int, user_dim: int, product_dim: int, **params: Any) -> Any:
+    spec = PolicySpec(n_products, user_dim, product_dim, steps=1_000)
+    return find_class(name)(spec, np.random.default_rng(5), **params)
+
+
+def context(user: list[float], products: FloatArray, available: list[bool] | None = None) -> Context:
+    mask = np.ones(len(products), bool) if available is None else np.array(available)
+    fields = {"user": np.array(user, float), "product_ids": np.arange(len(products)), "products": products}
+    return Context(user_id=0, available=mask, **fields)
+
+
+class Plain:
+    """LinUCB with a model for each segment, or product and segment, solved anew from all visits at every decision."""
+
+    def __init__(self, shared: bool, memory: str, alpha: float, discount: float, window: int, hazard: float) -> None:
+        self.shared, self.memory, self.alpha, self.discount = shared, memory, alpha, discount
+        self.window, self.hazard = window, hazard
+        self.dim = 0
+        self.clock: dict[Any, int] = {}
+        self.seen: dict[Any, list[tuple[FloatArray, float, int]]] = {}
+        self.filters: dict[Any, list[list[Any]]] = {}
+
+    def features(self, decision: Decision, k: int) -> FloatArray:
+        if not self.shared:
+            return np.asarray(decision.features[k])
+        user, product = decision.context.user, decision.context.products[k]
+        joint: FloatArray = np.kron(np.append(1.0, user), np.append(1.0, product))[1:]
+        return joint
+
+    def model(self, decision: Decision, k: int) -> tuple[Any, int]:
+        """Return segment and model: the last two columns of a user are noise."""
+        return tuple(decision.context.user[:-2]), 0 if self.shared else k
+
+    def scores(self, decision: Decision) -> FloatArray:
+        return np.array([self.score(decision, k) for k in range(len(decision.features))])
+
+    def score(self, decision: Decision, k: int) -> float:
+        model, x = self.model(decision, k), self.features(decision, k)
+        parts = [(1.0, self.seen.get(model, []))]
+        if self.memory == "filter":
+            parts = [(w, past) for w, past in self.filters.get(model, [[1.0, []]]) if w > 0]
+        posteriors = [(w, *self.posterior(model, past, x)) for w, past in parts]
+        mean = sum(w * m for w, m, _ in posteriors)
+        return float(mean + self.alpha * np.sqrt(sum(w * (v + (m - mean) ** 2) for w, m, v in posteriors)))
+
+    def posterior(self, model: Any, past: list[Any], x: FloatArray) -> tuple[float, float]:
+        """Return mean and variance of theta' x, where each visit of the past has its weight."""
+        weights = np.array([self.weight(model, visit) for _, _, visit in past])
+        xs, rewards = np.array([p[0] for p in past]).reshape(-1, len(x)), np.array([p[1] for p in past])
+        inverse = np.linalg.inv((xs.T * weights) @ xs + np.eye(len(x)))
+        return float(x @ inverse @ xs.T @ (weights * rewards)), float(x @ inverse @ x)
+
+    def weight(self, model: Any, visit: int) -> float:
+        clock = self.clock.get(model[0], 0)
+        if self.memory == "window":
+            return float(visit > clock - self.window)
+        period = max(PERIOD, self.dim)
+        turns = (clock - model[1]) // period - (visit - 1 - model[1]) // period
+        return self.discount ** (period * turns) if self.memory == "discount" else 1.0
+
+    def update(self, decision: Decision, reward: float) -> None:
+        (segment, number), x = self.model(decision, decision.action), self.features(decision, decision.action)
+        model = (segment, number)
+        visit = self.clock[segment] = self.clock.get(segment, 0) + 1
+        if self.memory == "filter":
+            self.weigh(model, x, reward, visit)
+        self.seen.setdefault(model, []).append((x, reward, visit))
+
+    def weigh(self, model: Any, x: FloatArray, reward: float, visit: int) -> None:
+        parts = self.filters.setdefault(model, [[1.0, []]] + [[0.0, []] for _ in range(HYPOTHESES - 1)])
+        before = self.seen[model][-1][2] if self.seen.get(model) else 0
+        kept = (1 - self.hazard) ** (visit - before)
+        for part in parts:
+            part[0] *= kept
+        weakest = min(parts, key=lambda part: part[0])
+        weakest[:] = [weakest[0] + 1 - kept, []]
+        for part in parts:
+            mean, variance = self.posterior(model, part[1], x)
+            chance = np.clip(mean + variance / (x @ x) / 2, 0.01, 0.99)
+            part[0] *= chance if reward else 1 - chance
+            part[1].append((x, reward, visit))
+        total = sum(part[0] for part in parts)
+        for part in parts:
+            part[0] /= total
+
+
+@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter"])
+@pytest.mark.parametrize("name", ["shared-linucb", "product-linucb"])
+def test_it_decides_as_the_plain_loop(name: str, memory: str) -> None:
+    """700 visits of a shop with noise features and products that run out, with a short memory."""
+    steps, shared = 700, name.startswith("shared")
+    world = shop(n_products=6, availability=[{"step": 200, "change": "run-out", "products": [0, 4], "until": 500}])
+    user_dim, product_dim = world.users.shape[1], world.products.shape[1]
+    params = {"alpha": 0.8, "half_life": 100.0, "window": 60, "hazard": 0.02, "due": 0.0}
+    policy = made(name, 6, user_dim, product_dim, memory=memory, **params)
+    plain = Plain(shared, memory, 0.8, 0.5 ** (1 / 100), 60, 0.02 / (1 if shared else 6))
+    plain.dim = (1 + user_dim) * ((1 + product_dim) if shared else 1)
+    same = [
+        must_agree(decision, plain.scores(decision))
+        for decision in walk(world, policy, steps, lambda d, reward: plain.update(d, reward))
+    ]
+    assert np.mean(same) > 0.97
+    assert policy.state.segments.found[0] == len(plain.clock) > 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("memory", ["all", "discount", "window", "filter", "restart"])
+def test_segments_have_models_and_clocks_of_their_own(name: str, memory: str) -> None:
+    """What one segment sees changes nothing for another: an oracle with no chance in it."""
+    products = np.eye(3)
+    one, both = (made(name, 3, 2, 3, memory=memory, window=20, half_life=10.0) for _ in range(2))
+    first, second = context([1, 0], products), context([0, 1], products)
+    for policy in (one, both):
+        policy.update(first, 0, 1.0)
+        policy.update(second, 1, 1.0)
+    for n in range(150):
+        both.update(second, n % 3, float(n % 2))
+    for action in range(3):
+        assert one.propensity(first, action) == both.propensity(first, action)
+    models, count = len(one.state.leads), one.state.weights.shape[1]
+    assert np.array_equal(one.state.ridge.theta[: models * count], both.state.ridge.theta[: models * count])
+    assert one.state.segments.clock[0] == both.state.segments.clock[0] == 1
+
+
+def test_all_is_cleared_when_a_column_turns_out_to_be_a_number() -> None:
+    products = np.eye(2)
+    for name in NAMES:
+        for memory in ("all", "window", "filter", "restart"):
+            policy, fresh = (made(name, 2, 2, 2, memory=memory, window=5) for _ in range(2))
+            for n in range(30):
+                policy.update(context([float(n % 2), float(n % 3 == 0)], products), n % 2, 1.0)
+            for used in (policy, fresh):
+                used.update(context([0.5, 1.0], products), 1, 1.0)
+            for key, array in fresh.state_dict().items():
+                if not key.startswith(("window.", "segments.patterns", "ridge.condition")):
+                    assert np.array_equal(array, policy.state_dict()[key]), (name, memory, key)
+
+
+def test_the_uncertainty_of_what_is_not_shown_grows_again() -> None:
+    products = np.eye(2)
+    policy = made("product-linucb", 2, 1, 2, half_life=50.0)
+    here = context([1.0], products)
+    for _ in range(30):
+        policy.update(here, 0, 0.0)
+    known = policy.state.ridge.inverse[0].copy()
+    for _ in range(1_500):
+        policy.update(here, 1, 1.0)
+    assert known[0, 0] < 0.6
+    np.testing.assert_allclose(policy.state.ridge.inverse[0], np.eye(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("detector", ["adwin", "page-hinkley", "glr"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_restart_forgets_what_no_longer_holds(name: str, detector: str) -> None:
+    """A product that always paid, then never does: the model that believed in it is cleared."""
+    products, here = np.eye(2), [1.0]
+    policy = made(name, 2, 1, 2, memory="restart", detector=detector)
+    lasting = made(name, 2, 1, 2, memory="all")
+    for reward, visits in ((1.0, 300), (0.0, 150)):
+        for _ in range(visits):
+            policy.update(context(here, products), 0, reward)
+            lasting.update(context(here, products), 0, reward)
+    x = (
+        np.array([1.0, 1.0])
+        if name.startswith("product")
+        else np.kron([1.0, 1.0], [1.0, 1.0, 0.0]) * [0, 1, 1, 1, 1, 1]
+    )
+    assert lasting.state.ridge.theta[0] @ x > 0.5
+    assert policy.state.ridge.theta[0] @ x < 0.1
+
+
+@pytest.mark.parametrize("memory", ["filter", "restart"])
+def test_what_was_not_shown_for_long_is_shown_again(memory: str) -> None:
+    products = np.eye(2)
+    policy = made("shared-linucb", 2, 1, 2, memory=memory, due=0.1, alpha=0.0, hazard=0.0)
+    here, shown = context([1.0], products), []
+    for n in range(400):
+        action = n % 2 if n < 40 else policy.select_action(here)
+        assert policy.propensity(here, action) == 1.0 or n < 40
+        policy.update(here, action, 0.5 if action == 0 else 0.0)
+        shown.append(action)
+    again = np.flatnonzero(np.array(shown[40:]) == 1)
+    assert len(again) >= 10
+    assert np.ptp(np.diff(again)) <= 3
+    never = made("shared-linucb", 2, 1, 2, memory=memory, due=0.0, alpha=0.0, hazard=0.0)
+    never.load_state_dict(policy.state_dict())
+    assert never.select_action(here) == 0
+
+
+def test_there_is_room_for_ever_new_patterns() -> None:
+    products = np.eye(2)
+    for name in NAMES:
+        policy = made(name, 2, 10, 2, memory="window", window=1_000_000 // 64)
+        for n in range(policy.state.room + 20):
+            user = [float(bit) for bit in f"{n:010b}"]
+            policy.update(context(user, products), policy.select_action(context(user, products)), 0.0)
+        assert policy.state.segments.found[0] == policy.state.room
+        assert policy.state.segments.clock[policy.state.room - 1] == 21
+
+
+@pytest.mark.parametrize(("name", "least"), [("shared-linucb", 0.95), ("shared-lin-ts", 0.95)])
+def test_it_learns_the_shop_and_notices_a_shock(name: str, least: float) -> None:
+    """12,000 visits with a loud shock at 6,000, seed 3: `least` of oracle in the last 3,000; with all kept, less."""
+    shock = {"step": 6_000, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.05}}}
+    world = build_world(EnvConfig.model_validate({"shocks": [shock]}), seed=3)
+
+    def fraction(**params: Any) -> float:
+        policy = find_class(name)(world.spec(12_000), np.random.default_rng(0), **params)
+        blocks = list(play(world, policy, 12_000))[9:]
+        return float(sum(b.true_probabilities.sum() for b in blocks) / sum(b.best_probabilities.sum() for b in blocks))
+
+    assert fraction() > least
+    assert fraction(alpha=0.0, memory="all") < least
+
+
+def test_words_that_are_no_memory_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"memory: got 'fading', expected all, discount, window, filter or restart$"):
+        made("shared-linucb", 2, 1, 2, memory="fading")
+    with pytest.raises(ConfigError, match=r"detector: got 'cusum', expected adwin, page-hinkley or glr$"):
+        made("shared-linucb", 2, 1, 2, detector="cusum")

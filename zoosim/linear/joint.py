@@ -1,0 +1,62 @@
+"""Models over joint features: x = left (x) right, every entry of one vector times every entry of the other.
+
+Both begin with a 1, and the product of those, a constant, is left out: 0. A right of one entry is a factor and no more.
+x' M x for all right-hand sides of one left is right' Q right with one small matrix Q, so many products cost little more
+than their own features squared.
+"""
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.ridge import Ridge
+
+
+@jit
+def with_lead(lead: float, user: FloatArray) -> FloatArray:
+    """Return [lead, user] `(d + 1,)`."""
+    left = np.empty(user.shape[0] + 1)
+    left[0] = lead
+    left[1:] = user
+    return left
+
+
+@jit
+def joint(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return left (x) right: `(m,)`, `(w,)` -> `(m w,)`."""
+    width = right.shape[0]
+    x = np.zeros(left.shape[0] * width)
+    for a in range(left.shape[0]):
+        if left[a] != 0.0:
+            for j in range(width):
+                x[a * width + j] = left[a] * right[j]
+    if width > 1:
+        x[0] = 0.0
+    return x
+
+
+@jit
+def contract(
+    ridge: Ridge,
+    model: int,
+    left: FloatArray,
+    nonzero: IntArray,
+    mean: FloatArray,
+    spread: FloatArray,
+) -> None:
+    """Write theta and A^-1 of a model, as one `left` sees them, to `mean (w,)` and `spread (w, w)` over the right.
+
+    `left (m,)`, `nonzero` the indices where it is not 0. What is written into must be 0.
+    """
+    theta, inverse, width = ridge.theta[model], ridge.inverse[model], mean.shape[0]
+    for a in nonzero:
+        for j in range(width):
+            mean[j] += left[a] * theta[a * width + j]
+        for b in nonzero:
+            scale = left[a] * left[b]
+            for i in range(width):
+                row = inverse[a * width + i]
+                for j in range(width):
+                    spread[i, j] += scale * row[b * width + j]
+    if width > 1:
+        spread[0, 0] -= left[0] * left[0] * inverse[0, 0]

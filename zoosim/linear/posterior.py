@@ -1,0 +1,93 @@
+"""Posteriors as one visitor sees them: a small mean and root of the covariance for each model and hypothesis."""
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import normal, uniform
+from zoosim.core.types import BoolArray, FloatArray
+from zoosim.linear import exact
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.ridge import quadratic
+
+
+@jit
+def root(matrix: FloatArray) -> None:
+    """Replace a symmetric `matrix (w, w)` by the lower triangular L with L L' = matrix; a singular one is no trouble.
+
+    Cholesky without pivoting: where nothing of a variance is left but rounding, a column of L is 0.
+    """
+    width = matrix.shape[0]
+    for j in range(width):
+        full, left = matrix[j, j], matrix[j, j]
+        for k in range(j):
+            left -= matrix[j, k] * matrix[j, k]
+        matrix[j, j] = np.sqrt(left) if left > 1e-12 * full else 0.0
+        for i in range(j + 1, width):
+            below = matrix[i, j]
+            for k in range(j):
+                below -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = below / matrix[j, j] if matrix[j, j] > 0.0 else 0.0
+            matrix[j, i] = 0.0
+
+
+@jit
+def bounds(
+    means: FloatArray,
+    spreads: FloatArray,
+    lows: FloatArray,
+    hard: BoolArray,
+    weights: FloatArray,
+    rows: FloatArray,
+    alpha: float,
+    out: FloatArray,
+) -> None:
+    """Write the upper confidence bound of each row to `out (R,)`: mean + alpha deviations of the mixture.
+
+    `means (H, w)`, `spreads (H, w, w)` with their lower halves `lows` where the model is `hard (H,)`, and `weights
+    (H,)` of the hypotheses; `rows (R, w)`. The variance of a mixture
+    is the mean of the variances and the variance of the means.
+    """
+    for r in range(rows.shape[0]):
+        row, nonzero = rows[r], nonzeros(rows[r])
+        mean = variance = total = 0.0
+        for h in range(weights.shape[0]):
+            if weights[h] > 0.0:
+                total += weights[h]
+                off = dot(means[h], row) - mean
+                mean += off * (weights[h] / total)
+                if hard[h]:
+                    own = exact.quadratic(spreads[h], lows[h], row, nonzero)
+                else:
+                    own = quadratic(spreads[h], row, nonzero)
+                variance += weights[h] * (own + off * off * (1.0 - weights[h] / total))
+        out[r] = mean + alpha * np.sqrt(variance / total)
+
+
+@jit
+def draws(
+    means: FloatArray,
+    roots: FloatArray,
+    weights: FloatArray,
+    rows: FloatArray,
+    alpha: float,
+    key: np.uint64,
+    i: int,
+    j: int,
+    out: FloatArray,
+) -> int:
+    """Write one joint draw of each row's expected reward to `out (R,)`, `alpha` times as wide as the posterior.
+
+    A hypothesis is drawn by weight, then its normal. Draws are numbered (key, i, j), ...; returns the next free j.
+    """
+    h, left = 0, uniform(key, i, j)
+    while h < weights.shape[0] - 1 and left >= weights[h]:
+        left -= weights[h]
+        h += 1
+    theta, j = means[h].copy(), j // 2 + 1
+    for column in range(theta.shape[0]):
+        z = alpha * normal(key, i, j + column)
+        for row in range(column, theta.shape[0]):
+            theta[row] += z * roots[h, row, column]
+    for r in range(rows.shape[0]):
+        out[r] = dot(theta, rows[r])
+    return int(2 * (j + theta.shape[0]))

@@ -1,0 +1,69 @@
+"""Segments: visitors told apart by the distinct patterns in the columns that hold nothing but 0 and 1.
+
+They are found as visitors come. Where no column is binary, all visitors are one segment; of more patterns than there
+is room for, the last segment takes all the rest.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+
+class Segments(NamedTuple):
+    """The segments found so far, S at most.
+
+    `patterns (S, d_u)` of the binary columns; `binary (d_u,)` whether a column held nothing but 0 and 1; `clock (S,)`
+    the visits of each segment; `found (1,)` how many there are.
+    """
+
+    patterns: FloatArray
+    binary: BoolArray
+    clock: FloatArray
+    found: IntArray
+
+
+def new_segments(room: int, user_dim: int) -> Segments:
+    """Return room for segments of visitors with `user_dim` features, none found."""
+    return Segments(np.zeros((room, user_dim)), np.ones(user_dim, np.bool_), np.zeros(room), np.zeros(1, np.int64))
+
+
+@jit
+def find(segments: Segments, user: FloatArray, room: int) -> int:
+    """Return the segment of a visitor, -1 when it is new; of `room`, the last one takes all the rest."""
+    patterns, binary, found = segments.patterns, segments.binary, segments.found[0]
+    for s in range(found):
+        i = 0
+        while i < user.shape[0] and (not binary[i] or patterns[s, i] == user[i]):
+            i += 1
+        if i == user.shape[0]:
+            return s
+    return -1 if found < room else room - 1
+
+
+@jit
+def shed(segments: Segments, user: FloatArray) -> bool:
+    """Drop columns that turn out to hold other numbers than 0 and 1; True when there are, and segments begin anew."""
+    anew = False
+    for i in range(user.shape[0]):
+        if segments.binary[i] and user[i] != 0.0 and user[i] != 1.0:
+            segments.binary[i] = False
+            anew = True
+    if anew:
+        segments.found[0] = 0
+        segments.clock[:] = 0.0
+    return anew
+
+
+@jit
+def enter(segments: Segments, user: FloatArray, room: int) -> int:
+    """Return the segment of a visitor, after `shed`, and count the visit; the clock of a new segment is then at 1."""
+    s = find(segments, user, room)
+    if s < 0:
+        s = segments.found[0]
+        segments.found[0] += 1
+        segments.patterns[s] = user
+    segments.clock[s] += 1.0
+    return s

@@ -7,6 +7,7 @@ g' A^-1 sum r g, and the history is counted by distinct row, fades, and is seen 
 network. `history = "published"` with `mean = "network"` is what the papers' algorithms do.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,9 +98,9 @@ class _Neural(Policy):
         """Take over a saved state; refuses one of another network and then changes nothing."""
         self._learner.load(state)
 
+    @abstractmethod
     def _multipliers(self) -> FloatArray:
         """Return what each distinct row's deviation `(R,)` counts."""
-        raise NotImplementedError
 
     def _best(self, learner: Learner, user: FloatArray, z: FloatArray, available: BoolArray) -> int:
         candidates = learner.candidates(user, self._rows)

@@ -151,7 +151,10 @@ class EnvConfig(Strict):
         wanted = values.get("random_personas") if isinstance(values, dict) else None
         if wanted is None:
             return values
-        names = RandomPersonas.model_validate(wanted).names()
+        try:
+            names = RandomPersonas.model_validate(wanted).names()
+        except ValidationError:
+            return values  # the field's own check tells what is wrong
         if values.get("personas", names) != names:
             raise ValueError("give personas or random_personas, not both")
         return {**values, "personas": names}

@@ -24,6 +24,43 @@ def add_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
 
 
 @jit
+def add_matrix(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    """Add L M to `out (r, n)`: `left (r, m)`, `matrix (m, n)`. The sums of each row run as in `add_product`.
+
+    It is fast where `matrix` and `out` are contiguous; columns of `matrix` beyond those of `out` are left out.
+    """
+    for i in range(0, left.shape[0], 4):
+        if i + 4 <= left.shape[0]:
+            _add_four(left[i : i + 4], matrix, out[i : i + 4])
+        else:
+            for j in range(i, left.shape[0]):
+                add_product(left[j], matrix, out[j])
+
+
+@jit
+def _add_four(left: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    """Do four rows of `add_matrix`, so that each row of M is read once for all of them."""
+    rows, columns, i = left.shape[1], out.shape[1], 0
+    while i < rows - 3:
+        a, b, c, d = left[0, i], left[0, i + 1], left[0, i + 2], left[0, i + 3]
+        e, f, g, h = left[1, i], left[1, i + 1], left[1, i + 2], left[1, i + 3]
+        p, q, r, s = left[2, i], left[2, i + 1], left[2, i + 2], left[2, i + 3]
+        t, u, v, w = left[3, i], left[3, i + 1], left[3, i + 2], left[3, i + 3]
+        for j in range(columns):
+            k, l, m, n = matrix[i, j], matrix[i + 1, j], matrix[i + 2, j], matrix[i + 3, j]  # noqa: E741
+            out[0, j] += (a * k + b * l) + (c * m + d * n)
+            out[1, j] += (e * k + f * l) + (g * m + h * n)
+            out[2, j] += (p * k + q * l) + (r * m + s * n)
+            out[3, j] += (t * k + u * l) + (v * m + w * n)
+        i += 4
+    while i < rows:
+        for k in range(4):
+            for j in range(columns):
+                out[k, j] += left[k, i] * matrix[i, j]
+        i += 1
+
+
+@jit
 def dot(x: np.ndarray, y: np.ndarray) -> float:
     """Return x' y of two vectors `(n,)`, in four interleaved sums."""
     size, i = x.shape[0], 0

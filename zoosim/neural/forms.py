@@ -45,7 +45,7 @@ def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mer
     `distinct` counts the rows U that have come up, candidates included, and `mergeable` tells whether equal rows have
     equal gradients and U is worth counting: not as published, nor when there were too many already. `observations` n
     are those of the history, equal ones merged where they can be. For K candidates a decision costs U^2 in rows,
-    K n^2 / 2 in the dual and K p^2 / 8 in the primal form.
+    K (n^2 / 2 + f n) with f factors a row in the dual and K p^2 / 2 in the primal form.
     """
     if wanted not in ("auto", "last-layer"):
         return wanted

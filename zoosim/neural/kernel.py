@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import dot
+from zoosim.linear.dense import add_matrix, dot
 from zoosim.models.mlp import factorise
 
 
@@ -28,19 +28,20 @@ def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
 @jit
 def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the inner products `(n, m)` of the rows of `left (n, f)` and the columns of `columns (f, m)`."""
-    inner, outer = np.empty(out.shape[1]), np.empty(out.shape[1])
-    for i in range(left.shape[0]):
-        out[i] = 0.0
+    inner, outer = np.empty((4, out.shape[1])), np.empty((4, out.shape[1]))
+    for i in range(0, left.shape[0], 4):
+        rows = left[i : i + 4]
+        out[i : i + 4] = 0.0
         place = 0
         for layer in range(1, sizes.shape[0]):
             middle = place + sizes[layer - 1]
             end = middle + sizes[layer]
             if layer > first:
                 inner[:], outer[:] = 1.0, 0.0
-                _add_nonzero(left[i, place:middle], columns[place:middle], inner)
-                _add_nonzero(left[i, middle:end], columns[middle:end], outer)
-                for j in range(out.shape[1]):
-                    out[i, j] += inner[j] * outer[j]
+                add_matrix(rows[:, place:middle], columns[place:middle], inner[: len(rows)])
+                add_matrix(rows[:, middle:end], columns[middle:end], outer[: len(rows)])
+                for j in range(rows.shape[0]):
+                    out[i + j] += inner[j] * outer[j]
             place = end
 
 
@@ -57,27 +58,6 @@ def column(left: FloatArray, factors: FloatArray, sizes: IntArray, first: int, o
                 total += inner * dot(left[i, middle:end], factors[middle:end])
             place = end
         out[i] = total
-
-
-@jit
-def _add_nonzero(x: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
-    """Add x' M to `out (m,)`, the non-zero entries of x four at a time: ReLU makes half of them 0."""
-    where, count = np.empty(x.shape[0] + 3, np.int64), 0
-    for i in range(x.shape[0]):
-        if x[i] != 0.0:
-            where[count] = i
-            count += 1
-    k = 0
-    while k < count - 3:
-        a, b, c, d = where[k], where[k + 1], where[k + 2], where[k + 3]
-        p, q, r, s = x[a], x[b], x[c], x[d]
-        for j in range(out.shape[0]):
-            out[j] += (p * matrix[a, j] + q * matrix[b, j]) + (r * matrix[c, j] + s * matrix[d, j])
-        k += 4
-    while k < count:
-        for j in range(out.shape[0]):
-            out[j] += x[where[k]] * matrix[where[k], j]
-        k += 1
 
 
 @jit

@@ -1,8 +1,8 @@
 """The *primal* form: A^-1 `(p, p)` itself, for a history that is long against the number of parameters.
 
-An observation is a Sherman-Morrison step in place, O(p^2); a candidate costs g' A^-1 g. Both use the upper half alone
-and skip rows where g is 0: with ReLU half of them, which leaves a quarter of the work. The sums A stand in the half
-below, and the inverse is made anew from them every max(64, p) observations, so that rounding cannot add up.
+An observation is a Sherman-Morrison step in place, O(p^2); a candidate costs g' A^-1 g. Both use the upper half alone.
+The sums A stand in the half below, and the inverse is made anew from them every max(64, p) observations, so that
+rounding cannot add up.
 """
 
 from typing import ClassVar
@@ -11,11 +11,13 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot
-from zoosim.linear.ridge import invert
+from zoosim.linear.cholesky import invert_lower_half
+from zoosim.linear.dense import add_matrix, add_product, dot
 from zoosim.models.mlp import expand
 
 MIN_PERIOD = 64
+CHUNK = 64
+"""Gradients that are held at once."""
 
 
 @jit
@@ -30,19 +32,37 @@ def _accumulate(square: FloatArray, b: FloatArray, g: FloatArray, weight: float,
 
 
 @jit
+def _accumulate_rows(square: FloatArray, b: FloatArray, g: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
+    """Do `_accumulate` for all rows of `g (n, p)`, four rows of the sums at a time."""
+    size, part = b.shape[0], np.empty(4 * b.shape[0])
+    left = np.empty((size, g.shape[0]))
+    for n in range(g.shape[0]):
+        for i in range(size):
+            left[i, n] = weights[n] * g[n, i]
+            b[i] += sums[n] * g[n, i]
+    for i in range(0, size, 4):
+        end = min(i + 4, size)
+        block = part[: (end - i) * end].reshape(end - i, end)
+        block[:] = 0.0
+        add_matrix(left[i:end], g, block)
+        for j in range(i, end):
+            square[j + 1, : j + 1] += block[j - i, : j + 1]
+
+
+@jit
 def _rebuild(square: FloatArray, b: FloatArray, theta: FloatArray, noise: float) -> None:
     """Write the inverse of A, upper half, and theta = A^-1 b, from the sums in the lower half of `square`."""
     size = b.shape[0]
-    a, inverse = np.zeros((size, size)), np.empty((size, size))
+    a, inverse = np.empty((size, size)), np.empty((size, size))
     for i in range(size):
-        for j in range(i, size):
-            a[i, j] = square[j + 1, i]
+        a[i, : i + 1] = square[i + 1, : i + 1]
         a[i, i] += noise
-    invert(a, inverse)
+    invert_lower_half(a, noise, inverse)
+    theta[:] = 0.0
     for i in range(size):
-        theta[i] = dot(inverse[i], b)
-        for j in range(i, size):
-            square[i, j] = inverse[i, j]
+        square[i, i:] = inverse[i, i:]
+        theta[i] += dot(inverse[i, i:], b[i:])
+        theta[i + 1 :] += inverse[i, i + 1 :] * b[i]
 
 
 @jit
@@ -64,32 +84,6 @@ def _rank_one(square: FloatArray, theta: FloatArray, g: FloatArray, reward: floa
 
 
 @jit
-def quadratic(square: FloatArray, g: FloatArray) -> float:
-    """Return g' A^-1 g from the upper half, the non-zero entries of `g (p,)` four rows at a time."""
-    size, count, total, n = g.shape[0], 0, 0.0, 0
-    where, half = np.empty(size, np.int64), np.zeros(size)
-    for i in range(size):
-        if g[i] != 0.0:
-            where[count] = i
-            count += 1
-    while n < count:
-        end = min(n + 4, count)
-        for x in range(n, end):
-            i = where[x]
-            total += g[i] * g[i] * square[i, i]
-            for y in range(x + 1, end):
-                total += 2.0 * g[i] * g[where[y]] * square[i, where[y]]
-        if end == n + 4:
-            i, j, k, m = where[n], where[n + 1], where[n + 2], where[n + 3]
-            a, b, c, d = g[i], g[j], g[k], g[m]
-            for column in range(m + 1, size):
-                upper = a * square[i, column] + b * square[j, column]
-                half[column] += upper + (c * square[k, column] + d * square[m, column])
-        n += 4
-    return max(total + 2.0 * dot(half, g), 0.0)
-
-
-@jit
 def _posterior(
     square: FloatArray,
     theta: FloatArray,
@@ -100,11 +94,22 @@ def _posterior(
     means: FloatArray,
     variances: FloatArray,
 ) -> None:
-    g = np.empty(theta.shape[0])
+    size = theta.shape[0]
+    gradients, half = np.empty((candidates.shape[0], size)), np.empty((4, candidates.shape[0]))
     for n in range(candidates.shape[0]):
-        expand(candidates[n], sizes, first, g)
-        means[n] = dot(g, theta)
-        variances[n] = noise * quadratic(square, g)
+        expand(candidates[n], sizes, first, gradients[n])
+        means[n], variances[n] = dot(gradients[n], theta), 0.0
+    columns = gradients.T.copy()
+    for i in range(0, size, 4):
+        end = min(i + 4, size)
+        half[:] = 0.0
+        add_matrix(square[i:end, end:], columns[end:], half[: end - i])
+        for j in range(i, end):
+            for k in range(j + 1, end):
+                half[j - i] += square[j, k] * columns[k]
+            variances += columns[j] * (square[j, j] * columns[j] + 2.0 * half[j - i])
+    for n in range(candidates.shape[0]):
+        variances[n] = noise * max(variances[n], 0.0)
 
 
 class Primal:
@@ -124,10 +129,12 @@ class Primal:
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with observations of `factors (n, f)`, `weights (n,)` above 0 and weighted `sums (n,)`."""
         self.square[:], self.b[:] = 0.0, 0.0
-        g = np.empty(len(self.b))
-        for row, weight, total in zip(factors, weights, sums, strict=True):
-            expand(row, self.sizes, self.first, g)
-            _accumulate(self.square, self.b, g, weight, total)
+        for i in range(0, len(factors), CHUNK):
+            part = slice(i, i + CHUNK)
+            g = np.empty((len(factors[part]), len(self.b)))
+            for row, out in zip(factors[part], g, strict=True):
+                expand(row, self.sizes, self.first, out)
+            _accumulate_rows(self.square, self.b, g, weights[part], sums[part])
         self._rebuild()
 
     def observe(self, factors: FloatArray, reward: float) -> None:
@@ -145,7 +152,9 @@ class Primal:
         """Return mean and variance `(m,)` at `candidates (m, f)`."""
         means, variances = np.empty((2, len(candidates)))
         layers = (self.sizes, self.first, self.noise)
-        _posterior(self.square, self.theta, candidates, *layers, means, variances)
+        for i in range(0, len(candidates), CHUNK):
+            part = slice(i, i + CHUNK)
+            _posterior(self.square, self.theta, candidates[part], *layers, means[part], variances[part])
         return means, variances
 
     def _rebuild(self) -> None:

@@ -1,4 +1,4 @@
-"""Cholesky factors L L' = M of symmetric positive definite matrices, grown by rows or made whole; sums in a fixed order."""
+"""Cholesky factors L L' = M of symmetric positive definite matrices, grown by rows or made whole, in a fixed order."""
 
 import numpy as np
 

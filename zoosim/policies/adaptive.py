@@ -19,12 +19,16 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
 from zoosim.models import change_filter
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, categories, first_of_each, with_one
+from zoosim.policies.categories import Categories, new_categories, number
+from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, first_of_each, with_one
 from zoosim.policies.segments import Segments, enter, find, new_segments, shed
 
 HYPOTHESES = 8
 MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 4_000_000
 """Room for segments, for (segment, category) cells, and for the entries of all linear models' matrices."""
+
+LEAST_CATEGORIES = 64
+"""Room for categories that a visit's products do not have, but those of later ones may."""
 
 PRIOR = 2.0
 """Weight, in visits, of what all cells have in common when a cell begins anew."""
@@ -48,13 +52,14 @@ class Cells(NamedTuple):
 
 
 class State(NamedTuple):
-    """Segments and cells; a ridge model a category over [1, user]; `losses (2,)` of cells and models; `group_of (K,)`.
+    """Segments, categories, cells; a ridge model a category over [1, user]; `losses (2,)` of both; `group_of (K,)`.
 
     `key (1,)` and `draws (1,)` number the random draws; `room` is that for segments, `groups` counts the categories;
     `linear` tells whether each category has its model; `hazard` and `due` are per category.
     """
 
     segments: Segments
+    categories: Categories
     cells: Cells
     ridge: Ridge
     losses: FloatArray
@@ -233,7 +238,7 @@ class Adaptive(KernelPolicy):
 
     name = "adaptive"
     kernel = Kernel("adaptive", _choose, _learn, _probability)
-    learned = ("segments", "cells", "ridge", "losses", "key", "draws")
+    learned = ("segments", "categories", "cells", "ridge", "losses", "key", "draws")
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
     hazard: float = parameter(5e-4, low=0, high=0.1, help="chance a visit that one of a segment's cells jumps")
     due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown for long is shown again")
@@ -243,7 +248,8 @@ class Adaptive(KernelPolicy):
 
     def _new_state(self) -> State:
         k, dim = self.spec.n_products, self.spec.user_dim
-        room = min(MAX_SEGMENTS * k, max(MAX_CELLS, k))
+        groups = max(k, LEAST_CATEGORIES)
+        room = min(MAX_SEGMENTS * groups, max(MAX_CELLS, groups))
         cells = Cells(
             filters=change_filter.new_cells(room, HYPOTHESES),
             shown=np.zeros(room),
@@ -251,8 +257,9 @@ class Adaptive(KernelPolicy):
         )
         return State(
             segments=new_segments(MAX_SEGMENTS, dim),
+            categories=new_categories(groups, self.spec.product_dim),
             cells=cells,
-            ridge=new_ridge(min(k, max(1, MAX_ENTRIES // (dim + 1) ** 2)), dim + 1),
+            ridge=new_ridge(min(groups, max(1, MAX_ENTRIES // (dim + 1) ** 2)), dim + 1),
             losses=np.zeros(2),
             group_of=np.zeros(k, np.int64),
             key=np.array([draw_key(self.rng)]),
@@ -268,13 +275,36 @@ class Adaptive(KernelPolicy):
         )
 
     def _with_products(self, products: FloatArray) -> Any:
-        group_of = categories(products)
-        groups = int(group_of.max()) + 1
-        return self.state._replace(
+        state, before = self.state, int(self.state.categories.found[0])
+        group_of, anew = number(state.categories, products)
+        group_of[group_of < 0] = len(state.categories.patterns) - 1
+        groups = int(state.categories.found[0])
+        room = min(MAX_SEGMENTS, len(state.cells.shown) // groups)
+        if anew or before != groups:
+            self._lay_out(0 if anew else before, groups, room)
+        return state._replace(
             group_of=group_of,
-            room=min(MAX_SEGMENTS, len(self.state.cells.shown) // groups),
+            room=room,
             groups=groups,
-            linear=groups <= len(self.state.ridge.b),
+            linear=groups <= len(state.ridge.b),
             hazard=self.hazard / groups,
             due=self.due / groups,
         )
+
+    def _lay_out(self, before: int, groups: int, room: int) -> None:
+        """Move the cells of `before` categories to where they belong among `groups`; of none, all is forgotten."""
+        segments, cells, found = self.state.segments, self.state.cells, int(self.state.segments.found[0])
+        segments.found[0] = min(found, room) if before else 0
+        kept = int(segments.found[0])
+        filters, shown = cells.filters[: kept * before].copy(), cells.shown[: kept * before].copy()
+        cells.filters[:], cells.shown[:] = change_filter.new_cells(*cells.filters.shape[:2]), 0.0
+        if kept:
+            size = kept * groups
+            cells.filters[:size].reshape(kept, groups, *filters.shape[1:])[:, :before] = filters.reshape(
+                kept, before, *filters.shape[1:]
+            )
+            cells.shown[:size].reshape(kept, groups)[:, :before] = shown.reshape(kept, before)
+        else:
+            segments.clock[:], cells.tally[:] = 0.0, 0.0
+            if before:
+                self.state.losses[:] = 0.0

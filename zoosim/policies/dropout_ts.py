@@ -15,14 +15,17 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.models import heads_net
 from zoosim.models.embedding_net import Float32Array
+from zoosim.policies.categories import Categories, new_categories
 from zoosim.policies.kernel import DRAWS, Kernel, asked_key, first_of_each
 from zoosim.policies.neural_linear import Arms, HeadsPolicy, features_of
 
 
 class State(NamedTuple):
-    """The network's learner, how many `draws (1,)` were made, and what there is to choose from."""
+    """As that of `neural_linear`, without its ridge models."""
 
     learner: heads_net.Learner
+    categories: Categories
+    joint: BoolArray
     draws: IntArray
     arms: Arms
 
@@ -82,11 +85,12 @@ class DropoutTS(HeadsPolicy):
 
     name = "dropout-ts"
     kernel = Kernel("dropout_ts", _choose, _learn, _probability)
-    learned = ("learner", "draws")
+    learned = ("learner", "categories", "joint", "draws")
     dropout: float = parameter(0.2, low=0.01, high=0.9, help="chance that a hidden unit is left out")
     optimism: float = parameter(0.5, low=-1e6, high=1e6, help="what a category is expected to earn before it is shown")
 
     def _new_state(self) -> State:
         learner = self._new_learner(self.dropout)
         heads_net.network(learner).b2[:] = self.optimism
-        return State(learner, np.zeros(1, np.int64), self._no_arms())
+        categories = new_categories(self._heads(), self.spec.product_dim)
+        return State(learner, categories, np.zeros(1, np.bool_), np.zeros(1, np.int64), self._no_arms())

@@ -5,6 +5,7 @@ A kernel is three compiled functions over a state, a named tuple of arrays:
 `probability(state, user_id, user, available, action) -> float`, which moves nothing.
 """
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -15,9 +16,13 @@ import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import jit
+from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.linear.ridge import CONDITION, NUMBER
 from zoosim.policies.base import Policy, policy_name
+
+LARGEST = 1e9
+"""The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
 
 DRAWS = 255
 """Posterior draws from which the propensity of a policy that samples is computed; one more is spread evenly."""
@@ -43,7 +48,7 @@ class KernelPolicy(Policy):
 
     kernel: ClassVar[Kernel]
     learned: ClassVar[tuple[str, ...]] = ()
-    rewards: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     state: Any
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -65,10 +70,13 @@ class KernelPolicy(Policy):
         if products is self._products:
             return
         check_shape("products", products, (self.spec.n_products, self.spec.product_dim))
-        if self._products is None or not np.array_equal(products, self._products):
+        if not self._knows(products):
             check_finite("products", products)
             self.state = self._with_products(np.ascontiguousarray(products, np.float64))
         self._products = products if not products.flags.writeable else products.copy()
+
+    def _knows(self, products: FloatArray) -> bool:
+        return self._products is not None and (products is self._products or np.array_equal(products, self._products))
 
     def select_action(self, context: Context) -> int:
         """Choose by the kernel."""
@@ -77,18 +85,17 @@ class KernelPolicy(Policy):
 
     def propensity(self, context: Context, action: int) -> float:
         """Return the probability of `action`, by the kernel."""
-        self.attach(context.products)
-        return float(self.kernel.probability(self.state, *self._arguments(context), int(action)))
+        asked = self if self._knows(context.products) else copy.deepcopy(self)
+        asked.attach(context.products)
+        chosen = checked_action(action, self.spec)
+        return float(self.kernel.probability(asked.state, *self._arguments(context), chosen))
 
     def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
         """Learn by the kernel; a reward that is not finite is refused before it touches anything."""
-        self.attach(context.products)
         user_id, user, _ = self._arguments(context)
-        low, high = self.rewards
-        if not (np.isfinite(reward) and low <= reward <= high):
-            expected = "a finite number" if np.isinf(low) else f"a number from {low:g} to {high:g}; scale it"
-            raise PolicyError(f"reward: got {reward}, expected {expected}")
-        self.kernel.learn(self.state, user_id, user, int(action), float(reward))
+        chosen, earned = checked_action(action, self.spec), checked_reward(reward, *self.rewards)
+        self.attach(context.products)
+        self.kernel.learn(self.state, user_id, user, chosen, earned)
         self.heed()
 
     def heed(self) -> None:
@@ -106,8 +113,7 @@ class KernelPolicy(Policy):
             )
 
     def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
-        user = checked_user(context, self.spec)
-        available = np.ascontiguousarray(context.available, np.bool_).view()
+        user, available = checked_user(context, self.spec), checked_mask(context, self.spec)
         user.flags.writeable = available.flags.writeable = False
         return int(context.user_id), user, available
 
@@ -154,24 +160,43 @@ def check_shape(what: str, array: FloatArray, wanted: tuple[int, ...]) -> None:
 
 
 def check_finite(what: str, array: FloatArray) -> None:
-    """Raise `PolicyError` for NaN or infinity."""
+    """Raise `PolicyError` for NaN, infinity, or a number larger than `LARGEST`."""
     if not np.isfinite(array).all():
         raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
+    if array.size and np.abs(array).max() > LARGEST:
+        raise PolicyError(f"{what}: got a feature of {np.abs(array).max():g}, expected at most {LARGEST:g}; scale it")
+
+
+def checked_mask(context: Context, spec: PolicySpec) -> BoolArray:
+    """Return a view of the mask `(K,)` of what may be shown, or raise `PolicyError` for a wrong shape or nothing."""
+    available = np.ascontiguousarray(context.available, np.bool_).view()
+    if available.shape != (spec.n_products,):
+        raise PolicyError(f"available: got shape {available.shape}, expected {(spec.n_products,)} as in the spec")
+    if not available.any():
+        raise PolicyError("available: got no product that may be shown, expected at least one")
+    return available
+
+
+def checked_action(action: Any, spec: PolicySpec) -> int:
+    """Return an action as an index of a product, or raise `PolicyError`."""
+    if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < spec.n_products:
+        raise PolicyError(f"action: got {shown(action)}, expected a whole number from 0 to {spec.n_products - 1}")
+    return int(action)
+
+
+def checked_reward(reward: Any, low: float, high: float) -> float:
+    """Return a reward from `low` to `high`, or raise `PolicyError`."""
+    number = isinstance(reward, int | float | np.integer | np.floating) and bool(low <= reward <= high)
+    if not number:
+        finite = "finite " if high == LARGEST else ""
+        raise PolicyError(f"reward: got {shown(reward)}, expected a {finite}number from {low:g} to {high:g}; scale it")
+    return float(reward)
 
 
 def distinct_rows(products: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct rows `(R, d)` of a matrix and the row `(K,)` that each of its rows is."""
     rows, index = np.unique(products, axis=0, return_inverse=True)
     return np.ascontiguousarray(rows), index.reshape(-1).astype(np.int64)
-
-
-def categories(products: FloatArray) -> IntArray:
-    """Return the category `(K,)` of each product: which distinct pattern its columns of nothing but 0 and 1 hold.
-
-    Without such columns each distinct product is a category of its own.
-    """
-    binary = ((products == 0) | (products == 1)).all(axis=0)
-    return distinct_rows(products[:, binary] if binary.any() else products)[1]
 
 
 @jit

@@ -6,13 +6,14 @@ moves, the sums of all models are computed anew from the memory, so they never s
 (the published forms' fault); and the memory fades, so that uncertainty comes back in a market that moves. The width of
 the confidence bound follows the noise of the rewards, which is estimated from prediction errors.
 
-Where there are more categories than there is room for heads, one head reads z of [user, product] instead.
+Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
@@ -21,9 +22,14 @@ from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
 from zoosim.models.row_memory import new_row_memory
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, categories, distinct_rows, first_of_each
+from zoosim.policies.base import policy_name
+from zoosim.policies.categories import Categories, new_categories, number
+from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, distinct_rows, first_of_each
 
 MAX_HEADS = 64
+
+LEAST_KEPT = 0.01
+"""The least weight that observations may keep from one training to the next."""
 
 NOISE_RATE = 1 / 500
 """Weight of the newest squared prediction error in the estimate of the rewards' variance."""
@@ -47,11 +53,14 @@ class Arms(NamedTuple):
 class State(NamedTuple):
     """Ridge models of the heads over scaled z, the network's learner, and what there is to choose from.
 
-    `levels (2,)`: what z is multiplied by, and the variance of rewards; `draws (1,)` how many were made.
+    `levels (2,)`: what z is multiplied by, and the variance of rewards; `draws (1,)` how many were made; `joint (1,)`
+    whether more categories came up than there are heads.
     """
 
     ridge: Ridge
     learner: heads_net.Learner
+    categories: Categories
+    joint: BoolArray
     levels: FloatArray
     draws: IntArray
     arms: Arms
@@ -174,7 +183,13 @@ class HeadsPolicy(KernelPolicy):
     training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
 
     def _new_learner(self, dropout: float) -> heads_net.Learner:
-        dim = self.spec.user_dim + self.spec.product_dim
+        dim, keep = self.spec.user_dim + self.spec.product_dim, (1 - 1 / self.horizon) ** self.train_every
+        if keep < LEAST_KEPT:
+            label, most = policy_name(type(self)), int(np.log(LEAST_KEPT) / np.log1p(-1 / self.horizon))
+            raise ConfigError(
+                f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
+                f"{self.horizon:g}: all would be forgotten between two trainings"
+            )
         params = heads_net.new_params(dim, self.hidden, self._heads(), rng=self.rng)
         return heads_net.Learner(
             trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
@@ -187,7 +202,7 @@ class HeadsPolicy(KernelPolicy):
             batch_size=self.batch_size,
             train_every=self.train_every,
             training_steps=self.training_steps,
-            keep=(1 - 1 / self.horizon) ** self.train_every,
+            keep=keep,
         )
 
     def _heads(self) -> int:
@@ -197,11 +212,22 @@ class HeadsPolicy(KernelPolicy):
         return Arms(np.zeros((1, self.spec.product_dim)), np.zeros(self.spec.n_products, np.int64), 1, False)
 
     def _with_products(self, products: FloatArray) -> Any:
-        group_of, rows = categories(products), np.zeros((1, products.shape[1]))
-        joint = bool(group_of.max() >= MAX_HEADS)
-        if joint:
+        state, rows = self.state, np.zeros((1, products.shape[1]))
+        if not state.joint[0]:
+            group_of, anew = number(state.categories, products)
+            state.joint[0] = group_of.min() < 0
+            if anew or state.joint[0]:
+                self._forget()
+        if state.joint[0]:
             rows, group_of = distinct_rows(products)
-        return self.state._replace(arms=Arms(rows, group_of, int(group_of.max()) + 1, joint))
+        groups = len(rows) if state.joint[0] else int(state.categories.found[0])
+        return state._replace(arms=Arms(rows, group_of, groups, bool(state.joint[0])))
+
+    def _forget(self) -> None:
+        """Forget what was learned of heads that mean something else from now on."""
+        memory = self.state.learner.memory
+        for array in (memory.counts, memory.sums, memory.seen):
+            array[:] = 0
 
 
 class NeuralLinear(HeadsPolicy):
@@ -213,7 +239,7 @@ class NeuralLinear(HeadsPolicy):
 
     name = "neural-linear"
     kernel = Kernel("neural_linear", _choose, _learn, _probability)
-    learned = ("ridge", "learner", "levels", "draws")
+    learned = ("ridge", "learner", "categories", "joint", "levels", "draws")
     alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
     thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
     regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
@@ -222,9 +248,17 @@ class NeuralLinear(HeadsPolicy):
         return State(
             ridge=new_ridge(self._heads(), self.hidden, self.regularization),
             learner=self._new_learner(dropout=0.0),
+            categories=new_categories(self._heads(), self.spec.product_dim),
+            joint=np.zeros(1, np.bool_),
             levels=np.array([self.hidden**-0.5, 0.25]),
             draws=np.zeros(1, np.int64),
             arms=self._no_arms(),
             alpha=self.alpha,
             thompson=self.thompson,
         )
+
+    def _forget(self) -> None:
+        super()._forget()
+        for head in range(self._heads()):
+            clear(self.state.ridge, head)
+            solve(self.state.ridge, head)

@@ -51,16 +51,18 @@ def test_segments_are_the_patterns_of_binary_columns() -> None:
 def test_products_of_one_category_share_what_is_learned() -> None:
     policy = made(1, CATEGORIES)
     policy.update(context([1], CATEGORIES), 3, 1.0)
-    assert policy.state.groups == 3
+    group_of = policy.state.assortment.group_of.tolist()
+    assert policy.state.assortment.mixed.tolist() == [False] * 3
     assert policy.state.cells.shown[:3].tolist() == [0, 1, 0]
-    assert policy.state.group_of.tolist() == sorted(policy.state.group_of.tolist(), reverse=True)
+    assert group_of == sorted(group_of, reverse=True)
 
 
 def test_noise_beside_categories_changes_no_group() -> None:
     noise = np.random.default_rng(1).normal(size=(6, 2))
     policy = made(1, np.hstack([CATEGORIES, noise]))
     policy.update(context([1], np.hstack([CATEGORIES, noise])), 0, 1.0)
-    assert policy.state.groups == 3
+    assert policy.state.assortment.group_of.tolist() == [2, 2, 1, 1, 0, 0]
+    assert policy.state.assortment.mixed.all(), "but products of one category are told apart"
 
 
 def test_a_column_that_turns_out_to_be_a_number_begins_anew() -> None:
@@ -104,6 +106,77 @@ def test_numbers_alone_are_left_to_linear_models() -> None:
     """Handwritten digits, 3,000 visits, seed 0: three of four right at least, where cells alone get one of ten."""
     world = build_labelled_world(read_table(LabelledConfig()), seed=0, steps=3_000)
     assert fraction(world, Adaptive(world.spec(3_000), np.random.default_rng(0)), 3_000) > 0.75
+
+
+def earned(policy: Adaptive, users: FloatArray, products: FloatArray, chances: FloatArray, visits: int) -> float:
+    """Return the share of the best true probabilities that a policy gets: `chances (users, K)`."""
+    rng, got, best = np.random.default_rng(5), 0.0, 0.0
+    for _ in range(visits):
+        i = int(rng.integers(len(users)))
+        here = context(users[i].tolist(), products)
+        action = policy.select_action(here)
+        policy.update(here, action, float(rng.random() < chances[i, action]))
+        got, best = got + chances[i, action], best + chances[i].max()
+    return got / best
+
+
+def test_numbers_tell_products_of_a_category_apart() -> None:
+    """A flag that means nothing and a quality that means all, seed 0: cells see two categories, half of what there is.
+
+    So with a constant column beside numbers: one category, of which a blind policy shows the first product for ever.
+    """
+    rng = np.random.default_rng(0)
+    quality = rng.random(20)
+    flags, ones = rng.integers(0, 2, 20), np.ones(20)
+    for column in (flags, ones):
+        products = np.column_stack([column, quality])
+        policy = made(2, products)
+        assert earned(policy, np.eye(2), products, np.tile(0.05 + 0.8 * quality, (2, 1)), 3_000) > 0.95
+
+
+def test_linear_models_follow_a_jump() -> None:
+    """Personas as standardised numbers, 4 x 5 chances that are all redrawn after 6,000 of 12,000 visits, seed 1."""
+    rng = np.random.default_rng(1)
+    users, products = (np.eye(4) - 0.25) / 0.433, np.eye(5)
+    before, after = rng.random((2, 4, 5))
+    policy = made(4, products)
+    assert earned(policy, users, products, before, 6_000) > 0.95
+    assert earned(policy, users, products, after, 6_000) > 0.9
+
+
+def test_what_was_learned_of_a_category_stays_its_own() -> None:
+    """Two products move to a category that comes first in order; three segments each have a favourite elsewhere."""
+    policy = made(3, np.eye(4)[[0, 0, 1, 1, 2, 2]])
+    users, chances = np.eye(3), np.zeros((3, 6))
+    chances[0, :2] = chances[1, 2:4] = chances[2, 4:] = 0.9
+    assert earned(policy, users, np.eye(4)[[0, 0, 1, 1, 2, 2]], chances, 600) > 0.8
+    moved = np.eye(4)[[0, 3, 1, 1, 2, 3]]
+    for user, own in zip(users, ({0}, {2, 3}, {4}), strict=True):
+        assert policy.select_action(context(user.tolist(), moved)) in own
+    assert policy.state.assortment.group_of.tolist() == [2, 3, 1, 1, 0, 3]
+
+
+def test_more_categories_leave_no_cell_outside() -> None:
+    """256 segments met 1 of 2,000 categories; with all, there is room for 100 segments."""
+    one, all_ = np.zeros((2_000, 11)), np.array([[float(bit) for bit in f"{n:011b}"] for n in range(2_000)])
+    policy = made(8, one)
+    for number in range(256):
+        policy.update(context([float(bit) for bit in f"{number:08b}"], one), 0, 1.0)
+    assert segments(policy) == 256
+    for number in range(256):
+        policy.update(context([float(bit) for bit in f"{number:08b}"], all_), 7, 1.0)
+    assert segments(policy) == policy.state.room == 100
+
+
+def test_the_tally_is_the_sum_of_the_tried_cells() -> None:
+    """40,000 visits with 200 shocks, seed 3."""
+    world = build_world(EnvConfig.model_validate({"random_shocks": {"count": 200, "over": 40_000}}), seed=3)
+    policy = Adaptive(world.spec(40_000), np.random.default_rng(0))
+    list(play(world, policy, 40_000))
+    cells = policy.state.cells
+    tried = cells.shown > 0
+    a, b, weight = (cells.filters[tried, :, n] for n in range(3))
+    assert cells.tally.tolist() == pytest.approx([(weight * a / (a + b)).sum(), tried.sum()])
 
 
 def test_it_learns_the_shop_and_notices_a_shock() -> None:

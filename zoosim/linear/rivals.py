@@ -1,0 +1,85 @@
+"""Ridge models that forget nothing, beside the same ones that fade: who has predicted better lately is believed.
+
+In a market that stands still what fades throws knowledge away; after a jump what does not fade is wrong for long. When
+the fading models win, the others begin again from them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot
+from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
+
+STEADY, FADING = 0, 1
+
+MARGIN, MEMORY = 5.0, 0.999
+"""How much better, in nats over about 1,000 visits, one must predict to be believed in the other's place."""
+
+
+NOISE_RATE = 1 / 500
+"""Weight of the newest squared prediction error in the estimate of the rewards' variance."""
+
+
+class Rivals(NamedTuple):
+    """Both kinds, n models of d features each, and how many `visits (1,)` they learned from.
+
+    `losses (2,)` lately, in nats; `noise (1,)`, the mean square of recent prediction errors.
+    """
+
+    steady: Ridge
+    fading: Ridge
+    losses: FloatArray
+    noise: FloatArray
+    visits: IntArray
+
+
+def new_rivals(n: int, dim: int, horizon: float) -> Rivals:
+    """Return models that have seen nothing; after `horizon` visits an observation weighs 1/e in the fading ones."""
+    fading = new_ridge(n, dim, discount=1.0 - 1.0 / horizon)
+    return Rivals(new_ridge(n, dim), fading, np.zeros(2), np.full(1, 0.25), np.zeros(1, np.int64))
+
+
+@jit
+def learn(rivals: Rivals, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
+    """Add the observation (x, reward in [0, 1]) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
+    losses = rivals.losses
+    losses *= MEMORY
+    expected = dot(x, rivals.steady.theta[model])
+    rivals.noise[0] += NOISE_RATE * ((reward - expected) ** 2 - rivals.noise[0])
+    losses[STEADY] += log_loss(expected, reward)
+    losses[FADING] += log_loss(dot(x, rivals.fading.theta[model]), reward)
+    rivals.visits[0] += 1
+    fade(rivals.fading, 0, model, rivals.fading.b.shape[0], rivals.visits[0])
+    observe(rivals.steady, model, x, nonzero, reward)
+    observe(rivals.fading, model, x, nonzero, reward)
+    if losses[FADING] + MARGIN < losses[STEADY]:
+        _take_over(rivals)
+
+
+@jit
+def _take_over(rivals: Rivals) -> None:
+    """Let the steady models begin again from the fading ones."""
+    old, new = rivals.steady, rivals.fading
+    old.gram[:], old.inverse[:], old.b[:], old.theta[:] = new.gram, new.inverse, new.b, new.theta
+    old.age[:], old.condition[:], old.low[:] = new.age, new.condition, new.low
+    rivals.losses[STEADY] = rivals.losses[FADING]
+
+
+@jit
+def bound(rivals: Rivals, model: int, x: FloatArray, alpha: float) -> float:
+    """Return an upper confidence bound at x `(d,)`: what is long past counts for the estimate, not for its certainty."""
+    score: float = dot(x, rivals.steady.theta[model])
+    if alpha > 0.0:
+        score += alpha * np.sqrt(rivals.noise[0] * variance(rivals.fading, model, x, np.flatnonzero(x)))
+    return score
+
+
+@jit
+def log_loss(chance: float, reward: float) -> float:
+    """Return the loss of predicting `chance`, brought into [.01, .99], in nats."""
+    chance = min(max(chance, 0.01), 0.99)
+    loss: float = -reward * np.log(chance) - (1.0 - reward) * np.log(1.0 - chance)
+    return loss

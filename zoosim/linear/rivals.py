@@ -70,7 +70,7 @@ def _take_over(rivals: Rivals) -> None:
 
 @jit
 def bound(rivals: Rivals, model: int, x: FloatArray, alpha: float) -> float:
-    """Return an upper confidence bound at x `(d,)`: what is long past counts for the estimate, not for its certainty."""
+    """Return an upper confidence bound at x `(d,)`; what is long past counts for the estimate, not for certainty."""
     score: float = dot(x, rivals.steady.theta[model])
     if alpha > 0.0:
         score += alpha * np.sqrt(rivals.noise[0] * variance(rivals.fading, model, x, np.flatnonzero(x)))

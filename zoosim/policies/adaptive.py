@@ -352,6 +352,9 @@ class Adaptive(KernelPolicy):
             due=self.due / groups,
         )
 
+    def _ridge(self) -> Any:
+        return self.state.rivals.steady
+
     def _assort(self, products: FloatArray, group_of: IntArray, groups: int) -> Assortment:
         """Return what there is to choose from; without binary columns one linear model serves all products."""
         state, binary = self.state, self.state.categories.binary

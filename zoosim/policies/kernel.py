@@ -100,7 +100,7 @@ class KernelPolicy(Policy):
 
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
-        ridge = getattr(self.state, "ridge", None)
+        ridge = self._ridge()
         if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
             self._warned = True
             number = f"{ridge.condition[-1, NUMBER]:.0e}"
@@ -111,6 +111,10 @@ class KernelPolicy(Policy):
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+    def _ridge(self) -> Any:
+        """Return the linear models whose condition is watched, None where there are none."""
+        return getattr(self.state, "ridge", None)
 
     def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
         user, available = checked_user(context, self.spec), checked_mask(context, self.spec)

@@ -229,6 +229,34 @@ def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> No
     assert make_plan(Request("large-world", config=drawing.as_dict())).config_hash == drawing.config_hash
 
 
+@pytest.mark.parametrize("experiment", ["robustness", "large-world"])
+def test_what_is_set_stands_in_the_place_of_what_is_drawn(experiment: str) -> None:
+    made = plan(experiment, settings=["env.shocks=[]"])
+    assert isinstance(made.env, EnvConfig)
+    assert (made.env.random_shocks, made.shock_names) == (None, ())
+    written = plan(experiment, settings=["env.personas={a: {b: .5, c: .1}}", "env.personas.a.c=.2"])
+    assert isinstance(written.env, EnvConfig)
+    assert written.env.personas == {"a": {"b": 0.5, "c": 0.2}}
+    assert written.env.random_shocks is not None
+    shocks = {"env": {"shocks": [{**SHOCK, "set": {"persona 1": {"category 2": 0.5}}}]}}
+    again = plan(experiment, config=shocks, settings=["env.random_shocks.count=3", "env.random_personas.personas=6"])
+    assert len(again.shock_names) == 3
+    assert isinstance(again.env, EnvConfig)
+    assert len(again.env.personas) == 6
+    with pytest.raises(ConfigError, match="give shocks or random_shocks, not both"):
+        plan(settings=[f"env.shocks=[{SHOCK}]", "env.random_shocks={count: 1, seed: each}"])
+
+
+def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
+    for name, category in (("persona 1", "category 1"), ("budget_shopper", "Dog Toy")):
+        setting = f"env.personas.{name}.{category}=.5"
+        with pytest.raises(ConfigError, match=r"draws its table at random \(env.random_personas\); give a whole one"):
+            plan("robustness", settings=[setting])
+    made = plan("robustness", settings=[setting, "env.random_personas=null"])
+    assert isinstance(made.env, EnvConfig)
+    assert made.env.personas["budget_shopper"]["Dog Toy"] == 0.5
+
+
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     made = plan("staleness")
     forms = {entry.name: entry for entry in made.entries}

@@ -178,9 +178,11 @@ def _steps(request: Request, config: Mapping[str, Any], changes: Settings, exper
 def _env(
     experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, steps_by: str
 ) -> tuple[EnvConfig | LabelledConfig, tuple[str, ...]]:
-    given = dict(config.get("env", {}))
-    values = {key: value for key, value in experiment.env.items() if not _replaced(key, given)} | given
-    for path, value in changes.take("env"):
+    given, settings = dict(config.get("env", {})), changes.take("env")
+    values = _without(experiment.env, given) | given
+    _check_cells(values, settings)
+    values = _without(values, {path[0]: value for path, value in settings})
+    for path, value in settings:
         _put(values, path, value, experiment)
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
@@ -196,10 +198,25 @@ def _env(
     return env, notes
 
 
-def _replaced(key: str, given: Mapping[str, Any]) -> bool:
-    """Tell whether what was given stands in the place of `key`: a written table of a random one, say."""
-    other = key.removeprefix("random_") if key.startswith("random_") else f"random_{key}"
-    return key in given or other in given
+def _without(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what gives way to what is `given`: a random table to a written one, say, or the other way round."""
+    gone = {_counterpart(key) for key, value in given.items() if value is not None} - set(given)
+    return {key: value for key, value in values.items() if key not in gone}
+
+
+def _counterpart(key: str) -> str:
+    return key.removeprefix("random_") if key.startswith("random_") else f"random_{key}"
+
+
+def _check_cells(values: Mapping[str, Any], settings: Sequence[tuple[list[str], Any]]) -> None:
+    """Refuse to set cells of a table that each world draws for itself."""
+    rows = [path for path, _ in settings if path[0] == "personas" and len(path) > 1]
+    whole = any(path == ["personas"] or (path == ["random_personas"] and value is None) for path, value in settings)
+    if rows and not whole and values.get("random_personas") is not None:
+        raise ConfigError(
+            f"--set env.{'.'.join(rows[0])}: this world draws its table at random (env.random_personas); give a whole "
+            "one (personas in a YAML file), or take the shop's with --set env.random_personas=null"
+        )
 
 
 def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tuple[list[Shock], tuple[str, ...]]:

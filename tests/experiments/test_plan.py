@@ -219,6 +219,28 @@ def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
     assert plan().shock_spans(5) == ((10_000, 25_000), (25_000, 40_000))
 
 
+def test_shocks_are_spread_over_the_run_as_long_as_it_is() -> None:
+    made = plan("robustness", steps=2_000)
+    assert "over" not in made.as_dict()["env"]["random_shocks"]
+    config = {key: value for key, value in made.as_dict().items() if key != "config_hash"}
+    longer, shorter = plan("robustness", config=config, steps=9_000), plan("robustness", config=config, steps=500)
+    assert longer.shock_spans(3) == plan("robustness", steps=9_000).shock_spans(3)
+    assert 450 < shorter.shock_spans(3)[1][1] == 500
+    told = plan("robustness", steps=2_000, settings=["env.random_shocks.over=2000"])
+    assert told.as_dict()["env"]["random_shocks"]["over"] == 2_000
+    assert told.config_hash == made.config_hash
+    assert made.world(3).shocks == told.world(3).shocks
+
+
+@pytest.mark.parametrize("seed", ["each", "7"])
+def test_shocks_that_may_never_come_are_refused(seed: str) -> None:
+    settings = [f"env.random_shocks.seed={seed}", "env.random_shocks.count=2", "env.random_shocks.over=1001"]
+    wanted = r"^env.random_shocks.over: got 1001, expected at most 1000, the length of the run; leave it out, or give"
+    with pytest.raises(ConfigError, match=wanted):
+        plan(steps=1_000, settings=settings)
+    assert len(plan(steps=1_001, settings=settings).shock_spans(0)) == 2
+
+
 def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> None:
     made = plan("large-world", config={"env": {"personas": {"a": {"b": 0.5, "c": 0.1}}, "shocks": []}})
     assert isinstance(made.env, EnvConfig)

@@ -23,8 +23,9 @@ def read_env(
         _put(values, path, value, experiment)
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
-    notes: tuple[str, ...] = ()
-    env: EnvConfig = resolve_shocks(build(EnvConfig, values, "env"), steps)
+    asked: EnvConfig = build(EnvConfig, values, "env")
+    _check_over(asked, steps)
+    env, notes = resolve_shocks(asked, steps), tuple[str, ...]()
     if "shocks" not in values and "random_shocks" not in values:
         shocks, notes = _built_in_shocks(experiment, env, steps)
         env = env.model_copy(update={"shocks": shocks})
@@ -32,7 +33,15 @@ def read_env(
     late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
     if late:
         raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
-    return env, notes
+    return (env if env.random_shocks is None else asked), notes
+
+
+def _check_over(env: EnvConfig, steps: int) -> None:
+    """Refuse shocks that are spread over more than the run: some would never come."""
+    over = None if env.random_shocks is None else env.random_shocks.over
+    if over is not None and over > steps:
+        expected = f"expected at most {steps}, the length of the run"
+        raise ConfigError(f"env.random_shocks.over: got {over}, {expected}; leave it out, or give the run more steps")
 
 
 def _without(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +82,7 @@ def check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
     """Refuse a shop that has nothing for sale at some time; which products a category has depends on the seed."""
     if isinstance(env, EnvConfig) and env.availability:
         for seed in seeds:
-            build_world(env.model_copy(update={"n_users": 1}), seed=seed)
+            build_world(env.model_copy(update={"n_users": 1, "random_shocks": None}), seed=seed)
 
 
 def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:

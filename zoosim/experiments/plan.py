@@ -15,7 +15,7 @@ from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.world.labelled import Table, build_labelled_world, read_table
-from zoosim.world.recommendation import build_world, drawn
+from zoosim.world.recommendation import build_world, drawn, resolve_shocks
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
@@ -41,13 +41,19 @@ class Plan:
         assert isinstance(self.env, LabelledConfig)
         return read_table(self.env)
 
+    @cached_property
+    def shop(self) -> EnvConfig:
+        """The recommendation world with what follows from the length of the run."""
+        assert isinstance(self.env, EnvConfig)
+        return resolve_shocks(self.env, self.steps)
+
     def world(self, seed: int) -> World:
         """Build the world of a seed."""
         source = self._world_seed(seed)
         if isinstance(self.env, LabelledConfig):
             world = build_labelled_world(self.table, seed=source, steps=self.steps)
         else:
-            world = build_world(self.env, seed=source)
+            world = build_world(self.shop, seed=source)
         return world if source == seed else replace(world, seed=seed)
 
     def _world_seed(self, seed: int) -> int:
@@ -71,7 +77,7 @@ class Plan:
         """Return for each shock of a seed's world its step, and that of the next shock or the end."""
         if not isinstance(self.env, EnvConfig):
             return ()
-        starts = sorted(shock.step for shock in drawn(self.env, self._world_seed(seed)).shocks)
+        starts = sorted(shock.step for shock in drawn(self.shop, self._world_seed(seed)).shocks)
         ends = [next((later for later in starts if later > start), self.steps) for start in starts]
         return tuple(zip(starts, ends, strict=True))
 
@@ -283,6 +289,6 @@ def _hash(plan: Plan) -> str:
     if isinstance(plan.env, LabelledConfig):
         env: dict[str, Any] = {"table": plan.table.digest}
     else:  # personas and categories are numbered in their order
-        env = {**plan.env.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
+        env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
     values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}
     return config_hash(values)

@@ -134,6 +134,19 @@ def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:
         plan(config={"env": env}, seeds=40, steps=10)
 
 
+def test_the_shop_that_must_not_be_empty_is_the_one_that_all_seeds_share() -> None:
+    """One product in 5 categories: of which it is, in the one world of network-seeds, the 40 seeds tell nothing."""
+    [group] = plan("network-seeds", config={"env": {"n_products": 1}}).world(1_000).groups
+    for category, name in enumerate(EnvConfig().categories):
+        vanish = [{"step": 5, "change": "vanish", "category": name}]
+        config = {"env": {"n_products": 1, "availability": vanish}}
+        if category == group:
+            with pytest.raises(ConfigError, match="nothing is for sale from step 5 on"):
+                plan("network-seeds", config=config, seeds=[0], steps=10)
+        else:
+            assert plan("network-seeds", config=config, seeds=40, steps=10).world(7).groups == group
+
+
 def test_the_hash_covers_world_steps_and_parameters_only() -> None:
     base = plan().config_hash
     same: list[dict[str, Any]] = [

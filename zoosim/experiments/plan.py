@@ -136,7 +136,7 @@ def make_plan(request: Request) -> Plan:
     seeds = parse_seeds(
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
     )
-    check_worlds(env, seeds)
+    check_worlds(env, seeds if experiment.world_seed is None else (experiment.world_seed,))
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])

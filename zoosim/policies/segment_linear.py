@@ -11,6 +11,7 @@ Russac, Vernade & Cappe (2019); sliding window, Cheung, Simchi-Levi & Zhu (2019)
 (2007).
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from zoosim.linear.posterior import bounds, draws, root
 from zoosim.linear.ridge import HARD, Ridge, clear, fade, new_ridge, observe, pairs_of, variance
 from zoosim.linear.window import Window
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
-from zoosim.monitoring.adwin import AdwinState
+from zoosim.monitoring.adwin import MAX_BUCKETS, AdwinState
 from zoosim.monitoring.glr import GLRState
 from zoosim.monitoring.page_hinkley import PageHinkleyState
 from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, best_of, distinct_rows
@@ -353,6 +354,13 @@ class _SegmentLinear(KernelPolicy):
             hazard=self.hazard / models,
             due=0.0,
         )
+
+    def _signature(self) -> str:
+        return f"{super()._signature()}, memory {self.memory}"
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        models, filled = len(self.state.ridge.b), saved["adwin.filled"]
+        return super()._sound(saved) and bool((saved["window.model"] < models).all() and (filled <= MAX_BUCKETS).all())
 
     def _with_products(self, products: FloatArray) -> Any:
         if self.shared:

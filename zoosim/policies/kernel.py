@@ -103,11 +103,10 @@ class KernelPolicy(Policy):
         ridge = getattr(self.state, "ridge", None)
         if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
             self._warned = True
-            number = f"{ridge.condition[-1, NUMBER]:.0e}"
-            advice = "scale the features to about 1, or raise the regularization"
+            size = f"{CONDITION:.0e}".replace("+", "")
             warnings.warn(
-                f"{policy_name(type(self))}: a matrix of the features has condition number {number}, where estimates "
-                f"are right to 8 digits up to {CONDITION:.0e}; {advice}",
+                f"{policy_name(type(self))}: the condition number of its features' matrix is above {size}, up to which "
+                "estimates are right to 8 digits; scale the features to about 1, or raise the regularization",
                 RuntimeWarning,
                 stacklevel=3,
             )

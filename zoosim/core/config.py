@@ -102,10 +102,11 @@ class RandomShocks(Strict):
     seed: int | str = 0
     over: Annotated[int, Field(ge=1)] | None = None
 
-    @field_validator("seed")
+    @field_validator("seed", mode="before")
     @classmethod
-    def _a_number_or_each(cls, seed: int | str) -> int | str:
-        if seed != "each" and (isinstance(seed, str) or seed < 0):
+    def _a_number_or_each(cls, seed: Any) -> Any:
+        number = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
+        if not number and not (isinstance(seed, str) and seed == "each"):
             raise ValueError(f"got {shown(seed)}, expected a whole number of at least 0, or each")
         return seed
 
@@ -249,6 +250,9 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
         return f"{place}: {message}"
     if first["type"] == "missing":
         return f"{place}: missing; give it a value"
+    if first["type"] == "model_type":
+        [wanted] = [record for record in Strict.__subclasses__() if record.__name__ == first["ctx"]["class_name"]]
+        return f"{place}: got {shown(first['input'])}, expected keys with values: {', '.join(wanted.model_fields)}"
     expected = message[0].lower() + message[1:]
     return f"{place}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
 

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.loop import play
 from zoosim.policies.registry import find_class
-from zoosim.policies.segment_linear import HYPOTHESES
+from zoosim.policies.segment_linear import HYPOTHESES, MAX_ENTRIES
 from zoosim.world.recommendation import build_world
 
 NAMES = ("shared-linucb", "shared-lin-ts", "product-linucb", "product-lin-ts")
@@ -206,6 +206,16 @@ def test_what_was_not_shown_for_long_is_shown_again(memory: str) -> None:
     never = made("shared-linucb", 2, 1, 2, memory=memory, due=0.0, alpha=0.0, hazard=0.0)
     never.load_state_dict(policy.state_dict())
     assert never.select_action(here) == 0
+
+
+@pytest.mark.parametrize("memory", ["discount", "window", "filter"])
+@pytest.mark.parametrize("name", ["shared-linucb", "product-linucb"])
+def test_the_models_fit_into_the_memory_that_they_may_take(name: str, memory: str) -> None:
+    """Room is made for as many segments as fit into MAX_ENTRIES, vectors aside."""
+    policy = made(name, 20, 30, 15, memory=memory)
+    matrices = sum(array.size for array in (*policy.state.ridge[:2], policy.state.ridge.low, *policy.state.window))
+    assert 1 < policy.state.room < 256
+    assert matrices < 1.03 * MAX_ENTRIES < 1.05 * matrices * (1 + 1 / policy.state.room)
 
 
 def test_there_is_room_for_ever_new_patterns() -> None:

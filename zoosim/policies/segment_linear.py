@@ -45,7 +45,8 @@ HYPOTHESES = 4
 """Of a change-point filter; each has a ridge model of its own."""
 
 MAX_SEGMENTS, MAX_ENTRIES = 256, 2**24
-"""Room for segments, and for the entries of all their models' matrices."""
+"""Room for segments, and for the entries of all their models' matrices: four a model, sums and inverse in two halves,
+and the visits in their windows."""
 
 
 class State(NamedTuple):
@@ -212,7 +213,7 @@ class _SegmentLinear(KernelPolicy):
         kind = MEMORIES.index(self.memory)
         count = HYPOTHESES if kind == FILTER else 1
         visits = self.window if kind == WINDOW else 1
-        entries = 2 * models * count * (dim * width) ** 2 + visits * (dim + width)
+        entries = 4 * models * count * (dim * width) ** 2 + visits * (dim + width)
         room = max(1, min(MAX_SEGMENTS, MAX_ENTRIES // entries))
         watched = [models * room if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
         discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0

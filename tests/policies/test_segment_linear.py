@@ -218,6 +218,26 @@ def test_the_models_fit_into_the_memory_that_they_may_take(name: str, memory: st
     assert matrices < 1.03 * MAX_ENTRIES < 1.05 * matrices * (1 + 1 / policy.state.room)
 
 
+@pytest.mark.parametrize("memory", ["filter", "restart"])
+def test_what_was_shown_belongs_to_a_product_wherever_it_stands(memory: str) -> None:
+    """Another assortment orders the distinct products anew; a new one counts as shown to each segment just now."""
+    one, two, new = [0.0, 1.0], [1.0, 0.0], [0.0, 0.5]
+    policy = made("shared-linucb", 3, 1, 2, memory=memory, due=0.1, alpha=0.0)
+    before, after = np.array([one, two, two]), np.array([two, new, one])
+    for n in range(50):
+        policy.update(context([float(n == 7)], before), int(n == 12), 0.5)
+    assert policy.state.shown[:2].tolist() == [[49, 12, 0], [1, 0, 0]]
+    policy.propensity(context([0.0], after), 0)
+    assert policy.state.shown[:2].tolist() == [[49, 12, 0], [1, 0, 0]]
+    policy.attach(after)
+    assert policy.state.rows[:, 1:].tolist() == [new, one, two]
+    assert policy.state.shown[:2].tolist() == [[49, 49, 12], [1, 1, 0]]
+    loaded = made("shared-linucb", 3, 1, 2, memory=memory, due=0.1, alpha=0.0)
+    loaded.load_state_dict(policy.state_dict())
+    loaded.attach(after)
+    assert loaded.state.shown.tolist() == policy.state.shown.tolist()
+
+
 def test_there_is_room_for_ever_new_patterns() -> None:
     products = np.eye(2)
     for name in NAMES:

@@ -250,9 +250,20 @@ class _SegmentLinear(KernelPolicy):
     def _with_products(self, products: FloatArray) -> Any:
         if self.shared:
             rows, arm_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-            return self.state._replace(rows=rows, arm_of=arm_of, due=self._due(len(rows)))
+            return self.state._replace(rows=rows, arm_of=arm_of, due=self._due(len(rows)), shown=self._shown(rows))
         arm_of, leads = np.arange(len(products)), np.linalg.norm(products, axis=1)
         return self.state._replace(leads=leads, arm_of=arm_of, due=self._due(len(products)))
+
+    def _shown(self, rows: FloatArray) -> FloatArray:
+        """Return when each of other `rows` was shown to each segment: a new one counts as shown at its last visit."""
+        state = self.state
+        if self._products is None or np.array_equal(rows, state.rows):
+            return np.asarray(state.shown)
+        known = {row.tobytes(): r for r, row in enumerate(state.rows + 0.0)}  # -0.0 is 0.0
+        before = np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
+        shown = np.zeros(state.shown.shape)
+        shown[:, : len(rows)] = np.where(before < 0, state.segments.clock[:, np.newaxis], state.shown[:, before])
+        return shown
 
     def _due(self, arms: int) -> float:
         return self.due / arms if self.memory in ("filter", "restart") else 0.0

@@ -218,15 +218,29 @@ def test_a_reward_that_is_not_finite_touches_nothing(reward: float) -> None:
         ({"hidden": "64-"}, "neural-ucb.hidden: got '64-', expected 1 to 8 layer sizes"),
         ({"hidden": "0"}, "neural-ucb.hidden: got '0'"),
         ({"form": "lazy"}, "neural-ucb.form: got 'lazy', expected one of auto, rows"),
-        ({"history": "stale"}, "neural-ucb.history: got 'stale', expected one of fresh, published"),
-        ({"mean": "mode"}, "neural-ucb.mean: got 'mode'"),
+        ({"history": "stale"}, "neural-ucb.history: got 'stale', expected one of fresh or published"),
+        ({"mean": "mode"}, "neural-ucb.mean: got 'mode', expected one of posterior or network"),
         ({"form": "diagonal"}, "a diagonal has no posterior mean; set mean to network"),
-        ({"history": "published"}, "set discount to 1"),
+        ({"history": "published"}, "neural-ucb.discount: got 0.999, expected 1 when history is published"),
+        (
+            {"history": "published", "discount": 1.0, "form": "rows"},
+            "neural-ucb.form: rows are for fresh gradients; set form to auto, or history to fresh",
+        ),
+        ({"train_every": 4_603}, "neural-ucb.train_every: got 4,603, expected at most 4,602 with a discount of 0.999"),
+        ({"discount": 0.9}, "neural-ucb.train_every: got 50, expected at most 43 with a discount of 0.9"),
+        ({"hidden": "4096-4096", "form": "primal"}, "got '4096-4096', whose form primal takes 2,259,503 GB"),
+        ({"hidden": "4096", "form": "jacobian"}, "got '4096', whose form jacobian takes 10 GB, expected at most 8"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         NeuralUCB(PolicySpec(3, 2, 2), np.random.default_rng(0), **params)
+
+
+def test_the_largest_parameters_that_make_sense_are_taken() -> None:
+    spec, rng = PolicySpec(3, 2, 2), np.random.default_rng(0)
+    for params in ({"train_every": 4_602}, {"train_every": 10**9, "discount": 1.0}, {"hidden": "4096-8"}):
+        NeuralUCB(spec, rng, **params)
 
 
 def test_a_state_of_another_network_is_refused_and_changes_nothing() -> None:

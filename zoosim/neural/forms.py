@@ -6,7 +6,10 @@ All exact forms give the same numbers to rounding, so this is about cost alone.
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.models.mlp import count_weights
 from zoosim.neural.comparison import Diagonal, Jacobian
 from zoosim.neural.dual import Dual
 from zoosim.neural.primal import Primal
@@ -52,6 +55,15 @@ def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mer
     if mergeable and distinct <= min(MAX_ROWS, parameters):
         return "rows"
     return "dual" if observations <= DUAL_UP_TO * parameters else "primal"
+
+
+def matrix_bytes(wanted: str, sizes: tuple[int, ...]) -> int:
+    """Return the bytes of what the form `wanted` keeps whatever it observes: matrices over all p weights, or none.
+
+    `sizes` are those of all layers. The forms that `auto` turns to grow with the history.
+    """
+    p = count_weights(np.array(sizes))
+    return {"primal": 8 * p * (p + 1), "jacobian": 16 * p * p}.get(wanted, 0)
 
 
 def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:

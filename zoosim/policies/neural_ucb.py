@@ -18,14 +18,20 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.neural.forms import FORMS
+from zoosim.neural.forms import FORMS, matrix_bytes
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
-from zoosim.policies.base import Policy
+from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.kernel import DRAWS, best_of, check_finite, check_shape, checked_user, distinct_rows
 
 LAZY_ABOVE = 64
 """Distinct candidates above which only those are evaluated that may be the best."""
+
+LEAST_KEPT = 0.01
+"""The least weight that observations may keep from one training to the next."""
+
+MOST_GIGABYTES = 8
+"""The largest matrices of a form that is asked for by name."""
 
 
 @jit
@@ -59,14 +65,26 @@ class _Neural(Policy):
     """What NeuralUCB and neural Thompson sampling have in common: all but what multiplies the deviation."""
 
     hidden: str = parameter("64", help="sizes of the hidden layers, such as 64 or 128-64")
-    history: str = parameter("fresh", help="fresh: gradients recomputed at trainings; published: kept, a step a visit")
-    form: str = parameter("auto", help="how A is kept: " + ", ".join(FORMS))
-    mean: str = parameter("posterior", help="posterior: of the linearised network; network: its output")
+    history: str = parameter(
+        "fresh",
+        choices=("fresh", "published"),
+        help="fresh: gradients recomputed at trainings; published: kept, a step a visit",
+    )
+    form: str = parameter("auto", choices=FORMS, help="how A is kept; auto: in the cheapest exact form")
+    mean: str = parameter(
+        "posterior",
+        choices=("posterior", "network"),
+        help="posterior: of the linearised network; network: its output",
+    )
     alpha: float
     regularization: float = parameter(0.3, low=1e-6, high=1e6, help="lambda, the variance of a reward's noise")
     normalise: bool = parameter(True, help="whether gradients are scaled to a mean squared length of 1")
-    discount: float = parameter(0.999, low=0.9, high=1, help="weight that an observation keeps, a visit")
-    memory: int = parameter(2_000, low=1, high=1_000_000, help="distinct rows kept, those observed last")
+    discount: float = parameter(
+        0.999, low=0.9, high=1, help="weight that an observation keeps, a visit; all fade together, at trainings"
+    )
+    memory: int = parameter(
+        2_000, low=1, high=1_000_000, help="distinct rows observed that a training keeps, the last ones"
+    )
     train_every: int = parameter(50, low=1, high=1_000_000_000, help="visits between trainings, if fresh")
     steps: int = parameter(8, low=0, high=10_000, help="Adam steps a training, if fresh")
     batch_size: int = parameter(64, low=1, high=100_000, help="distinct rows from which on a step draws a batch")
@@ -155,14 +173,7 @@ class _Neural(Policy):
         self._products = products if not products.flags.writeable else products.copy()
 
     def _settings(self) -> Settings:
-        name = type(self).name
-        self._one_of("history", ("fresh", "published"))
-        self._one_of("form", FORMS)
-        self._one_of("mean", ("posterior", "network"))
-        if self.form == "diagonal" and self.mean == "posterior":
-            raise ConfigError(f"{name}.form: a diagonal has no posterior mean; set mean to network")
-        if self.history == "published" and (self.form == "rows" or self.discount < 1):
-            raise ConfigError(f"{name}.history: published gradients are kept as they are; set discount to 1, not rows")
+        self._check_together()
         return Settings(
             hidden=self._hidden_sizes(),
             fresh=self.history == "fresh",
@@ -177,18 +188,38 @@ class _Neural(Policy):
             learning_rate=self.learning_rate,
         )
 
-    def _one_of(self, parameter_name: str, known: tuple[str, ...]) -> None:
-        given = getattr(self, parameter_name)
-        if given not in known:
-            label = f"{type(self).name}.{parameter_name}"
-            raise ConfigError(f"{label}: got {shown(given)}, expected one of {', '.join(known)}")
+    def _check_together(self) -> None:
+        """Refuse parameters that are each right and do not go together."""
+        label = policy_name(type(self))
+        if self.form == "diagonal" and self.mean == "posterior":
+            raise ConfigError(f"{label}.form: a diagonal has no posterior mean; set mean to network")
+        if self.history == "published" and self.form == "rows":
+            raise ConfigError(f"{label}.form: rows are for fresh gradients; set form to auto, or history to fresh")
+        if self.history == "published" and self.discount < 1:
+            raise ConfigError(f"{label}.discount: got {self.discount:g}, expected 1 when history is published")
+        self._check_fade(label)
+
+    def _check_fade(self, label: str) -> None:
+        if self.discount < 1 and self.discount**self.train_every < LEAST_KEPT:
+            most = int(np.log(LEAST_KEPT) / np.log(self.discount))
+            raise ConfigError(
+                f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a discount of "
+                f"{self.discount:g}: all would be forgotten between two trainings"
+            )
 
     def _hidden_sizes(self) -> tuple[int, ...]:
-        parts = self.hidden.split("-")
+        parts, label = self.hidden.split("-"), policy_name(type(self))
         if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 4096 for part in parts) or len(parts) > 8:
-            label, expected = f"{type(self).name}.hidden", "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
-            raise ConfigError(f"{label}: got {shown(self.hidden)}, expected {expected}")
-        return tuple(map(int, parts))
+            expected = "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
+            raise ConfigError(f"{label}.hidden: got {shown(self.hidden)}, expected {expected}")
+        sizes = tuple(map(int, parts))
+        gigabytes = 1e-9 * matrix_bytes(self.form, (self.spec.user_dim + self.spec.product_dim, *sizes, 1))
+        if gigabytes > MOST_GIGABYTES:
+            raise ConfigError(
+                f"{label}.hidden: got {shown(self.hidden)}, whose form {self.form} takes {gigabytes:,.0f} GB, expected "
+                f"at most {MOST_GIGABYTES}; set form to auto, or take a smaller network"
+            )
+        return sizes
 
 
 def _mask(context: Context) -> BoolArray:

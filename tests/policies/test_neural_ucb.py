@@ -199,17 +199,45 @@ def test_scores_are_finite_at_any_scale(form: str, scale: float) -> None:
             assert (bonuses >= 0).all()
 
 
-@pytest.mark.parametrize("reward", [np.nan, np.inf])
-def test_a_reward_that_is_not_finite_touches_nothing(reward: float) -> None:
+def same(one: Any, two: Any) -> bool:
+    return set(one) == set(two) and all(np.array_equal(one[name], two[name]) for name in one)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"reward": np.nan}, "reward: got nan, expected a finite number"),
+    ({"reward": -2e9}, "reward: got -2000000000.0, expected a finite number from -1e[+]09 to 1e[+]09; scale it"),
+    ({"reward": "1"}, "reward: got '1'"),
+    ({"action": -1}, "action: got -1, expected a whole number from 0 to 11"),
+    ({"action": 12}, "action: got 12"),
+    ({"action": 1.0}, "action: got 1.0"),
+    ({"user": np.full(4, np.nan)}, "user: got NaN or infinity"),
+    ({"user": np.full(4, 2e9)}, "user: got a feature of 2e[+]09, expected at most 1e[+]09; scale it"),
+    ({"products": np.full((12, 5), np.inf)}, "products: got NaN or infinity"),
+    ({"products": np.full((12, 5), -2e9)}, "products: got a feature of 2e[+]09"),
+    ({"available": np.zeros(12, bool)}, "available: got no product that may be shown"),
+    ({"available": np.ones(11, bool)}, "available: got shape"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[message.split(",")[0] for _, message in WRONG])
+@pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])
+def test_what_is_wrong_is_refused_before_it_touches_anything(cls: type, wrong: dict[str, Any], message: str) -> None:
     world = shop()
-    policy = made(world)
-    [*_, (context, action, _)] = visits(world, policy, 60)
-    before = policy.state_dict()
-    with pytest.raises(PolicyError, match="reward: got"):
-        policy.update(context, action, reward)
-    with pytest.raises(PolicyError, match="user: got NaN or infinity"):
-        policy.update(Context({**context, "user": np.full_like(context.user, reward)}), action, 1.0)
-    assert all(np.array_equal(value, policy.state_dict()[name]) for name, value in before.items())
+    policy = cls(world.spec(100), np.random.default_rng(5), mean="network")
+    [*_, (context, action, _)] = visits(world, policy, 20)
+    before, rows = policy.state_dict(), policy._rows
+    fields = {name: value for name, value in wrong.items() if name in context}
+    asked = Context({**context, **fields})
+    with pytest.raises(PolicyError, match=message):
+        policy.update(asked, wrong.get("action", action), wrong.get("reward", 1.0))
+    if fields:
+        with pytest.raises(PolicyError, match=message):
+            policy.select_action(asked)
+    if "reward" not in wrong:
+        with pytest.raises(PolicyError, match=message):
+            policy.propensity(asked, wrong.get("action", action))
+    assert same(before, policy.state_dict())
+    assert policy._rows is rows
 
 
 @pytest.mark.parametrize(

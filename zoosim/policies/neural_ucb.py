@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, normal
@@ -22,7 +22,18 @@ from zoosim.neural.forms import FORMS, matrix_bytes
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.kernel import DRAWS, best_of, check_finite, check_shape, checked_user, distinct_rows
+from zoosim.policies.kernel import (
+    DRAWS,
+    LARGEST,
+    best_of,
+    check_finite,
+    check_shape,
+    checked_action,
+    checked_mask,
+    checked_reward,
+    checked_user,
+    distinct_rows,
+)
 
 LAZY_ABOVE = 64
 """Distinct candidates above which only those are evaluated that may be the best."""
@@ -98,15 +109,14 @@ class _Neural(Policy):
 
     def select_action(self, context: Context) -> int:
         """Choose the available product of the highest score, the lowest index on ties."""
-        user = self._take_in(context)
-        return self._best(self._learner, user, self._multipliers(), _mask(context))
+        user, available = self._take_in(context)
+        return self._best(self._learner, user, self._multipliers(), available)
 
     def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        """Learn from a reward; one that is not finite is refused before it touches anything."""
-        user = self._take_in(context)
-        if not np.isfinite(reward):
-            raise PolicyError(f"reward: got {reward}, expected a finite number")
-        self._learner.learn(self._learner.candidates(user, self._rows), int(self._row_of[action]), float(reward))
+        """Learn from a reward; what is wrong is refused before it touches anything."""
+        chosen, earned = checked_action(action, self.spec), checked_reward(reward, -LARGEST, LARGEST)
+        user, _ = self._take_in(context)
+        self._learner.learn(self._learner.candidates(user, self._rows), int(self._row_of[chosen]), earned)
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned."""
@@ -155,11 +165,11 @@ class _Neural(Policy):
         best = lazy_argmax(bounds, firsts, lambda which: self._scores(learner, candidates, z, which))
         return int(firsts[best])
 
-    def _take_in(self, context: Context) -> FloatArray:
-        """Check a context and take in its products; return its user `(d_u,)`."""
-        user = checked_user(context, self.spec)
+    def _take_in(self, context: Context) -> tuple[FloatArray, BoolArray]:
+        """Check a context and take in its products; return its user `(d_u,)` and what may be shown `(K,)`."""
+        user, available = checked_user(context, self.spec), checked_mask(context, self.spec)
         self._attach(context.products)
-        return user
+        return user, available
 
     def _attach(self, products: FloatArray) -> None:
         """Take in the candidates' features; free when they are the same read-only array as before."""
@@ -222,10 +232,6 @@ class _Neural(Policy):
         return sizes
 
 
-def _mask(context: Context) -> BoolArray:
-    return np.ascontiguousarray(context.available, np.bool_)
-
-
 class NeuralUCB(_Neural):
     """NeuralUCB (Zhou, Li & Gu 2020): an upper confidence bound over all parameters of a network, exact."""
 
@@ -234,9 +240,9 @@ class NeuralUCB(_Neural):
 
     def propensity(self, context: Context, action: int) -> float:
         """Return 1 for the product that it would choose, else 0."""
-        user = self._take_in(context)
-        best = self._best(self._learner.without_trace(user), user, self._multipliers(), _mask(context))
-        return float(best == action)
+        chosen = checked_action(action, self.spec)
+        user, available = self._take_in(context)
+        return float(chosen == self._best(self._learner.without_trace(user), user, self._multipliers(), available))
 
     def _multipliers(self) -> FloatArray:
         return np.ones(len(self._rows))
@@ -258,15 +264,16 @@ class NeuralTS(_Neural):
 
     def propensity(self, context: Context, action: int) -> float:
         """Return the share of posterior draws that choose `action`, with one draw spread over what is available."""
-        user, available = self._take_in(context), _mask(context)
+        chosen = checked_action(action, self.spec)
+        user, available = self._take_in(context)
         learner = self._learner.without_trace(user)
         posterior = self._posterior(learner, learner.candidates(user, self._rows))
-        shown, firsts = np.unique(self._row_of[available], return_index=True)
-        if action not in np.flatnonzero(available)[firsts]:
+        groups, firsts = np.unique(self._row_of[available], return_index=True)
+        if chosen not in np.flatnonzero(available)[firsts]:
             return 0.0
         key = np.uint64(self._key ^ np.uint64(self._draws + 1))
-        wins = _wins(*posterior, self._row_of, available, int(action), self.optimistic, key)
-        return float((wins + 1.0 / len(shown)) / (DRAWS + 1))
+        wins = _wins(*posterior, self._row_of, available, chosen, self.optimistic, key)
+        return float((wins + 1.0 / len(groups)) / (DRAWS + 1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned, and where the draws are."""

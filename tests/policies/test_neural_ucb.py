@@ -182,6 +182,7 @@ def test_a_loaded_policy_decides_and_learns_on_to_the_bit(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["rows", "dual", "primal", "jacobian", "last-layer", "diagonal"])
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1e6])
+@pytest.mark.filterwarnings("ignore:neural-ucb. the matrix:RuntimeWarning")
 def test_scores_are_finite_at_any_scale(form: str, scale: float) -> None:
     rng = np.random.default_rng(1)
     products = scale * rng.normal(size=(6, 3))
@@ -269,12 +270,3 @@ def test_the_largest_parameters_that_make_sense_are_taken() -> None:
     spec, rng = PolicySpec(3, 2, 2), np.random.default_rng(0)
     for params in ({"train_every": 4_602}, {"train_every": 10**9, "discount": 1.0}, {"hidden": "4096-8"}):
         NeuralUCB(spec, rng, **params)
-
-
-def test_a_state_of_another_network_is_refused_and_changes_nothing() -> None:
-    spec, rng = PolicySpec(3, 2, 2), np.random.default_rng(0)
-    one, two = NeuralUCB(spec, rng, hidden="4"), NeuralUCB(spec, rng, hidden="5")
-    before = one.state_dict()
-    with pytest.raises(ConfigError, match="another policy, task or parameters"):
-        one.load_state_dict(two.state_dict())
-    assert all(np.array_equal(value, one.state_dict()[name]) for name, value in before.items())

@@ -23,7 +23,7 @@ class Jacobian:
     """
 
     name: ClassVar[str] = "jacobian"
-    saved: ClassVar[tuple[str, ...]] = ("a", "b")
+    saved: ClassVar[dict[str, str]] = {"a": "pp", "b": "p"}
 
     def __init__(self, sizes: IntArray, noise: float) -> None:
         """`noise` is lambda."""
@@ -61,7 +61,7 @@ class Diagonal:
     """
 
     name: ClassVar[str] = "diagonal"
-    saved: ClassVar[tuple[str, ...]] = ("diagonal",)
+    saved: ClassVar[dict[str, str]] = {"diagonal": "p"}
 
     def __init__(self, sizes: IntArray, noise: float) -> None:
         """`noise` is lambda."""

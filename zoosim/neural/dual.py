@@ -66,7 +66,14 @@ class Dual:
     """A history of n weighted observations, its kernel's Cholesky factor, and L^-1 y."""
 
     name: ClassVar[str] = "dual"
-    saved: ClassVar[tuple[str, ...]] = ("n", "factors", "lower", "target", "weights", "sums")
+    saved: ClassVar[dict[str, str]] = {
+        "n": "",
+        "factors": "rf",
+        "lower": "rr",
+        "target": "r",
+        "weights": "r",
+        "sums": "r",
+    }
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""

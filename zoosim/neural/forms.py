@@ -26,11 +26,11 @@ DUAL_UP_TO = 0.8
 class Form(Protocol):
     """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
 
-    `saved` names the attributes that hold what was learned.
+    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it.
     """
 
     name: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]]
+    saved: ClassVar[dict[str, str]]
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with weighted observations."""
@@ -55,6 +55,13 @@ def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mer
     if mergeable and distinct <= min(MAX_ROWS, parameters):
         return "rows"
     return "dual" if observations <= DUAL_UP_TO * parameters else "primal"
+
+
+def possible(wanted: str, fresh: bool) -> tuple[str, ...]:
+    """Return the forms that `wanted` may come to."""
+    if wanted not in ("auto", "last-layer"):
+        return (wanted,)
+    return ("rows", "dual", "primal") if fresh else ("dual", "primal")
 
 
 def matrix_bytes(wanted: str, sizes: tuple[int, ...]) -> int:

@@ -26,6 +26,15 @@ def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
 
 
 @jit
+def trace(factors: FloatArray, weights: FloatArray, sizes: IntArray, first: int) -> float:
+    """Return the sum of `weights (n,)` times the squared lengths of the gradients of `factors (n, f)`."""
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i] * norm(factors[i], sizes, first)
+    return total
+
+
+@jit
 def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the inner products `(n, m)` of the rows of `left (n, f)` and the columns of `columns (f, m)`."""
     inner, outer = np.empty((4, out.shape[1])), np.empty((4, out.shape[1]))

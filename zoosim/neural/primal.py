@@ -116,7 +116,7 @@ class Primal:
     """A^-1 and the sums behind it in one `square (p + 1, p)`: A^-1 on and above the diagonal, sums a row below it."""
 
     name: ClassVar[str] = "primal"
-    saved: ClassVar[tuple[str, ...]] = ("square", "b", "theta", "age")
+    saved: ClassVar[dict[str, str]] = {"square": "qp", "b": "p", "theta": "p", "age": ""}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""

@@ -70,10 +70,10 @@ def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, n
 
 
 class Rows:
-    """The posterior mean and covariance over U distinct rows, made anew from their counts at least every U pulls."""
+    """The posterior mean and covariance over U distinct rows, made anew from their counts every max(64, U) pulls."""
 
     name: ClassVar[str] = "rows"
-    saved: ClassVar[tuple[str, ...]] = ("prior", "mean", "spread", "age")
+    saved: ClassVar[dict[str, str]] = {"prior": "nn", "mean": "n", "spread": "nn", "age": ""}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""

@@ -7,9 +7,10 @@ g' A^-1 sum r g, and the history is counted by distinct row, fades, and is seen 
 network. `history = "published"` with `mean = "network"` is what the papers' algorithms do.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 from zoosim.neural.forms import FORMS, matrix_bytes
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
+from zoosim.neural.state import OTHER
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.kernel import (
     DRAWS,
@@ -40,6 +42,9 @@ LAZY_ABOVE = 64
 
 LEAST_KEPT = 0.01
 """The least weight that observations may keep from one training to the next."""
+
+CONDITION = 1e8
+"""The largest condition number of A to which bonuses are promised to be right to 8 digits."""
 
 MOST_GIGABYTES = 8
 """The largest matrices of a form that is asked for by name."""
@@ -88,6 +93,9 @@ class _Neural(Policy):
         help="posterior: of the linearised network; network: its output",
     )
     alpha: float
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """What a state holds besides what was learned: the key and the number of draws."""
+
     regularization: float = parameter(0.3, low=1e-6, high=1e6, help="lambda, the variance of a reward's noise")
     normalise: bool = parameter(True, help="whether gradients are scaled to a mean squared length of 1")
     discount: float = parameter(
@@ -105,6 +113,7 @@ class _Neural(Policy):
         super().__init__(spec, rng, **params)
         self._learner = Learner(self._settings(), spec.user_dim + spec.product_dim, rng)
         self._products: FloatArray | None = None
+        self._warned = False
         self._rows, self._row_of = np.zeros((0, 0)), np.zeros(0, np.int64)
 
     def select_action(self, context: Context) -> int:
@@ -117,14 +126,31 @@ class _Neural(Policy):
         chosen, earned = checked_action(action, self.spec), checked_reward(reward, -LARGEST, LARGEST)
         user, _ = self._take_in(context)
         self._learner.learn(self._learner.candidates(user, self._rows), int(self._row_of[chosen]), earned)
+        self._heed()
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned."""
         return self._learner.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; refuses one of another network and then changes nothing."""
-        self._learner.load(state)
+        """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
+        if not all(isinstance(state.get(name), int) for name in self.drawn):
+            raise ConfigError(f"{policy_name(type(self))}: {OTHER}")
+        self._learner.load({name: value for name, value in state.items() if name not in self.drawn})
+
+    def _heed(self) -> None:
+        """Warn, once, when the features are so scaled that A is ill-conditioned."""
+        condition = self._learner.condition
+        if condition > CONDITION and not self._warned and self.form != "diagonal":
+            self._warned = True
+            scaled = "" if self.normalise else ", set normalise"
+            warnings.warn(
+                f"{policy_name(type(self))}: the matrix of the gradients has condition number up to {condition:.0e}, "
+                f"where bonuses are right to 8 digits up to {CONDITION:.0e}; scale the features to about 1{scaled}, or "
+                "raise the regularization",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     @abstractmethod
     def _multipliers(self) -> FloatArray:
@@ -256,6 +282,7 @@ class NeuralTS(_Neural):
 
     name = "neural-ts"
     alpha: float = parameter(0.3, low=0, high=100, help="width of the draws, in standard deviations")
+    drawn = ("key", "draws")
     optimistic: bool = parameter(False, help="whether draws below the mean are raised to it")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -280,7 +307,7 @@ class NeuralTS(_Neural):
         return {**super().state_dict(), "key": int(self._key), "draws": self._draws}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; refuses one of another network and then changes nothing."""
+        """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
         super().load_state_dict(state)
         self._key, self._draws = np.uint64(state["key"]), int(state["draws"])
 

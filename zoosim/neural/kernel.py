@@ -11,6 +11,15 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
 from zoosim.models.mlp import factorise
 
+LEAST = 1e-10
+"""The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""
+
+
+@jit
+def noise_of(noise: float, length: float) -> float:
+    """Return the variance of an observation's noise, raised where rounding would drown it: `length` is squared."""
+    return max(noise, LEAST * length)
+
 
 @jit
 def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:

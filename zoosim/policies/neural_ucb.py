@@ -43,8 +43,8 @@ LAZY_ABOVE = 64
 LEAST_KEPT = 0.01
 """The least weight that observations may keep from one training to the next."""
 
-CONDITION = 1e8
-"""The largest condition number of A to which bonuses are promised to be right to 8 digits."""
+CONDITION = 1e7
+"""The largest condition number of A to which bonuses are promised to be right to 8 digits, in every exact form."""
 
 MOST_GIGABYTES = 8
 """The largest matrices of a form that is asked for by name."""

@@ -22,7 +22,7 @@ CHUNK = 64
 
 
 @jit
-def _kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
+def kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
     """Return what of the `weights (n,)` of observations with gradients `g (n, p)` counts: 1 unless noise is raised."""
     keep = np.ones(g.shape[0])
     for n in range(g.shape[0]):
@@ -146,7 +146,7 @@ class Primal:
             g = np.empty((len(factors[part]), len(self.b)))
             for row, out in zip(factors[part], g, strict=True):
                 expand(row, self.sizes, self.first, out)
-            keep = _kept(g, weights[part], self.noise)
+            keep = kept(g, weights[part], self.noise)
             _accumulate_rows(self.square, self.b, g, keep * weights[part], keep * sums[part])
         self._rebuild()
 
@@ -154,7 +154,7 @@ class Primal:
         """Add one observation: `factors (f,)` of its gradient."""
         g = np.empty(len(self.b))
         expand(factors, self.sizes, self.first, g)
-        [keep] = _kept(g.reshape(1, -1), np.ones(1), self.noise)
+        [keep] = kept(g.reshape(1, -1), np.ones(1), self.noise)
         _accumulate(self.square, self.b, g, keep, keep * reward)
         self.age += 1
         if self.age >= max(MIN_PERIOD, len(g)):

@@ -132,6 +132,12 @@ class _Neural(Policy):
         """Return copies of all that was learned."""
         return self._learner.state()
 
+    def held_bytes(self) -> int:
+        """Return the bytes of all arrays that are kept: what was learned, the products, and remembered candidates."""
+        learned = [value for value in self._learner.state().values() if isinstance(value, np.ndarray)]
+        candidates = 8 * sum(candidates.size for candidates in self._learner.cached)
+        return sum(array.nbytes for array in (*learned, self._rows, self._row_of)) + candidates
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
         if not all(isinstance(state.get(name), int) for name in self.drawn):

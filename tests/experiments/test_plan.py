@@ -302,3 +302,11 @@ def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     assert names(plan("staleness", policies=["fresh-10", "d-linucb"])) == ["fresh-10", "d-linucb"]
     tuned = plan("staleness", settings=["policies.fresh-10.alpha=1.5"], policies=["fresh-10"])
     assert alpha(tuned, "fresh-10") == 1.5
+
+
+def test_a_number_will_do_where_a_parameter_is_words() -> None:
+    """The command line reads `hidden=64` as YAML, so as a number."""
+    made = plan("showdown", policies=["neural-ucb", "neural-ts"], settings=["policies.neural-ucb.hidden=32"])
+    hidden = {entry.name: entry.params["hidden"] for entry in made.entries}
+    assert hidden == {"neural-ucb": "32", "neural-ts": "64"}
+    assert plan("showdown", config=made.as_dict()) == made

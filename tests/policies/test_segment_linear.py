@@ -278,7 +278,9 @@ def test_it_learns_the_shop_and_notices_a_shock(name: str, least: float) -> None
 
 
 def test_words_that_are_no_memory_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"memory: got 'fading', expected all, discount, window, filter or restart$"):
+    with pytest.raises(
+        ConfigError, match=r"memory: got 'fading', expected one of all, discount, window, filter or restart$"
+    ):
         made("shared-linucb", 2, 1, 2, memory="fading")
-    with pytest.raises(ConfigError, match=r"detector: got 'cusum', expected adwin, page-hinkley or glr$"):
+    with pytest.raises(ConfigError, match=r"detector: got 'cusum', expected one of adwin, page-hinkley or glr$"):
         made("shared-linucb", 2, 1, 2, detector="cusum")

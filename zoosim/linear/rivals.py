@@ -14,10 +14,14 @@ from zoosim.linear.dense import dot
 from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
 
 STEADY, FADING = 0, 1
+GAIN, SQUARES = 0, 1
 
 MARGIN, MEMORY = 5.0, 0.999
 """How much better, in nats over about 1,000 visits, one must predict to be believed in the other's place."""
 
+
+SURE = 4.0
+"""How many standard deviations of luck the lead of the fading models must exceed, too."""
 
 NOISE_RATE = 1 / 500
 """Weight of the newest squared prediction error in the estimate of the rewards' variance."""
@@ -26,12 +30,14 @@ NOISE_RATE = 1 / 500
 class Rivals(NamedTuple):
     """Both kinds, n models of d features each, and how many `visits (1,)` they learned from.
 
-    `losses (2,)` lately, in nats; `noise (1,)`, the mean square of recent prediction errors.
+    `losses (2,)` lately, in nats; `lead (2,)` of the fading models, the sum of their gains lately and that of the gains'
+    squares; `noise (1,)`, the mean square of recent prediction errors.
     """
 
     steady: Ridge
     fading: Ridge
     losses: FloatArray
+    lead: FloatArray
     noise: FloatArray
     visits: IntArray
 
@@ -39,23 +45,27 @@ class Rivals(NamedTuple):
 def new_rivals(n: int, dim: int, horizon: float) -> Rivals:
     """Return models that have seen nothing; after `horizon` visits an observation weighs 1/e in the fading ones."""
     fading = new_ridge(n, dim, discount=1.0 - 1.0 / horizon)
-    return Rivals(new_ridge(n, dim), fading, np.zeros(2), np.full(1, 0.25), np.zeros(1, np.int64))
+    return Rivals(new_ridge(n, dim), fading, np.zeros(2), np.zeros(2), np.full(1, 0.25), np.zeros(1, np.int64))
 
 
 @jit
 def learn(rivals: Rivals, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward in [0, 1]) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
-    losses = rivals.losses
+    losses, lead = rivals.losses, rivals.lead
     losses *= MEMORY
+    lead *= MEMORY
     expected = dot(x, rivals.steady.theta[model])
     rivals.noise[0] += NOISE_RATE * ((reward - expected) ** 2 - rivals.noise[0])
-    losses[STEADY] += log_loss(expected, reward)
-    losses[FADING] += log_loss(dot(x, rivals.fading.theta[model]), reward)
+    loss, other = log_loss(expected, reward), log_loss(dot(x, rivals.fading.theta[model]), reward)
+    losses[STEADY] += loss
+    losses[FADING] += other
+    lead[GAIN] += loss - other
+    lead[SQUARES] += (loss - other) ** 2
     rivals.visits[0] += 1
     fade(rivals.fading, 0, model, rivals.fading.b.shape[0], rivals.visits[0])
     observe(rivals.steady, model, x, nonzero, reward)
     observe(rivals.fading, model, x, nonzero, reward)
-    if losses[FADING] + MARGIN < losses[STEADY]:
+    if lead[GAIN] > max(MARGIN, SURE * np.sqrt(lead[SQUARES])):
         _take_over(rivals)
 
 
@@ -66,6 +76,7 @@ def _take_over(rivals: Rivals) -> None:
     old.gram[:], old.inverse[:], old.b[:], old.theta[:] = new.gram, new.inverse, new.b, new.theta
     old.age[:], old.condition[:], old.low[:] = new.age, new.condition, new.low
     rivals.losses[STEADY] = rivals.losses[FADING]
+    rivals.lead[:] = 0.0
 
 
 @jit

@@ -30,7 +30,7 @@ NOISE_RATE = 1 / 500
 class Rivals(NamedTuple):
     """Both kinds, n models of d features each, and how many `visits (1,)` they learned from.
 
-    `losses (2,)` lately, in nats; `lead (2,)` of the fading models, the sum of their gains lately and that of the gains'
+    `losses (2,)` lately, in nats; `lead (2,)` of the fading models, the sum of their gains lately and that of their
     squares; `noise (1,)`, the mean square of recent prediction errors.
     """
 

@@ -43,7 +43,7 @@ class Queries(NamedTuple):
     embeddings: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchWorld:
     """A shop of one seed: `config`, `catalogue`, `users`; visits are numbered from 0 and never run out."""
 

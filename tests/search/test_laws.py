@@ -1,16 +1,24 @@
 """The shop against the laws in plain loops: scores, features, rankings, chances and rewards, for the same draws."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 
-from tests.search import plain
-from tests.search.shops import plain_products, plain_query, plain_user, plain_visit, relevance_noise, shop_of
+from benchmarks.plain import search as plain
+from benchmarks.plain.search_visits import plain_products, plain_query, plain_user, plain_visit, relevance_noise
+from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_shop import SearchShop, Visit, estimated
 from zoosim.ranking.templates import TEMPLATES
+from zoosim.world.search import build_search_world
 
 CASES = [*((500, t) for t in range(12)), (500, 1_234_567), (37, 3), (10_000, 5), (10_000, 40)]
+
+
+@cache
+def shop_of(seed: int, n_products: int) -> SearchShop:
+    return SearchShop(build_search_world(SearchConfig(n_products=n_products, n_users=60), seed=seed))
 
 
 @pytest.fixture(params=CASES, ids=str)

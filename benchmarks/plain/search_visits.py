@@ -1,23 +1,14 @@
-"""Search shops for tests, and the same shop and visits in the plain words of `plain`."""
+"""A search shop and its visits in the plain words of `benchmarks.plain.search`, with the same draws."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from tests.search import plain
+from benchmarks.plain import search as plain
 from zoosim.core.normals import fill_normals
 from zoosim.core.rng import normal, uniform
-from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_shop import SearchShop, Visit
-from zoosim.world.search import SearchWorld, build_search_world
-
-
-@cache
-def shop_of(seed: int, n_products: int = 500, **params: Any) -> SearchShop:
-    """Return a shop of default laws with few users."""
-    config = SearchConfig(n_products=n_products, n_users=60, **params)
-    return SearchShop(build_search_world(config, seed=seed))
+from zoosim.world.search import SearchWorld
 
 
 @cache

@@ -99,7 +99,7 @@ def utility(laws: Laws, slate: Slate, n: int, price_taste: float, label_taste: f
 def behave(
     laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, out: Outcome
 ) -> None:
-    """Let a visitor go through a ranking: query type `kind`, `tastes` for price and private label."""
+    """Let a visitor go through a ranking: query type `kind`, `tastes` for price and private label; `out` is new."""
     satisfaction, bought, there, last = 0.0, 0, True, laws.bias.shape[1] - 1
     for n, product in enumerate(slate.products):
         noise = laws.utility_sd * normal(keys.utility, visit, product)

@@ -8,8 +8,9 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.dynamics.reward import RewardParts, left_top, reward, reward_parts
-from zoosim.dynamics.visit import Keys, Outcome, Slate, behave, laws_of, new_outcome
+from zoosim.dynamics.reward import RewardParts, left_top, reward
+from zoosim.dynamics.stage import Stage, serve
+from zoosim.dynamics.visit import Keys, Outcome, laws_of, new_outcome
 from zoosim.ranking.scores import base_scores, boost_features, boosted_scores, top
 from zoosim.ranking.shelf import stock
 from zoosim.ranking.templates import template_values
@@ -57,9 +58,10 @@ class SearchShop:
         config = world.config
         self.world, self.shelf = world, stock(world.catalogue)
         self.k = min(config.k, len(world.catalogue.ids))
-        self._laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
-        self._keys = Keys(*(world.keys[name] for name in Keys._fields))
-        self._log_price = np.log1p(world.catalogue.price)
+        laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
+        keys = Keys(*(world.keys[name] for name in Keys._fields))
+        log_price = np.log1p(world.catalogue.price)
+        self.stage = Stage(self.shelf, world.catalogue, log_price, world.users, laws, keys)
         self._specificity = [kind.specificity for kind in config.query_types.values()]
         self._queries: Queries = world.queries(0, 0)
 
@@ -128,22 +130,13 @@ class SearchShop:
 
     def serve(self, visit: Visit, shown: IntArray) -> Result:
         """Let the visitor go through the products `shown (k,)`."""
-        catalogue, users, weights = self.world.catalogue, self.world.users, self.world.config.reward
-        outcome, user = new_outcome(len(shown)), visit.user
-        tastes = (users.price_taste[user], users.label_taste[user])
-        behave(self._laws, self.slate(visit, shown), visit.kind, tastes, self._keys, visit.step, outcome)
+        weights, outcome = self.world.config.reward, new_outcome(len(shown))
+        gmv, cm2, strategic, clicks = serve(
+            self.stage, visit.step, visit.user, visit.kind, visit.query, shown, outcome
+        ).tolist()
         left = left_top(visit.baseline, shown, weights.rank_change_at)
-        parts = reward_parts(catalogue, shown, outcome.clicks, outcome.purchases, left)
-        return Result(shown, outcome, parts, reward(weights, parts))
-
-    def slate(self, visit: Visit, shown: IntArray) -> Slate:
-        """Return the products `shown (k,)` as the visitor sees them."""
-        length = np.sqrt(visit.query @ visit.query)
-        cosine = np.zeros(len(shown))
-        if length > 0.0:
-            cosine = visit.query @ self.shelf.embeddings[:, shown] * self.shelf.lengths[shown] / length
-        taste = self.world.users.category_tastes[visit.user, self.world.catalogue.category[shown]]
-        return Slate(shown, cosine, self._log_price[shown], self.world.catalogue.label[shown], taste)
+        parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))
+        return Result(shown, outcome, parts, float(reward(weights, parts)))
 
     def _embedding(self, visit: Visit) -> FloatArray:
         embedding: FloatArray = self.world.users.embeddings[visit.user]

@@ -85,7 +85,16 @@ def test_the_defaults_are_the_documented_shop() -> None:
         ({"random_shocks": {"count": 1, "seed": -1}}, "env.random_shocks.seed: got -1, expected "),
         ({"random_shocks": {}}, "env.random_shocks.count: missing; give it a value"),
         ({"random_personas": {"personas": 0, "categories": 2}}, "env.random_personas.personas: got 0, expected "),
-        ({"random_personas": 5}, "env.random_personas: got 5, expected "),
+        ({"random_personas": 5}, "env.random_personas: got 5, expected keys with values: personas, categories"),
+        ({"random_shocks": []}, "env.random_shocks: got [], expected keys with values: count, seed, over"),
+        ({"shocks": [3]}, "env.shocks.0: got 3, expected keys with values: step, name, set"),
+        *(
+            (
+                {"random_shocks": {"count": 1, "seed": seed}},
+                f"env.random_shocks.seed: got {seed!r}, expected a whole number of at least 0, or each",
+            )
+            for seed in (True, 1.0, None, [1], -1, "all")
+        ),
         ({"availability": [event(step=-1)]}, "env.availability.0.step: got -1, expected "),
         ({"availability": [event(change="gone")]}, "env.availability.0.change: got 'gone', expected 'appear', "),
         ({"availability": [event(products=[-1])]}, "env.availability.0.products.0: got -1, expected "),

@@ -48,6 +48,12 @@ def test_an_integer_is_a_float_where_one_is_wanted() -> None:
     assert type(value) is float
 
 
+def test_an_integer_is_words_where_some_are_wanted() -> None:
+    """YAML reads `hidden=64` as a number."""
+    assert check_parameters("mine", Base, {"kind": 64})["kind"] == "64"
+    assert refusal({"kind": 10**400}) == "mine.kind: got " + shown(10**400) + ", expected text"
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, 0, 1])
 def test_the_ends_of_a_range_belong_to_it(value: float) -> None:
     assert check_parameters("mine", Base, {"alpha": value})["alpha"] == value
@@ -59,14 +65,16 @@ def test_the_ends_of_a_range_belong_to_it(value: float) -> None:
         ({"alpha": 1.0000001}, "mine.alpha: got 1.0000001, expected 0 to 1"),
         ({"alpha": -1}, "mine.alpha: got -1.0, expected 0 to 1"),
         ({"alpha": math.nan}, "mine.alpha: got nan, expected 0 to 1"),
-        ({"alpha": "0.5"}, "mine.alpha: got '0.5', expected a float, 0 to 1"),
-        ({"alpha": True}, "mine.alpha: got True, expected a float, 0 to 1"),
-        ({"alpha": None}, "mine.alpha: got None, expected a float, 0 to 1"),
-        ({"alpha": [0.5]}, "mine.alpha: got [0.5], expected a float, 0 to 1"),
+        ({"alpha": "0.5"}, "mine.alpha: got '0.5', expected a number, 0 to 1"),
+        ({"alpha": True}, "mine.alpha: got True, expected a number, 0 to 1"),
+        ({"alpha": None}, "mine.alpha: got None, expected a number, 0 to 1"),
+        ({"alpha": [0.5]}, "mine.alpha: got [0.5], expected a number, 0 to 1"),
         ({"size": 0}, "mine.size: got 0, expected at least 1"),
-        ({"size": 2.0}, "mine.size: got 2.0, expected a int, at least 1"),
-        ({"size": True}, "mine.size: got True, expected a int, at least 1"),
-        ({"kind": 3}, "mine.kind: got 3, expected a str, any"),
+        ({"size": 2.0}, "mine.size: got 2.0, expected a whole number, at least 1"),
+        ({"size": True}, "mine.size: got True, expected a whole number, at least 1"),
+        ({"kind": 3.5}, "mine.kind: got 3.5, expected text"),
+        ({"kind": True}, "mine.kind: got True, expected text"),
+        ({"kind": None}, "mine.kind: got None, expected text"),
         ({"alfa": 0.5}, "mine: unknown parameter 'alfa' (did you mean alpha?); known: alpha, size, kind"),
         ({"zzz": 0.5}, "mine: unknown parameter 'zzz'; known: alpha, size, kind"),
     ],
@@ -81,7 +89,7 @@ def test_infinity_is_refused_without_a_range(value: float) -> None:
         rate: float = parameter(1.0)
 
     assert "mine.rate: got " in refusal({"rate": value}, Open)
-    assert refusal({"rate": value}, Open).endswith("inf, expected any")
+    assert refusal({"rate": value}, Open).endswith("inf, expected a finite number")
 
 
 def test_a_class_without_parameters_takes_none() -> None:
@@ -129,10 +137,16 @@ def test_unknown_names_the_closest_and_the_whole_list() -> None:
 class Coloured:
     colour: str = parameter("red", choices=("red", "green", "blue"), help="what it looks like")
     only: str = parameter("this", choices=["this"])
+    bright: bool = parameter(True)
 
 
 def test_words_are_checked_against_their_choices() -> None:
-    assert check_parameters("mine", Coloured, {"colour": "blue"}) == {"colour": "blue", "only": "this"}
-    assert refusal({"colour": "gren"}, Coloured) == "mine.colour: got 'gren', expected red, green or blue"
-    assert refusal({"colour": 3}, Coloured) == "mine.colour: got 3, expected a str, red, green or blue"
+    assert check_parameters("mine", Coloured, {"colour": "blue"}) == {"colour": "blue", "only": "this", "bright": True}
+    assert refusal({"colour": "gren"}, Coloured) == "mine.colour: got 'gren', expected one of red, green or blue"
+    assert refusal({"colour": 3}, Coloured) == "mine.colour: got 3, expected one of red, green or blue"
+    assert refusal({"colour": None}, Coloured) == "mine.colour: got None, expected one of red, green or blue"
     assert refusal({"only": "that"}, Coloured) == "mine.only: got 'that', expected this"
+
+
+def test_a_flag_is_true_or_false() -> None:
+    assert refusal({"bright": 1}, Coloured) == "mine.bright: got 1, expected true or false"

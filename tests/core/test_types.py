@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from zoosim import Context, PolicySpec
+from zoosim.core.errors import ConfigError
 
 FIELDS = {"user_id", "user", "product_ids", "products", "available"}
 
@@ -95,3 +96,17 @@ def test_a_spec_is_frozen() -> None:
     assert (spec.n_users, spec.steps) == (0, 0)
     with pytest.raises(FrozenInstanceError):
         spec.steps = 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((0, 2, 2), "PolicySpec.n_products: got 0, expected at least 1"),
+        ((3, -1, 2), "PolicySpec.user_dim: got -1, expected at least 0"),
+        ((3, 0, 0), "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
+    ],
+)
+def test_a_task_with_nothing_to_choose_from_or_to_see_is_refused(sizes: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        PolicySpec(*sizes)
+    assert PolicySpec(1, 0, 1).n_products == PolicySpec(1, 1, 0).n_products

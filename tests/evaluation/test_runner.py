@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,14 @@ class Failing(First):
         if self.visits == 6 and self.rng.bit_generator.seed_seq.entropy == 1:  # type: ignore[attr-defined]
             raise ValueError("out of\nideas")
         return super().select_action(context)
+
+
+class Worried(First):
+    """Warns of its visits at two places, of one in other words under each seed."""
+
+    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        warnings.warn(f"user {context.user_id}\nis odd", RuntimeWarning, stacklevel=1)
+        np.log(np.zeros(1))
 
 
 class Compiled(Greedy):
@@ -329,3 +338,32 @@ def test_two_files_of_one_content_are_two_policies(tmp_path: Path) -> None:
     files[0].write_text(source + "# edited\n")
     assert make_entry(f"{files[1]}:Mine").fingerprint == second.fingerprint
     assert make_entry(f"{files[0]}:Mine").fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_policy_warns_of_is_a_note_once_a_policy(tmp_path: Path, jobs: int) -> None:
+    out = tmp_path / "run"
+    notes = execute(plan([Worried, "random"], seeds=3), out, jobs).notes
+    assert [note.split(" ")[0] for note in notes] == ["worried:", "worried:"]
+    assert notes[0].startswith("worried: user ")
+    assert notes[0].endswith(" is odd")
+    assert notes[1] == "worried: divide by zero encountered in log"
+    assert execute(plan([Worried, "random"], seeds=3), out, jobs).notes == ()
+
+
+def test_a_matrix_in_bad_condition_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoosim.policies.kernel.CONDITION", 2.0)
+    wide = {"name": "wide", "type": "d-linucb"}
+    notes = execute(plan(["d-linucb", "wide"], config={"policies": ["d-linucb", wide]}), tmp_path / "run").notes
+    said = "the condition number of its features' matrix is above 2e00, up to which estimates are right to 8 digits"
+    assert [note.split("; ")[0] for note in notes] == [f"d-linucb: {said}", f"wide: {said}"]
+    assert notes[0].endswith("; scale the features to about 1, or raise the regularization")
+
+
+def test_other_warnings_go_their_way(tmp_path: Path) -> None:
+    class Outdated(First):
+        def update(self, *args: Any, **kwargs: Any) -> None:
+            warnings.warn("outdated", DeprecationWarning, stacklevel=1)
+
+    with pytest.warns(DeprecationWarning, match="outdated"):
+        assert execute(plan([Outdated], seeds=1), tmp_path / "run").notes == ()

@@ -1,7 +1,9 @@
 """The bottleneck experiment: the published forms agree with each other, and what is measured ends up on the page."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +50,37 @@ def test_every_method_is_measured_and_written(folder: Path) -> None:
         assert timing["milliseconds"] > 0
         assert timing["megabytes"] > 0
         assert sum(timing["parts"].values()) == pytest.approx(timing["milliseconds"]) or timing["method"] == "inverse"
+
+
+def test_memory_counts_what_is_kept_of_candidates_and_repeats_are_counted(folder: Path) -> None:
+    """At least 20 visitors with 50 candidates of 9 features and 3 numbers each, and the pool of 5 features."""
+    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["timings"]
+    [exact] = [t for t in timings if (t["method"], t["candidates"]) == ("exact", 50)]
+    assert exact["megabytes"] > 8e-6 * (20 * 50 * 12 + 50 * 5)
+    assert all(t["repeats"] > 1 for t in timings if t["method"] == "inverse")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"candidates": (10, 200)}, "bottleneck: candidates: got (10, 200), expected whole numbers of at least 1, one"),
+        ({"candidates": ()}, "bottleneck: candidates: got ()"),
+        ({"candidates": 50}, "bottleneck: candidates: got 50"),
+        ({"candidates": (0, 50)}, "bottleneck: candidates: got (0, 50)"),
+        ({"networks": ()}, "bottleneck: networks: got (), expected sizes of hidden layers, such as 64 or 128-64"),
+        ({"networks": ("x",)}, "bottleneck: networks: got ('x',)"),
+        ({"networks": "64"}, "bottleneck: networks: got '64'"),
+        ({"networks": ("64-0",)}, "bottleneck: networks: got ('64-0',)"),
+        ({"networks": (64,)}, "bottleneck: networks: got (64,)"),
+        ({"updates": 0}, "bottleneck: updates: got 0, expected a whole number of at least 1"),
+        ({"updates": 2.0}, "bottleneck: updates: got 2.0"),
+    ],
+)
+def test_sizes_that_cannot_be_measured_are_refused(tmp_path: Path, sizes: dict[str, Any], message: str) -> None:
+    lines: list[str] = []
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        api.measure_bottleneck(tmp_path, lines.append, **sizes)
+    assert not lines
 
 
 def test_the_page_shows_every_figure(folder: Path) -> None:

@@ -134,6 +134,19 @@ def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:
         plan(config={"env": env}, seeds=40, steps=10)
 
 
+def test_the_shop_that_must_not_be_empty_is_the_one_that_all_seeds_share() -> None:
+    """One product in 5 categories: of which it is, in the one world of network-seeds, the 40 seeds tell nothing."""
+    [group] = plan("network-seeds", config={"env": {"n_products": 1}}).world(1_000).groups
+    for category, name in enumerate(EnvConfig().categories):
+        vanish = [{"step": 5, "change": "vanish", "category": name}]
+        config = {"env": {"n_products": 1, "availability": vanish}}
+        if category == group:
+            with pytest.raises(ConfigError, match="nothing is for sale from step 5 on"):
+                plan("network-seeds", config=config, seeds=[0], steps=10)
+        else:
+            assert plan("network-seeds", config=config, seeds=40, steps=10).world(7).groups == group
+
+
 def test_the_hash_covers_world_steps_and_parameters_only() -> None:
     base = plan().config_hash
     same: list[dict[str, Any]] = [
@@ -219,6 +232,28 @@ def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
     assert plan().shock_spans(5) == ((10_000, 25_000), (25_000, 40_000))
 
 
+def test_shocks_are_spread_over_the_run_as_long_as_it_is() -> None:
+    made = plan("robustness", steps=2_000)
+    assert "over" not in made.as_dict()["env"]["random_shocks"]
+    config = {key: value for key, value in made.as_dict().items() if key != "config_hash"}
+    longer, shorter = plan("robustness", config=config, steps=9_000), plan("robustness", config=config, steps=500)
+    assert longer.shock_spans(3) == plan("robustness", steps=9_000).shock_spans(3)
+    assert 450 < shorter.shock_spans(3)[1][1] == 500
+    told = plan("robustness", steps=2_000, settings=["env.random_shocks.over=2000"])
+    assert told.as_dict()["env"]["random_shocks"]["over"] == 2_000
+    assert told.config_hash == made.config_hash
+    assert made.world(3).shocks == told.world(3).shocks
+
+
+@pytest.mark.parametrize("seed", ["each", "7"])
+def test_shocks_that_may_never_come_are_refused(seed: str) -> None:
+    settings = [f"env.random_shocks.seed={seed}", "env.random_shocks.count=2", "env.random_shocks.over=1001"]
+    wanted = r"^env.random_shocks.over: got 1001, expected at most 1000, the length of the run; leave it out, or give"
+    with pytest.raises(ConfigError, match=wanted):
+        plan(steps=1_000, settings=settings)
+    assert len(plan(steps=1_001, settings=settings).shock_spans(0)) == 2
+
+
 def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> None:
     made = plan("large-world", config={"env": {"personas": {"a": {"b": 0.5, "c": 0.1}}, "shocks": []}})
     assert isinstance(made.env, EnvConfig)
@@ -227,6 +262,34 @@ def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> No
     drawing = plan("large-world")
     assert "personas" not in drawing.as_dict()["env"]
     assert make_plan(Request("large-world", config=drawing.as_dict())).config_hash == drawing.config_hash
+
+
+@pytest.mark.parametrize("experiment", ["robustness", "large-world"])
+def test_what_is_set_stands_in_the_place_of_what_is_drawn(experiment: str) -> None:
+    made = plan(experiment, settings=["env.shocks=[]"])
+    assert isinstance(made.env, EnvConfig)
+    assert (made.env.random_shocks, made.shock_names) == (None, ())
+    written = plan(experiment, settings=["env.personas={a: {b: .5, c: .1}}", "env.personas.a.c=.2"])
+    assert isinstance(written.env, EnvConfig)
+    assert written.env.personas == {"a": {"b": 0.5, "c": 0.2}}
+    assert written.env.random_shocks is not None
+    shocks = {"env": {"shocks": [{**SHOCK, "set": {"persona 1": {"category 2": 0.5}}}]}}
+    again = plan(experiment, config=shocks, settings=["env.random_shocks.count=3", "env.random_personas.personas=6"])
+    assert len(again.shock_names) == 3
+    assert isinstance(again.env, EnvConfig)
+    assert len(again.env.personas) == 6
+    with pytest.raises(ConfigError, match="give shocks or random_shocks, not both"):
+        plan(settings=[f"env.shocks=[{SHOCK}]", "env.random_shocks={count: 1, seed: each}"])
+
+
+def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
+    for name, category in (("persona 1", "category 1"), ("budget_shopper", "Dog Toy")):
+        setting = f"env.personas.{name}.{category}=.5"
+        with pytest.raises(ConfigError, match=r"draws its table at random \(env.random_personas\); give a whole one"):
+            plan("robustness", settings=[setting])
+    made = plan("robustness", settings=[setting, "env.random_personas=null"])
+    assert isinstance(made.env, EnvConfig)
+    assert made.env.personas["budget_shopper"]["Dog Toy"] == 0.5
 
 
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
@@ -239,3 +302,11 @@ def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     assert names(plan("staleness", policies=["fresh-10", "d-linucb"])) == ["fresh-10", "d-linucb"]
     tuned = plan("staleness", settings=["policies.fresh-10.alpha=1.5"], policies=["fresh-10"])
     assert alpha(tuned, "fresh-10") == 1.5
+
+
+def test_a_number_will_do_where_a_parameter_is_words() -> None:
+    """The command line reads `hidden=64` as YAML, so as a number."""
+    made = plan("showdown", policies=["neural-ucb", "neural-ts"], settings=["policies.neural-ucb.hidden=32"])
+    hidden = {entry.name: entry.params["hidden"] for entry in made.entries}
+    assert hidden == {"neural-ucb": "32", "neural-ts": "64"}
+    assert plan("showdown", config=made.as_dict()) == made

@@ -48,3 +48,10 @@ def test_a_bound_below_its_score_would_be_found_out() -> None:
     scores = np.array([1.0, 0.5] + [0.0] * 19)
     bounds = np.array([-1.0, 0.5] + [0.4] * 19)
     assert lazy_argmax(bounds, np.arange(21), Scores(scores)) == 1
+
+
+def test_it_ends_where_nothing_may_be_chosen() -> None:
+    asked = Scores(np.zeros(3))
+    assert lazy_argmax(np.full(3, -np.inf), np.arange(3), asked) == -1
+    assert asked.asked == 0
+    assert lazy_argmax(np.array([1.0, 1.0, -np.inf]), np.arange(3), lambda which: np.full(len(which), -np.inf)) == -1

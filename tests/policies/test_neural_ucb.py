@@ -182,6 +182,7 @@ def test_a_loaded_policy_decides_and_learns_on_to_the_bit(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["rows", "dual", "primal", "jacobian", "last-layer", "diagonal"])
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1e6])
+@pytest.mark.filterwarnings("ignore:neural-ucb. the matrix:RuntimeWarning")
 def test_scores_are_finite_at_any_scale(form: str, scale: float) -> None:
     rng = np.random.default_rng(1)
     products = scale * rng.normal(size=(6, 3))
@@ -199,17 +200,45 @@ def test_scores_are_finite_at_any_scale(form: str, scale: float) -> None:
             assert (bonuses >= 0).all()
 
 
-@pytest.mark.parametrize("reward", [np.nan, np.inf])
-def test_a_reward_that_is_not_finite_touches_nothing(reward: float) -> None:
+def same(one: Any, two: Any) -> bool:
+    return set(one) == set(two) and all(np.array_equal(one[name], two[name]) for name in one)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"reward": np.nan}, "reward: got nan, expected a finite number"),
+    ({"reward": -2e9}, "reward: got -2000000000.0, expected a finite number from -1e[+]09 to 1e[+]09; scale it"),
+    ({"reward": "1"}, "reward: got '1'"),
+    ({"action": -1}, "action: got -1, expected a whole number from 0 to 11"),
+    ({"action": 12}, "action: got 12"),
+    ({"action": 1.0}, "action: got 1.0"),
+    ({"user": np.full(4, np.nan)}, "user: got NaN or infinity"),
+    ({"user": np.full(4, 2e9)}, "user: got a feature of 2e[+]09, expected at most 1e[+]09; scale it"),
+    ({"products": np.full((12, 5), np.inf)}, "products: got NaN or infinity"),
+    ({"products": np.full((12, 5), -2e9)}, "products: got a feature of 2e[+]09"),
+    ({"available": np.zeros(12, bool)}, "available: got no product that may be shown"),
+    ({"available": np.ones(11, bool)}, "available: got shape"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[message.split(",")[0] for _, message in WRONG])
+@pytest.mark.parametrize("cls", [NeuralUCB, NeuralTS])
+def test_what_is_wrong_is_refused_before_it_touches_anything(cls: type, wrong: dict[str, Any], message: str) -> None:
     world = shop()
-    policy = made(world)
-    [*_, (context, action, _)] = visits(world, policy, 60)
-    before = policy.state_dict()
-    with pytest.raises(PolicyError, match="reward: got"):
-        policy.update(context, action, reward)
-    with pytest.raises(PolicyError, match="user: got NaN or infinity"):
-        policy.update(Context({**context, "user": np.full_like(context.user, reward)}), action, 1.0)
-    assert all(np.array_equal(value, policy.state_dict()[name]) for name, value in before.items())
+    policy = cls(world.spec(100), np.random.default_rng(5), mean="network")
+    [*_, (context, action, _)] = visits(world, policy, 20)
+    before, rows = policy.state_dict(), policy._rows
+    fields = {name: value for name, value in wrong.items() if name in context}
+    asked = Context({**context, **fields})
+    with pytest.raises(PolicyError, match=message):
+        policy.update(asked, wrong.get("action", action), wrong.get("reward", 1.0))
+    if fields:
+        with pytest.raises(PolicyError, match=message):
+            policy.select_action(asked)
+    if "reward" not in wrong:
+        with pytest.raises(PolicyError, match=message):
+            policy.propensity(asked, wrong.get("action", action))
+    assert same(before, policy.state_dict())
+    assert policy._rows is rows
 
 
 @pytest.mark.parametrize(
@@ -218,10 +247,18 @@ def test_a_reward_that_is_not_finite_touches_nothing(reward: float) -> None:
         ({"hidden": "64-"}, "neural-ucb.hidden: got '64-', expected 1 to 8 layer sizes"),
         ({"hidden": "0"}, "neural-ucb.hidden: got '0'"),
         ({"form": "lazy"}, "neural-ucb.form: got 'lazy', expected one of auto, rows"),
-        ({"history": "stale"}, "neural-ucb.history: got 'stale', expected one of fresh, published"),
-        ({"mean": "mode"}, "neural-ucb.mean: got 'mode'"),
+        ({"history": "stale"}, "neural-ucb.history: got 'stale', expected one of fresh or published"),
+        ({"mean": "mode"}, "neural-ucb.mean: got 'mode', expected one of posterior or network"),
         ({"form": "diagonal"}, "a diagonal has no posterior mean; set mean to network"),
-        ({"history": "published"}, "set discount to 1"),
+        ({"history": "published"}, "neural-ucb.discount: got 0.999, expected 1 when history is published"),
+        (
+            {"history": "published", "discount": 1.0, "form": "rows"},
+            "neural-ucb.form: rows are for fresh gradients; set form to auto, or history to fresh",
+        ),
+        ({"train_every": 4_603}, "neural-ucb.train_every: got 4,603, expected at most 4,602 with a discount of 0.999"),
+        ({"discount": 0.9}, "neural-ucb.train_every: got 50, expected at most 43 with a discount of 0.9"),
+        ({"hidden": "4096-4096", "form": "primal"}, "got '4096-4096', whose form primal takes 2,259,503 GB"),
+        ({"hidden": "4096", "form": "jacobian"}, "got '4096', whose form jacobian takes 10 GB, expected at most 8"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(params: dict[str, Any], message: str) -> None:
@@ -229,10 +266,7 @@ def test_parameters_that_make_no_sense_are_refused(params: dict[str, Any], messa
         NeuralUCB(PolicySpec(3, 2, 2), np.random.default_rng(0), **params)
 
 
-def test_a_state_of_another_network_is_refused_and_changes_nothing() -> None:
+def test_the_largest_parameters_that_make_sense_are_taken() -> None:
     spec, rng = PolicySpec(3, 2, 2), np.random.default_rng(0)
-    one, two = NeuralUCB(spec, rng, hidden="4"), NeuralUCB(spec, rng, hidden="5")
-    before = one.state_dict()
-    with pytest.raises(ConfigError, match="another policy, task or parameters"):
-        one.load_state_dict(two.state_dict())
-    assert all(np.array_equal(value, one.state_dict()[name]) for name, value in before.items())
+    for params in ({"train_every": 4_602}, {"train_every": 10**9, "discount": 1.0}, {"hidden": "4096-8"}):
+        NeuralUCB(spec, rng, **params)

@@ -11,6 +11,8 @@ from zoosim import Context, PolicySpec
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
 from zoosim.evaluation.loop import play
+from zoosim.linear.ridge import NUMBER, WORST, variance
+from zoosim.policies.kernel import LARGEST
 from zoosim.policies.registry import find_class
 from zoosim.world.recommendation import build_world
 
@@ -54,6 +56,39 @@ def test_one_warning_says_to_scale_the_features(name: str) -> None:
         walk(policy, huge, 200)
     assert len(caught) == 1
     assert all(np.isfinite(array).all() for array in policy.state_dict().values())
+
+
+WINDOW = {"memory": "window", "window": 20}
+EXTREMES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in LINEAR if name != "adaptive"),
+    *(("shared-linucb", memory) for memory in ({"memory": "filter"}, WINDOW, {"memory": "restart"})),
+    ("product-lin-ts", WINDOW),
+]
+
+
+@pytest.mark.parametrize("regularization", [1e-6, 1.0])
+@pytest.mark.parametrize("kind", ["apart", "mixed", "equal"])
+@pytest.mark.parametrize(("name", "params"), EXTREMES)
+def test_the_largest_features_leave_numbers(
+    name: str, params: dict[str, Any], kind: str, regularization: float
+) -> None:
+    """Users and products of up to 1e9: nothing is infinite, no bonus negative, and the condition number is one."""
+    rng, spec = np.random.default_rng(1), PolicySpec(3, 2, 2, steps=1_000)
+    policy: Any = find_class(name)(spec, np.random.default_rng(0), regularization=regularization, **params)
+    products = rng.uniform(-1, 1, (3, 2)) * LARGEST
+    users = {
+        "apart": rng.uniform(-1, 1, (120, 2)) * LARGEST,
+        "mixed": rng.uniform(-1, 1, (120, 2)) * 10 ** rng.uniform(-9, 9, (120, 1)),
+        "equal": np.full((120, 2), LARGEST),
+    }[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for user in users:
+            walk(policy, context(user=user, products=products), 1)
+            ridge, x = policy.state.ridge, rng.uniform(-1, 1, policy.state.ridge.b.shape[1]) * LARGEST
+            assert all(np.isfinite(array).all() for array in policy.state_dict().values())
+            assert all(0.0 <= variance(ridge, m, x, np.arange(len(x))) < np.inf for m in range(min(3, len(ridge.b))))
+    assert 1e10 < policy.state.ridge.condition[-1, NUMBER] <= WORST
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -1,5 +1,6 @@
 """What a configuration and a seed build: catalogue, users, click table, its changes, and the draws."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from zoosim.core.config import EnvConfig, RandomShocks, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.world.recommendation import build_world, drawn, past, resolve_shocks
+from zoosim.world.recommendation import build_world, click_table, drawn, past, resolve_shocks
 from zoosim.world.shocks import LOUD, SILENT
 from zoosim.world.truth import GroundTruth, best_by_segment, chosen_and_best
 from zoosim.world.world import World, click
@@ -235,6 +236,27 @@ def test_each_world_draws_the_table_and_the_shocks_that_are_left_to_it() -> None
     np.testing.assert_array_equal(again.stretches[-1].table, worlds[3].stretches[-1].table)
     assert drawn(config, 3).shocks[0].step == worlds[3].shocks[0][0]
     assert set(worlds[0].segments) == {6}
+
+
+def test_what_is_drawn_stays_the_same_for_a_seed() -> None:
+    """Table and shock of one seed as they were first published: a pin, no derivation."""
+    given = {"random_personas": {"personas": 2, "categories": 3}, "random_shocks": {"count": 1, "seed": "each"}}
+    config = drawn(resolve_shocks(EnvConfig.model_validate(given), 1_000), 0)
+    assert click_table(config).tolist() == [[0.01, 0.0237, 0.333], [0.01, 0.01, 0.4689]]
+    assert [(shock.step, shock.set) for shock in config.shocks] == [
+        (62, {"persona 1": {"category 3": 0.3964, "category 2": 0.193}})
+    ]
+
+
+def test_the_largest_drawn_table_is_built_in_seconds() -> None:
+    """A million cells take about one second, where looking the categories up for each persona took hours."""
+    started = time.perf_counter()
+    config = EnvConfig.model_validate({"random_personas": {"personas": 1_000, "categories": 1_000}, "n_users": 10})
+    shocked = config.model_copy(update={"random_shocks": RandomShocks(count=50, seed="each", over=1_000)})
+    assert build_world(shocked, seed=0).stretches[-1].table.shape == (1_000, 1_000)
+    assert time.perf_counter() - started < 30
+    with pytest.raises(ConfigError, match=r"env.random_personas.personas: got 1001, expected .* 1000$"):
+        build(EnvConfig, {"random_personas": {"personas": 1_001, "categories": 1}}, "env")
 
 
 def test_what_is_drawn_anew_is_not_also_written() -> None:

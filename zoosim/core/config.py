@@ -102,10 +102,11 @@ class RandomShocks(Strict):
     seed: int | str = 0
     over: Annotated[int, Field(ge=1)] | None = None
 
-    @field_validator("seed")
+    @field_validator("seed", mode="before")
     @classmethod
-    def _a_number_or_each(cls, seed: int | str) -> int | str:
-        if seed != "each" and (isinstance(seed, str) or seed < 0):
+    def _a_number_or_each(cls, seed: Any) -> Any:
+        number = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
+        if not number and not (isinstance(seed, str) and seed == "each"):
             raise ValueError(f"got {shown(seed)}, expected a whole number of at least 0, or each")
         return seed
 
@@ -113,8 +114,8 @@ class RandomShocks(Strict):
 class RandomPersonas(Strict):
     """Ask for a table of `personas` x `categories` that each world draws anew: Beta(.7, 2) cut to [.01, .9]."""
 
-    personas: Annotated[int, Field(ge=1, le=10_000)]
-    categories: Annotated[int, Field(ge=1, le=10_000)]
+    personas: Annotated[int, Field(ge=1, le=1_000)]
+    categories: Annotated[int, Field(ge=1, le=1_000)]
 
     def names(self) -> Table:
         """Return personas and categories by name, "persona 1" and "category 1" first; the figures mean nothing."""
@@ -142,7 +143,10 @@ class EnvConfig(Strict):
     @property
     def categories(self) -> list[str]:
         """List the categories, in the order in which the personas name them first."""
-        return list(dict.fromkeys(category for row in self.personas.values() for category in row))
+        found: dict[str, float] = {}
+        for row in self.personas.values():
+            found.update(row)
+        return list(found)
 
     @model_validator(mode="before")
     @classmethod
@@ -174,8 +178,9 @@ class EnvConfig(Strict):
         if len(set(names)) < len(names):
             raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
         taken: set[tuple[int, str, str]] = set()
+        categories = self.categories if self.shocks else []
         for shock in self.shocks:
-            for persona, category in self._cells(shock):
+            for persona, category in self._cells(shock, categories):
                 if (shock.step, persona, category) in taken:
                     raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
                 taken.add((shock.step, persona, category))
@@ -184,13 +189,13 @@ class EnvConfig(Strict):
         self._check_availability()
         return self
 
-    def _cells(self, shock: Shock) -> Iterable[tuple[str, str]]:
+    def _cells(self, shock: Shock, categories: list[str]) -> Iterable[tuple[str, str]]:
         for persona, row in shock.set.items():
             if persona not in self.personas:
                 raise ValueError(unknown(f"shock {shock.name!r}: unknown persona", persona, self.personas))
             for category in row:
-                if category not in self.categories:
-                    raise ValueError(unknown(f"shock {shock.name!r}: unknown category", category, self.categories))
+                if category not in categories:
+                    raise ValueError(unknown(f"shock {shock.name!r}: unknown category", category, categories))
                 yield persona, category
 
     def _check_mix(self) -> None:
@@ -245,6 +250,9 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
         return f"{place}: {message}"
     if first["type"] == "missing":
         return f"{place}: missing; give it a value"
+    if first["type"] == "model_type":
+        [wanted] = [record for record in Strict.__subclasses__() if record.__name__ == first["ctx"]["class_name"]]
+        return f"{place}: got {shown(first['input'])}, expected keys with values: {', '.join(wanted.model_fields)}"
     expected = message[0].lower() + message[1:]
     return f"{place}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
 

@@ -35,21 +35,37 @@ class Parameter:
             return f"at least {written(self.low)}"
         return "any" if self.high is None else f"at most {written(self.high)}"
 
+    @property
+    def expected(self) -> str:
+        """Say what a value must be, such as `a whole number, at least 1` or `one of red, green or blue`."""
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, str):
+            return f"one of {self.range}" if len(self.choices) > 1 else self.range if self.choices else "text"
+        number = "a whole number" if isinstance(self.default, int) else "a number"
+        return number if self.low is None and self.high is None else f"{number}, {self.range}"
+
     def check(self, label: str, value: Any) -> bool | int | float | str:
-        """Return `value` as the parameter's type, or raise `ConfigError`."""
+        """Return `value` as the parameter's type, or raise `ConfigError`.
+
+        A whole number will do for a number and, since YAML reads 64 as one, for words.
+        """
         kind = type(self.default)
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if type(value) is int and kind is float:
             value = _as_float(value)
-        if type(value) is not kind:
-            raise ConfigError(f"{label}: got {shown(value)}, expected a {kind.__name__}, {self.range}")
-        if isinstance(value, int | float):
-            low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
-            if not (-math.inf < value < math.inf and low <= value <= high):
-                raise ConfigError(f"{label}: got {shown(value)}, expected {self.range}")
-        if self.choices and value not in self.choices:
-            raise ConfigError(f"{label}: got {shown(value)}, expected {self.range}")
+        elif type(value) is int and kind is str and not self.choices:
+            value = _as_words(value)
+        if type(value) is not kind or (self.choices and value not in self.choices):
+            raise ConfigError(f"{label}: got {shown(value)}, expected {self.expected}")
+        if isinstance(value, int | float) and not self._in_range(value):
+            expected = "a finite number" if self.range == "any" else self.range
+            raise ConfigError(f"{label}: got {shown(value)}, expected {expected}")
         checked: bool | int | float | str = value
         return checked
+
+    def _in_range(self, value: float) -> bool:
+        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        return -math.inf < value < math.inf and low <= value <= high
 
 
 def parameter(
@@ -115,3 +131,8 @@ def _as_float(value: int) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _as_words(value: int) -> str | int:
+    """Return an integer as it is written, or itself when it is too long for that."""
+    return str(value) if abs(value) < 10**100 else value

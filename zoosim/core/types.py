@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from zoosim.core.errors import ConfigError
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -87,7 +89,7 @@ class PolicySpec:
 
     `n_products` candidates a decision, `user_dim` and `product_dim` features, `n_users` known user ids (0 to
     n_users - 1; 0 when visitors are never the same), and the `steps` planned. An action is
-    an index below `n_products`.
+    an index below `n_products`. There is a product at least, and a feature of visitors or products.
     """
 
     n_products: int
@@ -95,3 +97,12 @@ class PolicySpec:
     product_dim: int
     n_users: int = 0
     steps: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a task with nothing to choose from, or nothing to see."""
+        least = {"n_products": 1, "user_dim": 0, "product_dim": 0, "n_users": 0, "steps": 0}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least {low}")
+        if self.user_dim + self.product_dim < 1:
+            raise ConfigError("PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one of them")

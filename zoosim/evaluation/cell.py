@@ -1,7 +1,9 @@
 """Run one policy over one seed: the unit of work that is computed, saved and resumed."""
 
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from zoosim.evaluation.loop import Block, failure, play
 from zoosim.evaluation.records import record_frames, write_records
 from zoosim.evaluation.store import CellKey, RunFolder
 from zoosim.experiments.plan import Plan, type_label
-from zoosim.policies.base import Policy
+from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.random import Random
 from zoosim.policies.registry import PolicyEntry, find_class
 from zoosim.world.recommendation import past
@@ -27,18 +29,19 @@ Report = Callable[[CellKey, int, str], None]
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell ended: well, or with a failure."""
+    """How a cell ended: well, or with a failure; and what was said in warnings, (file and line, text)."""
 
     key: CellKey
     seconds: float
     failure: PolicyFailure | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
     """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
     key, started = CellKey(entry.name, seed), time.perf_counter()
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), _listening() as said:
             world = plan.world(seed)
             policy, notes = fit_policy(plan, entry, world, lambda line: report(key, 0, line))
             blocks = _play(play(world, policy, plan.steps, logged=keep_log), lambda done: report(key, done, ""))
@@ -52,7 +55,22 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
     made = {"type": type_label(entry), "params": entry.params, "fingerprint": entry.fingerprint}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
     store.write_cell(key, _columns(blocks), meta)
-    return CellResult(key, seconds)
+    own = f"{policy_name(type(policy))}: "
+    return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
+
+
+@contextmanager
+def _listening() -> Iterator[list[tuple[str, str]]]:
+    """Collect `RuntimeWarning`s as (file and line, text), each place once; other warnings go their way."""
+    said: list[tuple[str, str]] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", RuntimeWarning)
+        yield said
+    for warning in caught:
+        if issubclass(warning.category, RuntimeWarning):
+            said.append((f"{warning.filename}:{warning.lineno}", " ".join(str(warning.message).split())))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def fit_policy(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[[str], None]) -> tuple[Policy, Any]:

@@ -54,7 +54,16 @@ def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Repor
     results = _run(plan, tasks, path, keep_log, jobs, report)
     failures = tuple(result.failure for result in results if result.failure is not None)
     notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
-    return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *extra))
+    return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
+
+
+def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
+    """Tell what policies warned of, each place in the code once a policy, in the words of its lowest seed."""
+    said = dict[tuple[str, str], str]()
+    for result in sorted(results, key=lambda result: result.key):
+        for place, text in result.warnings:
+            said.setdefault((result.key.policy, place), text)
+    return tuple(f"{name}: {text}" for (name, _), text in said.items())
 
 
 def missing_visits(plan: Plan, path: Path, keep_log: bool) -> int:

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_hash, read_yaml
+from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.experiments import EXPERIMENTS, Experiment, bottleneck
+from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
@@ -40,13 +41,19 @@ class Plan:
         assert isinstance(self.env, LabelledConfig)
         return read_table(self.env)
 
+    @cached_property
+    def shop(self) -> EnvConfig:
+        """The recommendation world with what follows from the length of the run."""
+        assert isinstance(self.env, EnvConfig)
+        return resolve_shocks(self.env, self.steps)
+
     def world(self, seed: int) -> World:
         """Build the world of a seed."""
         source = self._world_seed(seed)
         if isinstance(self.env, LabelledConfig):
             world = build_labelled_world(self.table, seed=source, steps=self.steps)
         else:
-            world = build_world(self.env, seed=source)
+            world = build_world(self.shop, seed=source)
         return world if source == seed else replace(world, seed=seed)
 
     def _world_seed(self, seed: int) -> int:
@@ -70,7 +77,7 @@ class Plan:
         """Return for each shock of a seed's world its step, and that of the next shock or the end."""
         if not isinstance(self.env, EnvConfig):
             return ()
-        starts = sorted(shock.step for shock in drawn(self.env, self._world_seed(seed)).shocks)
+        starts = sorted(shock.step for shock in drawn(self.shop, self._world_seed(seed)).shocks)
         ends = [next((later for later in starts if later > start), self.steps) for start in starts]
         return tuple(zip(starts, ends, strict=True))
 
@@ -123,13 +130,13 @@ def make_plan(request: Request) -> Plan:
     if experiment is None:
         raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, bottleneck.NAME]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
-    steps, steps_by = _steps(request, config, changes, experiment)
-    env, notes = _env(experiment, config, changes, steps, steps_by)
+    steps = _steps(request, config, changes, experiment)
+    env, notes = read_env(experiment, config, changes, steps)
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
     seeds = parse_seeds(
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
     )
-    _check_worlds(env, seeds)
+    check_worlds(env, seeds if experiment.world_seed is None else (experiment.world_seed,))
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
@@ -162,98 +169,12 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     return config
 
 
-def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> tuple[int, str]:
-    """Return the number of steps and who said so."""
-    steps, by = experiment.steps, "experiment"
-    said = [("config", config.get("run", {}).get("steps"))]
-    said += [("--set run.steps", value) for path, value in changes.take("run", "steps") if not path]
-    for who, value in [*said, ("--steps", request.steps)]:
-        if value is not None:
-            steps, by = value, who
+def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> int:
+    settings = [value for path, value in changes.take("run", "steps") if not path]
+    steps = _first(request.steps, *reversed(settings), config.get("run", {}).get("steps"), experiment.steps)
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS:
         raise ConfigError(f"steps: got {steps!r}, expected a whole number from 1 to {MAX_STEPS}")
-    return steps, by
-
-
-def _env(
-    experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, steps_by: str
-) -> tuple[EnvConfig | LabelledConfig, tuple[str, ...]]:
-    given = dict(config.get("env", {}))
-    values = {key: value for key, value in experiment.env.items() if not _replaced(key, given)} | given
-    for path, value in changes.take("env"):
-        _put(values, path, value, experiment)
-    if experiment.kind == "labelled":
-        return build(LabelledConfig, values, "env"), ()
-    notes: tuple[str, ...] = ()
-    env: EnvConfig = resolve_shocks(build(EnvConfig, values, "env"), steps)
-    if "shocks" not in values and "random_shocks" not in values:
-        shocks, notes = _built_in_shocks(experiment, env, steps)
-        env = env.model_copy(update={"shocks": shocks})
-    late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
-    late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
-    if late:
-        raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
-    return env, notes
-
-
-def _replaced(key: str, given: Mapping[str, Any]) -> bool:
-    """Tell whether what was given stands in the place of `key`: a written table of a random one, say."""
-    other = key.removeprefix("random_") if key.startswith("random_") else f"random_{key}"
-    return key in given or other in given
-
-
-def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tuple[list[Shock], tuple[str, ...]]:
-    """Return the experiment's shocks that fit the world and the run, and a note on each that does not."""
-    kept, notes = [], []
-    for shock in experiment.shocks:
-        known = all(p in env.personas and set(row) <= set(env.categories) for p, row in shock.set.items())
-        if known and shock.step < steps:
-            kept.append(shock)
-        else:
-            why = "its personas or categories are not in this world" if not known else f"the run ends at {steps}"
-            notes.append(f"shock {shock.name!r} at step {shock.step} is dropped: {why}")
-    return kept, tuple(notes)
-
-
-def _check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
-    """Refuse a shop that has nothing for sale at some time; which products a category has depends on the seed."""
-    if isinstance(env, EnvConfig) and env.availability:
-        for seed in seeds:
-            build_world(env.model_copy(update={"n_users": 1}), seed=seed)
-
-
-def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:
-    """Set one nested value; tables that were not given start from the defaults."""
-    place = values
-    if path[0] == "personas" and len(path) == 3:
-        _check_cell(values.get("personas", _default(["personas"])), path)
-    for depth, key in enumerate(path[:-1]):
-        if key not in place:
-            place[key] = _default(path[: depth + 1])
-        if isinstance(place[key], Mapping):
-            place[key] = dict(place[key])
-        if not isinstance(place[key], dict):
-            raise ConfigError(f"--set env.{'.'.join(path)}: {key} holds no keys; write it in a YAML file (--config)")
-        place = place[key]
-    place[path[-1]] = value
-
-
-def _check_cell(personas: Any, path: Sequence[str]) -> None:
-    """Refuse a click probability of a persona or a category that is not there: it would be a slip of the pen."""
-    rows = personas if isinstance(personas, Mapping) else {}
-    if path[1] not in rows:
-        raise ConfigError(unknown("--set env.personas: unknown persona", path[1], rows))
-    known = {category: 0 for row in rows.values() if isinstance(row, Mapping) for category in row}
-    if path[2] not in known:
-        raise ConfigError(unknown("--set env.personas: unknown category", path[2], known))
-
-
-def _default(path: list[str]) -> Any:
-    """Return the default at `path` of a recommendation world, as plain data; an empty table where there is none."""
-    place: Any = EnvConfig().model_dump()
-    for key in path:
-        place = place.get(key) if isinstance(place, dict) else None
-    return place if isinstance(place, dict) else {}
+    return steps
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
@@ -368,6 +289,6 @@ def _hash(plan: Plan) -> str:
     if isinstance(plan.env, LabelledConfig):
         env: dict[str, Any] = {"table": plan.table.digest}
     else:  # personas and categories are numbered in their order
-        env = {**plan.env.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
+        env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
     values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}
     return config_hash(values)

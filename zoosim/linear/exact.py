@@ -165,19 +165,48 @@ def fade(pairs: Pairs, keep: float) -> None:
 def solve(pairs: Pairs) -> None:
     """Compute the inverse of A = gram + lambda I and theta from the sums.
 
-    The inverse by sweeps (Beaton 1964): after that of k, the rows and columns up to k hold minus the inverse of their
-    block of A, the rest what is left of A. No pivot is below lambda; where rounding has it so, it is raised.
+    Sums from which larger ones were subtracted may hold nothing but rounding. Where that shows, lambda is raised by
+    what it takes, at last above all that stands beside the diagonal.
+    """
+    _invert(pairs, pairs.regularization)
+    largest, level = 0.0, 1e-24
+    for row in pairs.gram:
+        largest = max(largest, np.max(np.abs(row)))
+    while level < 10.0 and not plausible(pairs):
+        _invert(pairs, pairs.regularization + 2.0 * level * pairs.b.shape[0] * largest)
+        level *= 1e12
+    solve_theta(pairs)
+
+
+@jit
+def plausible(pairs: Pairs) -> bool:
+    """Tell whether no entry of the inverse is larger than 1 / lambda, and none of the diagonal negative."""
+    inverse, most = pairs.inverse, 1.001 / pairs.regularization
+    for i in range(inverse.shape[0]):
+        if inverse[i, i] < 0.0:
+            return False
+        for j in range(inverse.shape[0]):
+            if not -most < inverse[i, j] < most:
+                return False
+    return True
+
+
+@jit
+def _invert(pairs: Pairs, regularization: float) -> None:
+    """Write the inverse of gram + `regularization` I, by sweeps (Beaton 1964).
+
+    After that of k, the rows and columns up to k hold minus the inverse of their block of A, the rest what is left of
+    A. No pivot is below lambda; where rounding has it so, it is raised.
     """
     inverse, low, dim = pairs.inverse, pairs.inverse_low, pairs.b.shape[0]
     inverse[:], low[:] = pairs.gram, pairs.gram_low
     for i in range(dim):
-        inverse[i, i], low[i, i] = plus(inverse[i, i], low[i, i], pairs.regularization, 0.0)
+        inverse[i, i], low[i, i] = plus(inverse[i, i], low[i, i], regularization, 0.0)
     for k in range(dim):
-        _sweep(inverse, low, k, pairs.regularization)
+        _sweep(inverse, low, k, regularization)
     for i in range(dim):
         for j in range(dim):
             inverse[i, j], low[i, j] = -inverse[i, j], -low[i, j]
-    solve_theta(pairs)
 
 
 @jit

@@ -19,8 +19,8 @@ from zoosim.linear.exact import Pairs
 
 MIN_PERIOD = 64
 HARD, NUMBER = range(2)
-CONDITION = 1e10
-"""The largest condition number of A to which posteriors are promised to be right to 8 digits."""
+CONDITION, WORST = 1e10, 1e300
+"""The largest condition number of A to which posteriors are promised to be right to 8 digits, and that is counted."""
 
 STEP, INFLATION = 1e7, 1e6
 """Where double precision ends: the factor by which one observation changes the determinant of A, and the largest
@@ -97,7 +97,7 @@ def _change_hard(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, rew
     ridge.condition[model, HARD] = ridge.condition[-1, HARD] = 1.0
     pairs = pairs_of(ridge, model)
     exact.add(pairs, x, nonzero, reward, sign)
-    return exact.follow(pairs, x, nonzero, sign)
+    return exact.follow(pairs, x, nonzero, sign) and exact.plausible(pairs)
 
 
 @jit
@@ -258,10 +258,11 @@ def solve(ridge: Ridge, model: int) -> None:
 def _inflation(ridge: Ridge, model: int) -> float:
     """Return the largest variance inflation factor A_ii (A^-1)_ii, which no scale of a feature changes.
 
-    Note the condition number |A| |A^-1| in the 1-norm, which is what the scales make of it.
+    Note the condition number |A| |A^-1| in the 1-norm, which is what the scales make of it. An inverse that double
+    precision does not hold has the worst of both.
     """
     gram, inverse = ridge.gram[model], ridge.inverse[model]
-    inflation = size = inverse_size = 0.0
+    inflation, size, inverse_size, held = 0.0, 0.0, 0.0, True
     for i in range(gram.shape[0]):
         inflation = max(inflation, (gram[i, i] + ridge.regularization) * inverse[i, i])
         row, inverse_row = ridge.regularization, 0.0
@@ -269,9 +270,11 @@ def _inflation(ridge: Ridge, model: int) -> float:
             row += abs(gram[i, j])
             inverse_row += abs(inverse[i, j])
         size, inverse_size = max(size, row), max(inverse_size, inverse_row)
-    ridge.condition[model, NUMBER] = max(ridge.condition[model, NUMBER], size * inverse_size)
-    ridge.condition[-1, NUMBER] = max(ridge.condition[-1, NUMBER], size * inverse_size)
-    return inflation
+        held = held and inverse_row < WORST  # which NaN is not
+    number = min(size * inverse_size, WORST) if held else WORST
+    ridge.condition[model, NUMBER] = max(ridge.condition[model, NUMBER], number)
+    ridge.condition[-1, NUMBER] = max(ridge.condition[-1, NUMBER], number)
+    return inflation if held else WORST
 
 
 @jit

@@ -16,6 +16,12 @@ from zoosim.linear.dense import add_product, dot
 
 Float32Array = NDArray[np.float32]
 
+LARGEST_ERROR = 1e10
+"""The size at which an error's slope stops growing, as in Huber (1964): far beyond any reward, far below overflow."""
+
+LARGEST_SLOPE = 1e18
+"""The largest slope of a weight that Adam takes in: the square of a larger one is beyond float32."""
+
 
 class Network(NamedTuple):
     """Weights or their gradients: `w1 (d, h)`, `b1 (h,)`, `w2 (h, e)`, `b2 (e,)`, the head `w3 (e,)`, `b3 (1,)`."""
@@ -53,6 +59,12 @@ def new_params(dim: int, hidden: int, embedding: int, *, rng: np.random.Generato
         bound = 1 / np.sqrt(count)
         array[...] = rng.uniform(-bound, bound, array.shape)
     return params
+
+
+@jit
+def bounded(value: float, most: float) -> np.float32:
+    """Return a value between -`most` and `most`."""
+    return np.float32(max(min(value, most), -most))
 
 
 @jit
@@ -113,7 +125,7 @@ def fit_batch(
     slopes, scales = np.empty((size, embedding), np.float32), np.empty(size, np.float32)
     forward(net, xs, hidden, z)
     for n in range(size):
-        scales[n] = np.float32(2.0) * (b3 + dot(z[n], w3) - targets[n]) / np.float32(size)
+        scales[n] = np.float32(2.0) * bounded(b3 + dot(z[n], w3) - targets[n], LARGEST_ERROR) / np.float32(size)
         for j in range(embedding):
             slopes[n, j] = scales[n] * w3[j]
     grad.b3[0] = scales.sum()
@@ -126,10 +138,11 @@ def fit_batch(
 def adam_step(trained: Float32Array, grad: Float32Array, rate: float, step: int) -> None:
     """Move the weights in `trained (3, p)` against `grad (p,)` by Adam with moments .9 and .999 and epsilon 1e-8."""
     params, first, second = trained[0], trained[1], trained[2]
-    size = np.float32(rate / (1.0 - 0.9**step))
+    size, most = np.float32(rate / (1.0 - 0.9**step)), np.float32(LARGEST_SLOPE)
     root = np.float32(1.0 / np.sqrt(1.0 - 0.999**step))
     keep1, keep2, one, tiny = np.float32(0.9), np.float32(0.999), np.float32(1.0), np.float32(1e-8)
     for i in range(params.shape[0]):
-        first[i] = keep1 * first[i] + (one - keep1) * grad[i]
-        second[i] = keep2 * second[i] + (one - keep2) * grad[i] * grad[i]
+        slope = max(min(grad[i], most), -most)
+        first[i] = keep1 * first[i] + (one - keep1) * slope
+        second[i] = keep2 * second[i] + (one - keep2) * slope * slope
         params[i] -= size * first[i] / (np.sqrt(second[i]) * root + tiny)

@@ -12,7 +12,7 @@ from zoosim.core.jit import jit
 from zoosim.core.rng import uniform
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
-from zoosim.models.embedding_net import Float32Array, adam_step, rectify
+from zoosim.models.embedding_net import LARGEST_ERROR, Float32Array, adam_step, rectify
 from zoosim.models.row_memory import RowMemory, fade, remember
 
 LEAST = 1e-3
@@ -142,7 +142,7 @@ def _add_gradient(learner: Learner, batch: IntArray, weights: FloatArray, grad: 
         if learner.dropout > 0.0:
             drop_out(z, learner.dropout, learner.key[0], -learner.counts[STEPS], batch.shape[0] + n * hidden)
         error = net.b2[head] + dot(z, net.w2[head]) - memory.sums[batch[n]] / memory.counts[batch[n]]
-        slope = np.float32(2.0 * weights[n] * error)
+        slope = np.float32(2.0 * weights[n] * max(min(error, LARGEST_ERROR), -LARGEST_ERROR))
         grad.b2[head] += slope
         for j in range(hidden):
             grad.w2[head, j] += slope * z[j]

@@ -6,6 +6,7 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.mlp import expand
+from zoosim.neural.primal import kept
 
 
 def jacobian(factors: FloatArray, sizes: IntArray) -> FloatArray:
@@ -23,7 +24,7 @@ class Jacobian:
     """
 
     name: ClassVar[str] = "jacobian"
-    saved: ClassVar[tuple[str, ...]] = ("a", "b")
+    saved: ClassVar[dict[str, str]] = {"a": "pp", "b": "p"}
 
     def __init__(self, sizes: IntArray, noise: float) -> None:
         """`noise` is lambda."""
@@ -35,14 +36,17 @@ class Jacobian:
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with observations of `factors (n, f)`, `weights (n,)` and weighted `sums (n,)`."""
         gradients = jacobian(factors, self.sizes)
+        keep = kept(gradients, weights, self.noise)
+        weights, sums = keep * weights, keep * sums
         self.a = self.noise * np.eye(len(self.b)) + (gradients.T * weights) @ gradients
         self.b, self._inverse = gradients.T @ sums, None
 
     def observe(self, factors: FloatArray, reward: float) -> None:
         """Add one observation: `factors (f,)` of its gradient."""
-        [gradient] = jacobian(factors.reshape(1, -1), self.sizes)
-        self.a += np.outer(gradient, gradient)
-        self.b += reward * gradient
+        gradients = jacobian(factors.reshape(1, -1), self.sizes)
+        [keep], [gradient] = kept(gradients, np.ones(1), self.noise), gradients
+        self.a += keep * np.outer(gradient, gradient)
+        self.b += keep * reward * gradient
         self._inverse = None
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -61,7 +65,7 @@ class Diagonal:
     """
 
     name: ClassVar[str] = "diagonal"
-    saved: ClassVar[tuple[str, ...]] = ("diagonal",)
+    saved: ClassVar[dict[str, str]] = {"diagonal": "p"}
 
     def __init__(self, sizes: IntArray, noise: float) -> None:
         """`noise` is lambda."""

@@ -13,7 +13,7 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
-from zoosim.neural.kernel import column, cross, norm
+from zoosim.neural.kernel import column, cross, noise_of, norm
 
 CHUNK = 64
 """Candidates that are solved for together."""
@@ -33,7 +33,7 @@ def _fit(
     lower: FloatArray, target: FloatArray, kernel: FloatArray, noise: float, weights: FloatArray, sums: FloatArray
 ) -> None:
     for i in range(weights.shape[0]):
-        corner = kernel[i, i] + noise / weights[i]
+        corner = kernel[i, i] + noise_of(noise / weights[i], kernel[i, i])
         _append(lower, target, i, kernel[i, :i], corner, sums[i] / weights[i])
 
 
@@ -66,7 +66,14 @@ class Dual:
     """A history of n weighted observations, its kernel's Cholesky factor, and L^-1 y."""
 
     name: ClassVar[str] = "dual"
-    saved: ClassVar[tuple[str, ...]] = ("n", "factors", "lower", "target", "weights", "sums")
+    saved: ClassVar[dict[str, str]] = {
+        "n": "",
+        "factors": "rf",
+        "lower": "rr",
+        "target": "r",
+        "weights": "r",
+        "sums": "r",
+    }
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -90,8 +97,8 @@ class Dual:
         self._grow(self.n + 1)
         products = np.empty(self.n)
         column(self.factors[: self.n], factors, self.sizes, self.first, products)
-        corner = norm(factors, self.sizes, self.first) + self.noise
-        _append(self.lower, self.target, self.n, products, corner, reward)
+        length = norm(factors, self.sizes, self.first)
+        _append(self.lower, self.target, self.n, products, length + noise_of(self.noise, length), reward)
         self.factors[self.n], self.weights[self.n], self.sums[self.n] = factors, 1.0, reward
         self.n += 1
 

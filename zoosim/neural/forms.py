@@ -1,12 +1,16 @@
 """The one place that decides in which form the posterior over a network's parameters is kept.
 
-All exact forms give the same numbers to rounding, so this is about cost alone.
+All exact forms give the same numbers to rounding, which the condition number of A scales: bonuses agree to 8 digits up
+to one of 1e7, and beyond it the policies warn. Up to there this is about cost alone.
 """
 
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+import numpy as np
+
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.models.mlp import count_weights
 from zoosim.neural.comparison import Diagonal, Jacobian
 from zoosim.neural.dual import Dual
 from zoosim.neural.primal import Primal
@@ -23,11 +27,11 @@ DUAL_UP_TO = 0.8
 class Form(Protocol):
     """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
 
-    `saved` names the attributes that hold what was learned.
+    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it.
     """
 
     name: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]]
+    saved: ClassVar[dict[str, str]]
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with weighted observations."""
@@ -45,13 +49,30 @@ def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mer
     `distinct` counts the rows U that have come up, candidates included, and `mergeable` tells whether equal rows have
     equal gradients and U is worth counting: not as published, nor when there were too many already. `observations` n
     are those of the history, equal ones merged where they can be. For K candidates a decision costs U^2 in rows,
-    K (n^2 / 2 + f n) with f factors a row in the dual and K p^2 / 2 in the primal form.
+    K (n^2 / 2 + f n) with f factors a row in the dual and K p^2 / 2 in the primal form; `DUAL_UP_TO` is where the times
+    of both were measured to cross, with 50 candidates and learning included.
     """
     if wanted not in ("auto", "last-layer"):
         return wanted
     if mergeable and distinct <= min(MAX_ROWS, parameters):
         return "rows"
     return "dual" if observations <= DUAL_UP_TO * parameters else "primal"
+
+
+def possible(wanted: str, fresh: bool) -> tuple[str, ...]:
+    """Return the forms that `wanted` may come to."""
+    if wanted not in ("auto", "last-layer"):
+        return (wanted,)
+    return ("rows", "dual", "primal") if fresh else ("dual", "primal")
+
+
+def matrix_bytes(wanted: str, sizes: tuple[int, ...]) -> int:
+    """Return the bytes of what the form `wanted` keeps whatever it observes: matrices over all p weights, or none.
+
+    `sizes` are those of all layers. The forms that `auto` turns to grow with the history.
+    """
+    p = count_weights(np.array(sizes))
+    return {"primal": 8 * p * (p + 1), "jacobian": 16 * p * p}.get(wanted, 0)
 
 
 def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:

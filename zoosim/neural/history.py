@@ -1,6 +1,6 @@
 """What was observed, by distinct row: how often (fading) and with what sum of rewards."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,13 +13,16 @@ FORGOTTEN = 1e-9
 class History:
     """Rows `xs (n, d)` in the order they came up, their `counts (n,)` and `sums (n,)`, and when each was `last` seen.
 
-    A row that was a candidate and never observed has count 0.
+    A row that was a candidate and never observed has count 0; `n_observed` is how many have another.
     """
+
+    saved: ClassVar[dict[str, str]] = {"time": "", "xs": "nd", "counts": "n", "sums": "n", "last": "n"}
 
     def __init__(self, dim: int) -> None:
         """`dim` is the length of a row."""
         self._xs, self._counts, self._sums = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
         self._last, self._index, self.time = np.zeros(0, np.int64), dict[bytes, int](), 0
+        self.n_observed = 0
 
     def __len__(self) -> int:
         return len(self._index)
@@ -49,8 +52,14 @@ class History:
             self._xs[n], self._counts[n], self._sums[n], self._last[n] = x, 0.0, 0.0, -1
         return found
 
+    def weight(self, x: FloatArray) -> float:
+        """Return the weight of the observations of row `x (d,)`, -1 when it has no number."""
+        found = self._index.get((x + 0.0).tobytes(), -1)
+        return float(self._counts[found]) if found >= 0 else -1.0
+
     def add(self, number: int, reward: float) -> None:
         """Count one observation of a row."""
+        self.n_observed += self._counts[number] == 0.0
         self._counts[number] += 1.0
         self._sums[number] += reward
         self._last[number] = self.time
@@ -62,13 +71,17 @@ class History:
         return seen[np.argsort(self._last[seen])]
 
     def fade(self, keep: float, most: int) -> None:
-        """Multiply all weights by `keep`; forget all but the `most` rows that were observed last."""
+        """Multiply all weights by `keep`; forget all but the `most` rows that were observed last.
+
+        Rows that are forgotten keep their numbers.
+        """
         self._counts *= keep
         self._sums *= keep
         gone, seen = self.counts < FORGOTTEN, self.observed()
         if len(seen) > most:
             gone[seen[:-most]] = True
         self.counts[gone] = self.sums[gone] = 0.0
+        self.n_observed = int(np.count_nonzero(self.counts))
 
     def keep_observed(self) -> None:
         """Drop the rows that do not count; the others get new numbers."""
@@ -89,6 +102,7 @@ class History:
 
     def _replace(self, xs: FloatArray, counts: FloatArray, sums: FloatArray, last: IntArray) -> None:
         self._xs, self._counts, self._sums, self._last = xs, counts, sums, last
+        self.n_observed = int(np.count_nonzero(counts))
         self._index = {(x + 0.0).tobytes(): n for n, x in enumerate(xs)}
 
     def _grow(self, room: int) -> None:

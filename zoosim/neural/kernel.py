@@ -11,6 +11,15 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
 from zoosim.models.mlp import factorise
 
+LEAST = 1e-10
+"""The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""
+
+
+@jit
+def noise_of(noise: float, length: float) -> float:
+    """Return the variance of an observation's noise, raised where rounding would drown it: `length` is squared."""
+    return max(noise, LEAST * length)
+
 
 @jit
 def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
@@ -22,6 +31,15 @@ def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
             inputs, deltas = factors[place : place + n], factors[place + n : place + n + m]
             total += np.sum(deltas * deltas) * (np.sum(inputs * inputs) + 1.0)
         place += n + m
+    return total
+
+
+@jit
+def trace(factors: FloatArray, weights: FloatArray, sizes: IntArray, first: int) -> float:
+    """Return the sum of `weights (n,)` times the squared lengths of the gradients of `factors (n, f)`."""
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i] * norm(factors[i], sizes, first)
     return total
 
 

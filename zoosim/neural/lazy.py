@@ -16,17 +16,17 @@ SLACK = 1e-9
 
 
 def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArray], FloatArray]) -> int:
-    """Return the candidate with the highest score, of equal ones that of the lowest place.
+    """Return the candidate with the highest score, of equal ones that of the lowest place; -1 where none may be chosen.
 
     `bounds (R,)` are at least the scores, -inf for what may not be chosen, and are overwritten; `places (R,)` differ;
     `evaluate` returns the scores of the candidates that it is asked about.
     """
     known, size = np.zeros(len(bounds), bool), FIRST_BATCH
     while True:
-        ties = np.flatnonzero(bounds == bounds.max())
-        if known[ties].all():
-            return int(ties[np.argmin(places[ties])])
-        asked = _highest(bounds, known, size)
+        top, asked = bounds.max(), _highest(bounds, known, size)
+        ties = np.flatnonzero(bounds == top)
+        if known[ties].all() or not len(asked):
+            return int(ties[np.argmin(places[ties])]) if top > -np.inf else -1
         bounds[asked] = evaluate(asked)
         known[asked] = True
         size = min(2 * size, LARGEST_BATCH)

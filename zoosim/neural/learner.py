@@ -10,22 +10,29 @@ the width.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.models.mlp import count_factors
 from zoosim.neural.dual import Dual
-from zoosim.neural.forms import Form, cheapest, new_form
+from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
 from zoosim.neural.history import History
+from zoosim.neural.kernel import trace
 from zoosim.neural.network import Network
 from zoosim.neural.rows import Rows
+from zoosim.neural.state import OTHER, flat, taken
 
-MAX_CACHED = 200_000
-"""Candidate rows kept between decisions, over all remembered users; those of one user always fit."""
+MAX_CACHED = 20_000_000
+"""Numbers of candidates kept between decisions, over all remembered users; those of one user always fit."""
+
+MOST_ROWS = 4_096
+"""Distinct rows, candidates included, that the rows form keeps at most when it is asked for by name."""
 
 CHUNK = 64
 """Candidates whose gradients are held at once."""
@@ -64,6 +71,11 @@ class Candidates:
         self.numbers: IntArray | None = None
         self.version = -1
 
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return self.xs.size + 3 * len(self.xs)
+
 
 class Learner:
     """The network, what was observed, and the posterior in whichever form is cheapest."""
@@ -74,7 +86,7 @@ class Learner:
         first = len(settings.hidden) if settings.form == "last-layer" else 0
         self.network = Network((dim, *settings.hidden, 1), first, settings.learning_rate, settings.normalise, rng)
         self.history = History(dim)
-        self.since = 0
+        self.since, self.trace = 0, 0.0
         self.few = settings.fresh
         self._cache = dict[bytes, Candidates]()
         self.form = self._new_form(self._wanted())
@@ -84,7 +96,7 @@ class Learner:
         found = self._cache.get(user.tobytes())
         if found is None:
             found = Candidates(user, products)
-            if (len(self._cache) + 1) * len(products) > MAX_CACHED:
+            if (len(self._cache) + 1) * found.size > MAX_CACHED:
                 self._cache.clear()
             self._cache[user.tobytes()] = found
         if found.version != self.network.version:
@@ -92,11 +104,25 @@ class Learner:
             found.version = self.network.version
         return found
 
+    @property
+    def condition(self) -> float:
+        """A bound on the condition number of A: 1 + (sum of weights times squared gradient lengths) / lambda."""
+        return 1.0 + self.trace / self.settings.noise
+
+    @property
+    def cached(self) -> Iterable[Candidates]:
+        """The candidates of all users that are remembered."""
+        return self._cache.values()
+
     def without_trace(self, user: FloatArray) -> "Learner":
         """Return whom to ask about `user` so that nothing learned moves: itself, or a copy where it has to look."""
         found = self._cache.get(user.tobytes())
         settled = found is not None and (found.numbers is not None or not self.in_rows)
-        return self if settled or (self.network.length > 0.0 and not self.in_rows) else copy.deepcopy(self)
+        return self if settled or (self.network.length > 0.0 and not self.in_rows) else self._twin()
+
+    def _twin(self) -> "Learner":
+        """Return a copy that remembers no candidates."""
+        return copy.deepcopy(self, {id(self._cache): {}})
 
     def clear_candidates(self) -> None:
         """Forget all candidates: the products are others."""
@@ -129,26 +155,48 @@ class Learner:
             self._learn_published(candidates.xs[row], reward)
 
     def state(self) -> dict[str, Any]:
-        """Return copies of all that was learned."""
-        parts = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
-        flat = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
-        return {"since": self.since, "few": self.few, "form": self.form.name, **flat}
+        """Return copies of all that was learned, as `PART.NAME`, and what it was `made_for`."""
+        own = {"since": self.since, "few": self.few, "trace": self.trace}
+        held = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
+        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": own, **held})}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned; raises `ConfigError` when it is another network's, and changes nothing."""
-        parts = {part: _part(state, part) for part in ("network", "history", "form")}
-        needed = {name for name in self.state() if not name.startswith("form.")}
-        if needed - set(state) or np.shape(parts["network"]["trained"]) != self.network.trained.shape:
-            raise ConfigError("neural policy: the saved state is of another policy, task or parameters")
+        """Take over what `state` returned; raises `ConfigError` when it is another learner's, and changes nothing."""
+        self.form, parts = self._checked(state)
+        for name, value in parts["form"].items():
+            setattr(self.form, name, value)
         self.network.load(parts["network"])
         self.history.load(parts["history"])
-        self.since, self.few = int(state["since"]), bool(state["few"])
-        self.form = self._new_form(str(state["form"]))
-        for name, value in parts["form"].items():
-            setattr(self.form, name, value.copy() if isinstance(value, np.ndarray) else value)
+        own = parts["learner"]
+        self.since, self.few, self.trace = int(own["since"]), bool(own["few"]), float(own["trace"])
         self._cache.clear()
 
+    def _made_for(self) -> str:
+        """Say what a state must have been made for to be this learner's."""
+        sizes, settings = "-".join(map(str, self.network.sizes)), self.settings
+        history, scale = "fresh" if settings.fresh else "published", "normalised" if settings.normalise else "plain"
+        return f"layers {sizes}, history {history}, form {settings.form}, lambda {settings.noise}, {scale} gradients"
+
+    def _checked(self, state: Mapping[str, Any]) -> tuple[Form | Rows, dict[str, dict[str, Any]]]:
+        """Return an empty form of the state's name, and copies of its parts; or raise `ConfigError`."""
+        made_for, name = state.get("made_for"), state.get("form")
+        if not isinstance(made_for, str) or made_for != self._made_for():
+            raise ConfigError(f"{OTHER}: it was made for {shown(made_for)}, expected {self._made_for()!r}")
+        if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
+            raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
+        form, network = self._new_form(name), self.network
+        sides = {"d": network.sizes[0], "f": count_factors(network.sizes), "m": 3, "w": network.trained.shape[1]}
+        sides |= {"p": network.slopes, "q": network.slopes + 1}
+        shapes = {"learner": dict.fromkeys(("since", "few", "trace"), ""), "form": form.saved}
+        shapes |= {"network": network.saved, "history": self.history.saved}
+        named = {key: value for key, value in state.items() if key not in ("made_for", "form")}
+        parts = taken(named, shapes, sides)
+        if not 0 <= parts["form"].get("n", 0) <= sides.get("r", 0):
+            raise ConfigError(OTHER)
+        return form, parts
+
     def _learn_fresh(self, x: FloatArray, reward: float) -> None:
+        self._make_room(x.reshape(1, -1))
         number = self.history.number(x)
         self.history.add(number, reward)
         self.since += 1
@@ -159,14 +207,20 @@ class Learner:
         elif self._outgrown():
             self._refit()
         else:
-            self.form.observe(self.network.factors(x.reshape(1, -1))[0], reward)
+            self._observe(self.form, x, reward)
 
     def _learn_row(self, number: int, reward: float) -> None:
         assert isinstance(self.form, Rows)
         if number < len(self.form.mean):
+            self.trace += self.form.prior[number, number]
             self.form.observe(number, reward, self.history.counts, self.history.sums)
         else:
             self._refit()
+
+    def _observe(self, form: Form, x: FloatArray, reward: float) -> None:
+        factors = self.network.factors(x.reshape(1, -1))
+        self.trace += trace(factors, np.ones(1), self.network.sizes, self.network.first)
+        form.observe(factors[0], reward)
 
     def _outgrown(self) -> bool:
         """Tell whether another form is cheaper now, or the dual one holds most rows twice."""
@@ -174,28 +228,51 @@ class Learner:
         return repeats or self._wanted() != self.form.name
 
     def _learn_published(self, x: FloatArray, reward: float) -> None:
-        rows, old = x.reshape(1, -1), self.form
+        old = self.form
         assert not isinstance(old, Rows)
-        old.observe(self.network.factors(rows)[0], reward)
+        self._observe(old, x, reward)
         self.history.time += 1
         if isinstance(old, Dual) and self._wanted() != old.name:
             self.form = self._new_form(self._wanted())
             self.form.fit(*old.observations())
-        self.network.step(rows, np.array([reward]), np.ones(1))
+        self.network.step(x.reshape(1, -1), np.array([reward]), np.ones(1))
 
     def _train(self) -> None:
         """Fade, take the training steps, and compute the posterior anew at the new weights."""
         self.history.fade(self.settings.discount**self.since, self.settings.memory)
         self.since = 0
+        if self.settings.form == "rows" and len(self.history) > MAX_ROWS:
+            self._drop_unobserved()
         self.network.train(self.history, self.settings.steps, self.settings.batch_size)
         self._refit()
 
     def _enter(self, candidates: Candidates) -> None:
         """Number the candidates' rows, and see what is known of the new ones; or leave the rows form: too many."""
+        self._make_room(candidates.xs)
         known = len(self.history)
         candidates.numbers = np.array([self.history.number(x) for x in candidates.xs])
         if len(self.history) > known:
             self._refit()
+
+    def _make_room(self, xs: FloatArray) -> None:
+        """See to it that the distinct rows `xs (m, d)` fit into the rows form where it may not be left."""
+        weights = [self.history.weight(x) for x in xs] if self.settings.form == "rows" else []
+        if len(self.history) + sum(weight < 0 for weight in weights) <= MOST_ROWS or not weights:
+            return
+        kept = self.history.n_observed + sum(weight <= 0 for weight in weights)
+        if kept > MOST_ROWS:
+            raise PolicyError(
+                f"form: rows would keep {kept:,} distinct rows, candidates included, expected at most {MOST_ROWS:,}; "
+                "set form to auto"
+            )
+        self._drop_unobserved()
+        self._refit()
+
+    def _drop_unobserved(self) -> None:
+        """Forget the rows that were never observed; all others get new numbers."""
+        self.history.keep_observed()
+        for candidates in self.cached:
+            candidates.numbers = None
 
     def _refit(self) -> None:
         """Compute the posterior anew from the history, in the form that is wanted now."""
@@ -205,10 +282,12 @@ class Learner:
         if not isinstance(self.form, Rows):
             self.few = False
             self.history.keep_observed()
-        self.form.fit(self.network.factors(self.history.xs), self.history.counts, self.history.sums)
+        factors, network = self.network.factors(self.history.xs), self.network
+        self.trace = trace(factors, self.history.counts, network.sizes, network.first)
+        self.form.fit(factors, self.history.counts, self.history.sums)
 
     def _wanted(self) -> str:
-        observations = len(self.history.observed()) if self.settings.fresh else self.history.time
+        observations = self.history.n_observed if self.settings.fresh else self.history.time
         return cheapest(self.settings.form, self.network.slopes, len(self.history), observations, self.few)
 
     def _new_form(self, name: str) -> Form | Rows:
@@ -218,8 +297,3 @@ class Learner:
 def _saved(form: Form | Rows) -> dict[str, Any]:
     values = {name: getattr(form, name) for name in form.saved}
     return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-
-
-def _part(state: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Return the entries of `state` called `part.NAME`, by NAME."""
-    return {name[len(part) + 1 :]: value for name, value in state.items() if name.startswith(f"{part}.")}

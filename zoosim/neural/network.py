@@ -1,6 +1,6 @@
 """The network behind a neural bandit: what it says, the factors of its gradients, and its training."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ class Network:
     Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
     squared length over the rows first seen, and then over those observed at each training; or 1.
     """
+
+    saved: ClassVar[dict[str, str]] = {"trained": "mw", "key": "", "steps": "", "length": ""}
 
     def __init__(
         self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator

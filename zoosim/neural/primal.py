@@ -14,10 +14,22 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_matrix, add_product, dot
 from zoosim.models.mlp import expand
+from zoosim.neural.kernel import noise_of
 
 MIN_PERIOD = 64
 CHUNK = 64
 """Gradients that are held at once."""
+
+
+@jit
+def kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
+    """Return what of the `weights (n,)` of observations with gradients `g (n, p)` counts: 1 unless noise is raised."""
+    keep = np.ones(g.shape[0])
+    for n in range(g.shape[0]):
+        if weights[n] > 0.0:
+            own = noise / weights[n]
+            keep[n] = own / noise_of(own, dot(g[n], g[n]))
+    return keep
 
 
 @jit
@@ -116,7 +128,7 @@ class Primal:
     """A^-1 and the sums behind it in one `square (p + 1, p)`: A^-1 on and above the diagonal, sums a row below it."""
 
     name: ClassVar[str] = "primal"
-    saved: ClassVar[tuple[str, ...]] = ("square", "b", "theta", "age")
+    saved: ClassVar[dict[str, str]] = {"square": "qp", "b": "p", "theta": "p", "age": ""}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -134,19 +146,21 @@ class Primal:
             g = np.empty((len(factors[part]), len(self.b)))
             for row, out in zip(factors[part], g, strict=True):
                 expand(row, self.sizes, self.first, out)
-            _accumulate_rows(self.square, self.b, g, weights[part], sums[part])
+            keep = kept(g, weights[part], self.noise)
+            _accumulate_rows(self.square, self.b, g, keep * weights[part], keep * sums[part])
         self._rebuild()
 
     def observe(self, factors: FloatArray, reward: float) -> None:
         """Add one observation: `factors (f,)` of its gradient."""
         g = np.empty(len(self.b))
         expand(factors, self.sizes, self.first, g)
-        _accumulate(self.square, self.b, g, 1.0, reward)
+        [keep] = kept(g.reshape(1, -1), np.ones(1), self.noise)
+        _accumulate(self.square, self.b, g, keep, keep * reward)
         self.age += 1
         if self.age >= max(MIN_PERIOD, len(g)):
             self._rebuild()
         else:
-            _rank_one(self.square, self.theta, g, reward)
+            _rank_one(self.square, self.theta, np.sqrt(keep) * g, np.sqrt(keep) * reward)
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance `(m,)` at `candidates (m, f)`."""

@@ -12,7 +12,7 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
 from zoosim.linear.dense import dot
-from zoosim.neural.kernel import cross
+from zoosim.neural.kernel import cross, noise_of
 
 MIN_PERIOD = 64
 
@@ -30,10 +30,12 @@ def condition(
     seen = np.flatnonzero(counts > 0.0)
     n, size = seen.shape[0], prior.shape[0]
     lower, right = np.empty((n, n)), np.empty((n, size + 1))
+    noises = np.empty(n)
     for i in range(n):
+        noises[i] = noise_of(noise / counts[seen[i]], prior[seen[i], seen[i]])
         right[i, :size] = prior[seen[i]]
         right[i, size] = sums[seen[i]] / counts[seen[i]]
-        extend(lower, i, prior[seen[i]][seen[:i]], prior[seen[i], seen[i]] + noise / counts[seen[i]])
+        extend(lower, i, prior[seen[i]][seen[:i]], prior[seen[i], seen[i]] + noises[i])
     solve_lower(lower, right)
     _subtract(prior, right, mean, spread)
     solve_upper(lower, right)
@@ -41,7 +43,7 @@ def condition(
         row = seen[i]
         for j in range(size):
             if counts[j] == 0.0 or j <= row:
-                spread[row, j] = noise / counts[row] * right[i, j]
+                spread[row, j] = noises[i] * right[i, j]
                 spread[j, row] = spread[row, j]
 
 
@@ -60,7 +62,7 @@ def _subtract(prior: FloatArray, right: FloatArray, mean: FloatArray, spread: Fl
 @jit
 def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, noise: float) -> None:
     """Follow one observation of `row` in `mean (U,)` and `spread (U, U)`."""
-    column, total = spread[row].copy(), noise + spread[row, row]
+    column, total = spread[row].copy(), noise + max(spread[row, row], 0.0)
     error = (reward - mean[row]) / total
     for i in range(column.shape[0]):
         mean[i] += column[i] * error
@@ -70,10 +72,10 @@ def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, n
 
 
 class Rows:
-    """The posterior mean and covariance over U distinct rows, made anew from their counts at least every U pulls."""
+    """The posterior mean and covariance over U distinct rows, made anew from their counts every max(64, U) pulls."""
 
     name: ClassVar[str] = "rows"
-    saved: ClassVar[tuple[str, ...]] = ("prior", "mean", "spread", "age")
+    saved: ClassVar[dict[str, str]] = {"prior": "nn", "mean": "n", "spread": "nn", "age": ""}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""

@@ -345,6 +345,7 @@ class Adaptive(KernelPolicy):
         room = min(MAX_SEGMENTS, len(state.cells.shown) // groups)
         if anew or before != groups:
             self._lay_out(0 if anew else before, groups, room)
+        state.segments.found[0] = min(int(state.segments.found[0]), room)
         return state._replace(
             assortment=self._assort(products, group_of, groups),
             room=room,
@@ -370,8 +371,8 @@ class Adaptive(KernelPolicy):
     def _lay_out(self, before: int, groups: int, room: int) -> None:
         """Move the cells of `before` categories to where they belong among `groups`; of none, all is forgotten."""
         segments, cells, found = self.state.segments, self.state.cells, int(self.state.segments.found[0])
-        segments.found[0] = min(found, room) if before else 0
-        kept = int(segments.found[0])
+        kept = min(found, room) if before else 0
+        segments.found[0] = kept
         filters, shown = cells.filters[: kept * before].copy(), cells.shown[: kept * before].copy()
         cells.filters[:], cells.shown[:] = change_filter.new_cells(*cells.filters.shape[:2]), 0.0
         if kept:

@@ -103,11 +103,10 @@ class KernelPolicy(Policy):
         ridge = self._ridge()
         if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
             self._warned = True
-            number = f"{ridge.condition[-1, NUMBER]:.0e}"
-            advice = "scale the features to about 1, or raise the regularization"
+            size = f"{CONDITION:.0e}".replace("+", "")
             warnings.warn(
-                f"{policy_name(type(self))}: a matrix of the features has condition number {number}, where estimates "
-                f"are right to 8 digits up to {CONDITION:.0e}; {advice}",
+                f"{policy_name(type(self))}: the condition number of its features' matrix is above {size}, up to which "
+                "estimates are right to 8 digits; scale the features to about 1, or raise the regularization",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -122,18 +121,38 @@ class KernelPolicy(Policy):
         return int(context.user_id), user, available
 
     def state_dict(self) -> dict[str, Any]:
-        """Return copies of the arrays that were learned."""
-        return {name: array.copy() for name, array in self._learned_arrays()}
+        """Return copies of the arrays that were learned, and in `policy` whose they are."""
+        return {"policy": self._signed(), **{name: array.copy() for name, array in self._learned_arrays()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over saved arrays; refuses a state of another shape and then changes nothing."""
-        own = dict(self._learned_arrays())
-        if set(state) != set(own) or any(np.shape(state[name]) != array.shape for name, array in own.items()):
-            raise ConfigError(f"{type(self).__name__}: the saved state is of another policy, task or parameters")
+        """Take over saved arrays; raises `ConfigError`, and then changes nothing, if they are another's or broken."""
+        own = {"policy": self._signed(), **dict(self._learned_arrays())}
+        names = set(state) if isinstance(state, Mapping) else set()
+        fitting = [(name, _as_saved(state[name], array)) for name, array in own.items()] if names == set(own) else []
+        saved = {name: array for name, array in fitting if array is not None}
+        if len(saved) < len(own) or not self._sound(saved):
+            label = f"{type(self).__name__} ({self._signature()})"
+            raise ConfigError(f"{label}: the saved state is of another policy, task or parameters, or broken")
         for name, array in own.items():
-            np.copyto(array, state[name])
+            np.copyto(array, saved[name])
         if self._products is not None:
             self.state = self._with_products(np.ascontiguousarray(self._products, np.float64))
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        """Tell whether arrays of the right shapes and types can be a state of this policy: compiled code trusts them.
+
+        What segments and categories were found has to fit into the room for them.
+        """
+        rooms = {name: name.removesuffix("found") + "patterns" for name in saved if name.endswith(".found")}
+        fits = all(saved[found][0] <= len(saved[patterns]) for found, patterns in rooms.items())
+        return fits and np.array_equal(saved["policy"], self._signed())
+
+    def _signature(self) -> str:
+        """Say whose a saved state is: its name, and what else decides how its arrays are to be read."""
+        return policy_name(type(self))
+
+    def _signed(self) -> np.ndarray:
+        return np.frombuffer(self._signature().encode(), np.uint8).copy()
 
     def _learned_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for name in self.learned:
@@ -147,6 +166,21 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
     elif isinstance(value, tuple):
         for field, inner in zip(type(value).__annotations__, value, strict=True):
             yield from _arrays(f"{name}.{field}", inner)
+
+
+def _as_saved(value: Any, own: np.ndarray) -> np.ndarray | None:
+    """Return a saved value as an array that can stand in the place of `own`, or None.
+
+    Whole numbers, which count or number something, are at least 0; others are finite where those of `own` are.
+    """
+    try:
+        saved = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    if saved.shape != own.shape or not np.can_cast(saved.dtype, own.dtype, "safe"):
+        return None
+    numbers = np.isfinite(saved).all() or not np.isfinite(own).all()
+    return saved if numbers and (own.dtype.kind != "i" or (saved >= 0).all()) else None
 
 
 def checked_user(context: Context, spec: PolicySpec) -> FloatArray:

@@ -9,6 +9,7 @@ the confidence bound follows the noise of the rewards, which is estimated from p
 Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,6 +223,18 @@ class HeadsPolicy(KernelPolicy):
             rows, group_of = distinct_rows(products)
         groups = len(rows) if state.joint[0] else int(state.categories.found[0])
         return state._replace(arms=Arms(rows, group_of, groups, bool(state.joint[0])))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over saved arrays; refuses a state of another shape and then changes nothing.
+
+        The products met before are forgotten: they must not be numbered among the categories that come with the state.
+        """
+        products, self._products = self._products, None
+        try:
+            super().load_state_dict(state)
+        except ConfigError:
+            self._products = products
+            raise
 
     def _forget(self) -> None:
         """Forget what was learned of heads that mean something else from now on."""

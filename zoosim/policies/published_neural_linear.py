@@ -21,6 +21,12 @@ from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
 MAX_CACHED = 20_000
 """How many embeddings are kept between decisions, over all remembered users."""
 
+LONGEST = 1e3
+"""The longest gradient of a step by plain descent (clipped by its norm: Pascanu, Mikolov & Bengio 2013)."""
+
+LONGEST_EMBEDDING = 1e4
+"""The length that embeddings are shortened to: sums of squares of longer ones drown the regularization in rounding."""
+
 
 class Cache(NamedTuple):
     """Embeddings that hold until the network moves.
@@ -110,7 +116,16 @@ def _embed_user(trained: nets.Float32Array, cache: Cache, user: FloatArray) -> i
         z[:] = b2
         add_product(hidden, w2, z)
         out[r] = z
+        _shorten(out[r])
     return slot
+
+
+@jit
+def _shorten(z: FloatArray) -> None:
+    """Shorten an embedding `(e,)` that is longer than `LONGEST_EMBEDDING`."""
+    square = dot(z, z)
+    if square > LONGEST_EMBEDDING * LONGEST_EMBEDDING:
+        z *= LONGEST_EMBEDDING / np.sqrt(square)
 
 
 @jit
@@ -157,17 +172,27 @@ def _learn_online(state: State, user_id: int, user: FloatArray, action: int, rew
     x = np.concatenate((user, state.cache.rows[row])).astype(np.float32).reshape(1, -1)
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
-    slope = (2.0 * (dot(z, theta) - reward) * theta).astype(np.float32).reshape(1, -1)
+    error = max(min(dot(z, theta) - reward, nets.LARGEST_ERROR), -nets.LARGEST_ERROR)
+    slope = (2.0 * error * theta).astype(np.float32).reshape(1, -1)
     gradient = np.zeros(state.trained.shape[1], np.float32)
     net = _network(state.trained, state.cache)
     grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
     hidden = np.empty((1, net.b1.shape[0]), np.float32)
     nets.forward(net, x, hidden, np.empty_like(slope))
     nets.backpropagate(net, grad, x, hidden, slope)
-    params = state.trained[0]
+    params, rate = state.trained[0], np.float32(state.rate * _kept(gradient))
     for i in range(params.shape[0]):
-        params[i] -= np.float32(state.rate) * gradient[i]
+        params[i] -= rate * gradient[i]
     _renew(state.trained, state.cache)
+
+
+@jit
+def _kept(gradient: nets.Float32Array) -> float:
+    """Return the share of a gradient `(p,)` that a step takes: 1 unless it is longer than `LONGEST`."""
+    square = 0.0
+    for i in range(gradient.shape[0]):
+        square += float(gradient[i]) * float(gradient[i])
+    return LONGEST / np.sqrt(square) if square > LONGEST * LONGEST else 1.0
 
 
 @inlined
@@ -202,7 +227,9 @@ def _recompute(state: State, held: int) -> None:
     clear(ridge, 0)
     everywhere = np.arange(z.shape[1])
     for n in range(held):
-        add_sums(ridge, 0, z[n].astype(np.float64), everywhere, 1.0, state.memory.rewards[n])
+        embedding = z[n].astype(np.float64)
+        _shorten(embedding)
+        add_sums(ridge, 0, embedding, everywhere, 1.0, state.memory.rewards[n])
     solve(ridge, 0)
 
 

@@ -11,6 +11,7 @@ Russac, Vernade & Cappe (2019); sliding window, Cheung, Simchi-Levi & Zhu (2019)
 (2007).
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,19 +20,19 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear import exact, hypotheses
+from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
-from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.dense import nonzeros
 from zoosim.linear.hypotheses import foreseen
-from zoosim.linear.joint import contract, joint, with_lead
-from zoosim.linear.posterior import bounds, draws, root
-from zoosim.linear.ridge import HARD, Ridge, clear, fade, new_ridge, observe, pairs_of, variance
+from zoosim.linear.joint import joint, with_lead
+from zoosim.linear.ridge import Ridge, clear, fade, new_ridge, observe
 from zoosim.linear.window import Window
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
-from zoosim.monitoring.adwin import AdwinState
+from zoosim.monitoring.adwin import MAX_BUCKETS, AdwinState
 from zoosim.monitoring.glr import GLRState
 from zoosim.monitoring.page_hinkley import PageHinkleyState
 from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, best_of, distinct_rows
+from zoosim.policies.segment_view import View, arms_of, due_arm, look, scores_of
 from zoosim.policies.segments import Segments, enter, find, new_segments, shed
 
 MEMORIES = ("all", "discount", "window", "filter", "restart")
@@ -44,7 +45,8 @@ HYPOTHESES = 4
 """Of a change-point filter; each has a ridge model of its own."""
 
 MAX_SEGMENTS, MAX_ENTRIES = 256, 2**24
-"""Room for segments, and for the entries of all their models' matrices."""
+"""Room for segments, and for the entries of all their models' matrices: four a model, sums and inverse in two halves,
+and the visits in their windows."""
 
 
 class State(NamedTuple):
@@ -79,122 +81,6 @@ class State(NamedTuple):
     due: float
 
 
-class View(NamedTuple):
-    """What one visitor sees: `means (V, H, w)`, `spreads (V, H, w, w)` (or roots), `weights (V, H)`.
-
-    `lows`, the lower halves of the spreads of models that are `hard (V, H)`; `arms (V, R)` tells what can be shown.
-    """
-
-    means: FloatArray
-    spreads: FloatArray
-    lows: FloatArray
-    hard: BoolArray
-    weights: FloatArray
-    arms: BoolArray
-
-
-@jit
-def _arms(arm_of: IntArray, available: BoolArray, models: int, rows: int) -> BoolArray:
-    """Return which arms `(V, R)` there are products for."""
-    arms = np.zeros((models, rows), np.bool_)
-    for k in range(available.shape[0]):
-        if available[k]:
-            arms[arm_of[k] // rows, arm_of[k] % rows] = True
-    return arms
-
-
-@jit
-def _shows(arms: BoolArray) -> bool:
-    r = 0
-    while r < arms.shape[0] and not arms[r]:
-        r += 1
-    return bool(r < arms.shape[0])
-
-
-@jit
-def _view(
-    ridge: Ridge, weights: FloatArray, arms: BoolArray, leads: FloatArray, user: FloatArray, s: int, rooted: bool
-) -> View:
-    """Look at the models of segment `s` from one user: `weights (S V, H)`; roots in place of spreads if `rooted`."""
-    models, count = arms.shape[0], weights.shape[1]
-    left = with_lead(1.0, user)
-    nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
-    means, spreads = np.zeros((models, count, width)), np.zeros((models, count, width, width))
-    lows, hard = np.zeros((models, count, width, width)), np.zeros((models, count), np.bool_)
-    for v in range(models):
-        if _shows(arms[v]):
-            left[0] = leads[v]
-            for h in range(count):
-                if weights[s * models + v, h] > 0.0:
-                    model = (s * models + v) * count + h
-                    _see(ridge, model, left, nonzero, means[v, h], spreads[v, h], lows[v, h])
-                    hard[v, h] = ridge.condition[model, HARD] > 0.0
-                    if rooted:
-                        root(spreads[v, h])
-    return View(means, spreads, lows, hard, weights[s * models : (s + 1) * models], arms)
-
-
-@jit
-def _see(
-    ridge: Ridge,
-    model: int,
-    left: FloatArray,
-    nonzero: IntArray,
-    mean: FloatArray,
-    spread: FloatArray,
-    low: FloatArray,
-) -> None:
-    """Write what a left-hand side sees of a ridge model: `mean (w,)`, `spread (w, w)` and its lower half."""
-    width = mean.shape[0]
-    if width > 1:
-        contract(ridge, model, left, nonzero, mean, spread)
-        if ridge.condition[model, HARD]:
-            spread[:] = 0.0
-            exact.contract(pairs_of(ridge, model), left, nonzero, spread, low)
-    else:
-        for a in nonzero:
-            mean[0] += left[a] * ridge.theta[model, a]
-        spread[0, 0] = variance(ridge, model, left, nonzero)
-
-
-@jit
-def _scores(view: View, rows: FloatArray, alpha: float, sampling: bool, key: np.uint64, i: int) -> FloatArray:
-    """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
-    models, count = view.arms.shape
-    scores, j = np.zeros(models * count), 0
-    for v in range(models):
-        if _shows(view.arms[v]):
-            out = scores[v * count : (v + 1) * count]
-            if sampling:
-                j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
-            else:
-                bounds(view.means[v], view.spreads[v], view.lows[v], view.hard[v], view.weights[v], rows, alpha, out)
-    return scores
-
-
-@jit
-def _due(view: View, rows: FloatArray, shown: FloatArray, visit: float, due: float) -> int:
-    """Return the arm that is most overdue at a segment's `visit`, or -1, as `adaptive` does.
-
-    Models that are cut at a change learn of one only by what is shown. `shown (V R,)` is the visit each was shown last.
-    """
-    models, count = view.arms.shape
-    means, best = np.zeros(models * count), 0.0
-    for arm in range(models * count):
-        v, r = arm // count, arm % count
-        if view.arms[v, r]:
-            for h in range(view.weights.shape[1]):
-                means[arm] += view.weights[v, h] * dot(view.means[v, h], rows[r])
-            best = max(best, means[arm])
-    chosen, top = -1, 0.0
-    for arm in range(models * count):
-        if view.arms[arm // count, arm % count] and means[arm] < best:
-            over = 0.25 * due * (max(1.0 - best, 0.0) * (visit - shown[arm])) ** 2 - (best - means[arm])
-            if over >= top:
-                chosen, top = arm, over
-    return chosen
-
-
 @jit
 def _first_of(arm: int, arm_of: IntArray, available: BoolArray) -> int:
     """Return the first available product of an arm, -1 if there is none."""
@@ -212,11 +98,11 @@ def _look(state: State, user: FloatArray, available: BoolArray) -> tuple[View, i
     """
     s = find(state.segments, user, state.room)
     s = s if s >= 0 else state.segments.found[0]
-    arms = _arms(state.arm_of, available, state.leads.shape[0], state.rows.shape[0])
-    view = _view(state.ridge, state.weights, arms, state.leads, user, s, state.sampling)
+    arms = arms_of(state.arm_of, available, state.leads.shape[0], state.rows.shape[0])
+    view = look(state.ridge, state.weights, arms, state.leads, user, s, state.sampling)
     arm, clock = -1, state.segments.clock[s]
     if state.due > 0.0 and clock > 0.0:
-        arm = _due(view, state.rows, state.shown[s], clock + 1.0, state.due)
+        arm = due_arm(view, state.rows, state.shown[s], clock + 1.0, state.due)
     return view, _first_of(arm, state.arm_of, available)
 
 
@@ -225,7 +111,7 @@ def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) 
     view, action = _look(state, user, available)
     if action < 0:
         state.draws[0] += state.sampling
-        scores = _scores(view, state.rows, state.alpha, state.sampling, state.key[0], state.draws[0])
+        scores = scores_of(view, state.rows, state.alpha, state.sampling, state.key[0], state.draws[0])
         action = best_of(scores, state.arm_of, available)
     return action
 
@@ -237,7 +123,7 @@ def _probability(state: State, user_id: int, user: FloatArray, available: BoolAr
         return 1.0 if due == action else 0.0
     key, arm_of, chosen, asked = asked_key(state.key, state.draws), state.arm_of, 0, DRAWS if state.sampling else 1
     for i in range(asked):
-        scores = _scores(view, state.rows, state.alpha, state.sampling, key, i)
+        scores = scores_of(view, state.rows, state.alpha, state.sampling, key, i)
         chosen += best_of(scores, arm_of, available) == action
     if not state.sampling:
         return float(chosen)
@@ -327,7 +213,7 @@ class _SegmentLinear(KernelPolicy):
         kind = MEMORIES.index(self.memory)
         count = HYPOTHESES if kind == FILTER else 1
         visits = self.window if kind == WINDOW else 1
-        entries = 2 * models * count * (dim * width) ** 2 + visits * (dim + width)
+        entries = 4 * models * count * (dim * width) ** 2 + visits * (dim + width)
         room = max(1, min(MAX_SEGMENTS, MAX_ENTRIES // entries))
         watched = [models * room if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
         discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0
@@ -354,12 +240,30 @@ class _SegmentLinear(KernelPolicy):
             due=0.0,
         )
 
+    def _signature(self) -> str:
+        return f"{super()._signature()}, memory {self.memory}"
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        models, filled = len(self.state.ridge.b), saved["adwin.filled"]
+        return super()._sound(saved) and bool((saved["window.model"] < models).all() and (filled <= MAX_BUCKETS).all())
+
     def _with_products(self, products: FloatArray) -> Any:
         if self.shared:
             rows, arm_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-            return self.state._replace(rows=rows, arm_of=arm_of, due=self._due(len(rows)))
+            return self.state._replace(rows=rows, arm_of=arm_of, due=self._due(len(rows)), shown=self._shown(rows))
         arm_of, leads = np.arange(len(products)), np.linalg.norm(products, axis=1)
         return self.state._replace(leads=leads, arm_of=arm_of, due=self._due(len(products)))
+
+    def _shown(self, rows: FloatArray) -> FloatArray:
+        """Return when each of other `rows` was shown to each segment: a new one counts as shown at its last visit."""
+        state = self.state
+        if self._products is None or np.array_equal(rows, state.rows):
+            return np.asarray(state.shown)
+        known = {row.tobytes(): r for r, row in enumerate(state.rows + 0.0)}  # -0.0 is 0.0
+        before = np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
+        shown = np.zeros(state.shown.shape)
+        shown[:, : len(rows)] = np.where(before < 0, state.segments.clock[:, np.newaxis], state.shown[:, before])
+        return shown
 
     def _due(self, arms: int) -> float:
         return self.due / arms if self.memory in ("filter", "restart") else 0.0

@@ -97,7 +97,10 @@ def _words(timings: Sequence[Timing]) -> dict[str, tuple[str, str]]:
             f"Time of a decision, {size}",
             "Lower is better. A line ends where time or memory is out of reach.",
         )
-        words[f"memory-{number}"] = (f"Memory, {size}", "The arrays that a decision needs.")
+        words[f"memory-{number}"] = (
+            f"Memory, {size}",
+            "The arrays that a decision needs, or that are kept.",
+        )
     return words
 
 

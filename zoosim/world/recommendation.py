@@ -8,7 +8,7 @@ from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.world.shocks import draw_shocks, random_chance
+from zoosim.world.shocks import draw_shocks, random_chances
 from zoosim.world.world import Stretch, World, frozen
 
 NOISE_SD = 0.5
@@ -53,8 +53,10 @@ def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
 def drawn(config: EnvConfig, seed: int) -> EnvConfig:
     """Return what `config` leaves to each world, click table and shocks, as the world of `seed` draws it."""
     if config.random_personas is not None:
-        rng, names = stream(seed, "click table"), config.random_personas.names()
-        table = {name: {cell: random_chance(rng) for cell in row} for name, row in names.items()}
+        names, categories = list(config.personas), config.categories
+        chances = random_chances(stream(seed, "click table"), len(names) * len(categories))
+        rows = [chances[start : start + len(categories)] for start in range(0, len(chances), len(categories))]
+        table = {name: dict(zip(categories, row, strict=True)) for name, row in zip(names, rows, strict=True)}
         config = config.model_copy(update={"personas": table, "random_personas": None})
     if config.random_shocks is not None and config.random_shocks.seed == "each":
         count, over = config.random_shocks.count, config.random_shocks.over
@@ -80,8 +82,8 @@ def past(world: World) -> World:
 
 def click_table(config: EnvConfig) -> FloatArray:
     """Return click probabilities `(personas, categories)` before any shock."""
-    rows = [[row.get(category, UNLISTED) for category in config.categories] for row in config.personas.values()]
-    return np.array(rows)
+    categories = config.categories
+    return np.array([[row.get(category, UNLISTED) for category in categories] for row in config.personas.values()])
 
 
 def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
@@ -111,10 +113,10 @@ def _stretches(config: EnvConfig, groups: IntArray) -> tuple[Stretch, ...]:
     """Cut time wherever a shock or an availability event changes the world."""
     ends = [event.until for event in config.availability if event.until is not None]
     times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends}
-    table, stretches = click_table(config), []
+    table, stretches, places = click_table(config), [], (list(config.personas), config.categories)
     for step in sorted(times):
         for shock in (shock for shock in config.shocks if shock.step == step):
-            table = _shocked(config, table, shock)
+            table = _shocked(table, shock, *places)
         available = _available(config, groups, step)
         if not available.any():
             raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
@@ -122,11 +124,11 @@ def _stretches(config: EnvConfig, groups: IntArray) -> tuple[Stretch, ...]:
     return tuple(stretches)
 
 
-def _shocked(config: EnvConfig, table: FloatArray, shock: Shock) -> FloatArray:
-    table, personas = table.copy(), list(config.personas)
+def _shocked(table: FloatArray, shock: Shock, personas: list[str], categories: list[str]) -> FloatArray:
+    table = table.copy()
     for persona, row in shock.set.items():
         for category, chance in row.items():
-            table[personas.index(persona), config.categories.index(category)] = chance
+            table[personas.index(persona), categories.index(category)] = chance
     return table
 
 

@@ -27,22 +27,22 @@ def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Gen
         room = len(possible) if steps > 1 else 0
         raise ConfigError(f"env.random_shocks: got {count} shocks, a run of {steps} steps has room for {room}")
     times = np.sort(rng.choice(possible, count, replace=False))
-    personas = {name: dict(row) for name, row in config.personas.items()}
-    return [_draw(config, personas, number, int(step), rng) for number, step in enumerate(times, start=1)]
+    personas, categories = {name: dict(row) for name, row in config.personas.items()}, config.categories
+    return [_draw(personas, categories, number, int(step), rng) for number, step in enumerate(times, start=1)]
 
 
-def random_chance(rng: np.random.Generator) -> float:
-    """Draw a click probability from Beta(.7, 2), cut to [.01, .9]."""
-    return round(float(np.clip(rng.beta(0.7, 2.0), 0.01, 0.9)), 4)
+def random_chances(rng: np.random.Generator, count: int) -> list[float]:
+    """Draw `count` click probabilities from Beta(.7, 2), cut to [.01, .9]."""
+    return [round(chance, 4) for chance in np.clip(rng.beta(0.7, 2.0, count), 0.01, 0.9).tolist()]
 
 
 def _draw(
-    config: EnvConfig, personas: dict[str, dict[str, float]], number: int, step: int, rng: np.random.Generator
+    personas: dict[str, dict[str, float]], categories: list[str], number: int, step: int, rng: np.random.Generator
 ) -> Shock:
     persona = list(personas)[rng.integers(len(personas))]
-    size = int(rng.integers(1, min(4, len(config.categories)) + 1))
-    cells = [config.categories[i] for i in rng.choice(len(config.categories), size, replace=False)]
-    row = {cell: random_chance(rng) for cell in cells}
+    size = int(rng.integers(1, min(4, len(categories)) + 1))
+    cells = [categories[i] for i in rng.choice(len(categories), size, replace=False)]
+    row = dict(zip(cells, random_chances(rng, size), strict=True))
     if rng.random() < 0.7:
         others = {**personas[persona], **row}
         others.pop(cells[0])

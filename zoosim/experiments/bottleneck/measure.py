@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 from zoosim.core.types import Context, PolicySpec, Progress
 from zoosim.experiments.bottleneck.published import Published
 from zoosim.policies.neural_ucb import NeuralUCB
@@ -38,7 +40,7 @@ CHUNK = 4_096
 
 @dataclass(frozen=True)
 class Timing:
-    """One measurement: milliseconds of a decision, and megabytes of the arrays that it needs.
+    """One measurement: milliseconds of a decision, and megabytes of the arrays that it needs or keeps.
 
     The shortest of `repeats`; for zoosim's own forms their median, since their history grows meanwhile. `parts` holds
     the milliseconds of each part.
@@ -63,8 +65,10 @@ def measure(
 ) -> list[Timing]:
     """Measure every method on one thread, after so many `updates`.
 
-    Where torch finds a GPU, the Jacobian form is measured there too, with up to a million candidates.
+    Where torch finds a GPU, the Jacobian form is measured there too, with up to a million candidates. Raises
+    `ConfigError` unless 50 is one of the `candidates`, and the `networks` are sizes of hidden layers such as "128-64".
     """
+    _check_sizes(candidates, networks, updates)
     timings: list[Timing] = []
     with threadpool_limits(1), _one_torch_thread():
         for network in networks:
@@ -79,6 +83,36 @@ def measure(
         progress("on the GPU")
         timings += [_on_device("cuda", FULL[0], count, updates) for count in GPU_CANDIDATES]
     return timings
+
+
+def _check_sizes(candidates: Sequence[int], networks: Sequence[str], updates: int) -> None:
+    """Refuse sizes that cannot be measured, before anything is."""
+    checks = [
+        ("candidates", candidates, _counts(candidates), "whole numbers of at least 1, one of them 50"),
+        ("networks", networks, _layers(networks), "sizes of hidden layers, such as 64 or 128-64"),
+        ("updates", updates, _whole(updates), "a whole number of at least 1"),
+    ]
+    for name, value, right, expected in checks:
+        if not right:
+            raise ConfigError(f"bottleneck: {name}: got {shown(value)}, expected {expected}")
+
+
+def _counts(value: Any) -> bool:
+    return _listed(value) and all(map(_whole, value)) and 50 in value
+
+
+def _layers(value: Any) -> bool:
+    texts = list(value) if _listed(value) else [""]
+    sizes = [size for text in texts for size in (text.split("-") if isinstance(text, str) else [""])]
+    return all(size.isascii() and size.isdigit() and int(size) >= 1 for size in sizes)
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def parameters_of(network: str) -> int:
@@ -108,11 +142,11 @@ def _published(network: str, counts: Sequence[int], updates: int) -> list[Timing
     """Time the loop over arms and the Jacobian, each with the inverse that a decision takes, and that alone."""
     made = Published(_sizes(network), updates, "cpu")
     p, gradient = made.size, made.jacobian(made.rows(1))
-    inverse_ms, _, inverse = _shortest(made.inverse)
+    inverse_ms, inverses, inverse = _shortest(made.inverse)
     once = {"inverse": inverse_ms, "learning": _shortest(partial(made.updated, gradient))[0]}
     timings = []
     for count in counts:
-        timings.append(Timing("inverse", network, p, count, "cpu", once["inverse"], 16e-6 * p * p, 1))
+        timings.append(Timing("inverse", network, p, count, "cpu", once["inverse"], 16e-6 * p * p, inverses))
         for method, make in {"plain loop": made.gradient_loop, "Jacobian": made.jacobian}.items():
             if _measured(method, network, count):
                 gradients_ms, repeats, _ = _shortest(partial(make, made.rows(count)))
@@ -154,21 +188,22 @@ def _ours(method: str, network: str, count: int, updates: int) -> Timing:
         policy.update(context, action, 0.0)
         seconds.append((chosen - began, time.perf_counter() - chosen))
     choosing, learning = (1e3 * float(np.median(part)) for part in zip(*seconds, strict=True))
-    held = sum(value.nbytes for value in policy.state_dict().values() if isinstance(value, np.ndarray))
+    held = policy.held_bytes()
     parts = {"choosing": choosing, "learning": learning}
     size = parameters_of(network)
     return Timing(method, network, size, count, "cpu", choosing + learning, 1e-6 * held, len(seconds), parts)
 
 
 def _on_device(device: str, network: str, count: int, updates: int) -> Timing:
-    """Time the Jacobian form on a device, with so many candidates at once that their gradients fit."""
+    """Time the Jacobian form on a device, learning included, with so many candidates at once that gradients fit."""
     made = Published(_sizes(network), updates, device)
-    xs = made.rows(count)
+    xs, gradient = made.rows(count), made.jacobian(made.rows(1))
 
     def decide() -> None:
         inverse = made.inverse()
         for start in range(0, count, CHUNK):
             made.bonuses(made.jacobian(xs[start : start + CHUNK]), inverse)
+        made.updated(gradient)
         made.wait()
 
     decide()

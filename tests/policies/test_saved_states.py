@@ -1,0 +1,91 @@
+"""A saved state is taken over whole, or refused before anything has moved: compiled code trusts what it reads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.core.errors import ConfigError
+from zoosim.policies.contract import SMALL
+from zoosim.policies.kernel import KernelPolicy
+from zoosim.policies.registry import BUILT_IN, find_class
+
+KERNELS = [name for name in BUILT_IN if issubclass(find_class(name), KernelPolicy)]
+
+
+def walked(name: str, visits: int = 30, **params: Any) -> Any:
+    policy = find_class(name)(SMALL.spec, np.random.default_rng(2), **params)
+    for visit in range(visits):
+        context = SMALL.context(visit)
+        policy.update(context, visit % 5, SMALL.reward(visit, visit % 5))
+    return policy
+
+
+def refuses(policy: Any, *states: Any) -> None:
+    before = policy.state_dict()
+    for state in states:
+        with pytest.raises(ConfigError, match="the saved state is of another policy, task or parameters, or broken"):
+            policy.load_state_dict(state)
+    assert all(map(np.array_equal, before.values(), policy.state_dict().values()))
+
+
+LEARNING = [name for name in KERNELS if name not in ("random", "static-mlp")]
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_broken_state_changes_nothing(name: str) -> None:
+    """Each array in turn, the last ones too: NaN, text, None, another shape, a negative count."""
+    policy, good = walked(name), walked(name, visits=50).state_dict()
+    for key, array in good.items():
+        broken: list[Any] = ["text", None, [[1.0], []], array[..., :-1], np.full(array.shape, "a")]
+        if array.dtype.kind == "f":
+            broken += [np.full(array.shape, np.nan), np.where(array == array.flat[-1], np.inf, array)]
+        if array.dtype.kind == "i":
+            broken += [np.full(array.shape, -1), array + 0.5]
+        refuses(policy, *({**good, key: value} for value in broken))
+    refuses(policy, None, "text", [], {}, {**good, "more": np.zeros(1)}, {key: good[key] for key in list(good)[1:]})
+    policy.load_state_dict(good)
+    after = policy.state_dict()
+    assert all(np.array_equal(array, after[key]) for key, array in good.items())
+
+
+@pytest.mark.parametrize("name", ["shared-linucb", "product-lin-ts", "adaptive"])
+def test_more_segments_or_categories_than_there_is_room_for_are_refused(name: str) -> None:
+    policy = walked(name)
+    good = policy.state_dict()
+    for key in (key for key in good if key.endswith(".found")):
+        room = len(good[key.replace("found", "patterns")])
+        refuses(policy, {**good, key: np.array([room + 1])})
+        policy.load_state_dict({**good, key: np.array([min(room, 8)])})
+
+
+def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
+    policy = walked("shared-linucb", memory="window", window=10)
+    good = policy.state_dict()
+    models = np.full_like(good["window.model"], len(good["ridge.b"]))
+    refuses(policy, {**good, "window.model": models})
+    policy.load_state_dict({**good, "window.model": models - 1})
+    policy = walked("shared-linucb", memory="restart", detector="adwin")
+    good = policy.state_dict()
+    refuses(policy, {**good, "adwin.filled": np.full_like(good["adwin.filled"], 6)})
+
+
+def test_a_state_of_another_policy_or_memory_is_refused() -> None:
+    """Each pair has arrays of the same names and shapes."""
+    pairs: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+        ("shared-linucb", {"memory": "all"}, "shared-linucb", {"memory": "discount"}),
+        ("shared-linucb", {}, "shared-lin-ts", {}),
+        ("greedy", {}, "d-linucb", {}),
+    ]
+    for one, of_one, two, of_two in pairs:
+        first, second = walked(one, **of_one), walked(two, **of_two)
+        refuses(second, first.state_dict())
+        assert np.shape(first.state_dict()["ridge.b"]) == np.shape(second.state_dict()["ridge.b"])
+
+
+def test_a_state_may_come_from_an_archive_or_from_narrower_numbers() -> None:
+    policy, good = walked("linucb"), walked("linucb", visits=50).state_dict()
+    policy.load_state_dict(
+        {**good, "ridge.b": good["ridge.b"].tolist(), "ridge.age": good["ridge.age"].astype(np.int32)}
+    )
+    assert all(np.array_equal(array, policy.state_dict()[key]) for key, array in good.items())

@@ -1,0 +1,132 @@
+"""What one visitor sees of a segment's models: small means and spreads over what is on the right of x = left (x) right.
+
+Part of `zoosim.policies.segment_linear`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear import exact
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.joint import contract, with_lead
+from zoosim.linear.posterior import bounds, draws, root
+from zoosim.linear.ridge import HARD, Ridge, pairs_of, variance
+
+
+class View(NamedTuple):
+    """What one visitor sees: `means (V, H, w)`, `spreads (V, H, w, w)` (or roots), `weights (V, H)`.
+
+    `lows`, the lower halves of the spreads of models that are `hard (V, H)`; `arms (V, R)` tells what can be shown.
+    """
+
+    means: FloatArray
+    spreads: FloatArray
+    lows: FloatArray
+    hard: BoolArray
+    weights: FloatArray
+    arms: BoolArray
+
+
+@jit
+def arms_of(arm_of: IntArray, available: BoolArray, models: int, rows: int) -> BoolArray:
+    """Return which arms `(V, R)` there are products for."""
+    arms = np.zeros((models, rows), np.bool_)
+    for k in range(available.shape[0]):
+        if available[k]:
+            arms[arm_of[k] // rows, arm_of[k] % rows] = True
+    return arms
+
+
+@jit
+def _shows(arms: BoolArray) -> bool:
+    r = 0
+    while r < arms.shape[0] and not arms[r]:
+        r += 1
+    return bool(r < arms.shape[0])
+
+
+@jit
+def look(
+    ridge: Ridge, weights: FloatArray, arms: BoolArray, leads: FloatArray, user: FloatArray, s: int, rooted: bool
+) -> View:
+    """Look at the models of segment `s` from one user: `weights (S V, H)`; roots in place of spreads if `rooted`."""
+    models, count = arms.shape[0], weights.shape[1]
+    left = with_lead(1.0, user)
+    nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
+    means, spreads = np.zeros((models, count, width)), np.zeros((models, count, width, width))
+    lows, hard = np.zeros((models, count, width, width)), np.zeros((models, count), np.bool_)
+    for v in range(models):
+        if _shows(arms[v]):
+            left[0] = leads[v]
+            for h in range(count):
+                if weights[s * models + v, h] > 0.0:
+                    model = (s * models + v) * count + h
+                    _see(ridge, model, left, nonzero, means[v, h], spreads[v, h], lows[v, h])
+                    hard[v, h] = ridge.condition[model, HARD] > 0.0
+                    if rooted:
+                        root(spreads[v, h])
+    return View(means, spreads, lows, hard, weights[s * models : (s + 1) * models], arms)
+
+
+@jit
+def _see(
+    ridge: Ridge,
+    model: int,
+    left: FloatArray,
+    nonzero: IntArray,
+    mean: FloatArray,
+    spread: FloatArray,
+    low: FloatArray,
+) -> None:
+    """Write what a left-hand side sees of a ridge model: `mean (w,)`, `spread (w, w)` and its lower half."""
+    width = mean.shape[0]
+    if width > 1:
+        contract(ridge, model, left, nonzero, mean, spread)
+        if ridge.condition[model, HARD]:
+            spread[:] = 0.0
+            exact.contract(pairs_of(ridge, model), left, nonzero, spread, low)
+    else:
+        for a in nonzero:
+            mean[0] += left[a] * ridge.theta[model, a]
+        spread[0, 0] = variance(ridge, model, left, nonzero)
+
+
+@jit
+def scores_of(view: View, rows: FloatArray, alpha: float, sampling: bool, key: np.uint64, i: int) -> FloatArray:
+    """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
+    models, count = view.arms.shape
+    scores, j = np.zeros(models * count), 0
+    for v in range(models):
+        if _shows(view.arms[v]):
+            out = scores[v * count : (v + 1) * count]
+            if sampling:
+                j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
+            else:
+                bounds(view.means[v], view.spreads[v], view.lows[v], view.hard[v], view.weights[v], rows, alpha, out)
+    return scores
+
+
+@jit
+def due_arm(view: View, rows: FloatArray, shown: FloatArray, visit: float, due: float) -> int:
+    """Return the arm that is most overdue at a segment's `visit`, or -1, as `adaptive` does.
+
+    Models that are cut at a change learn of one only by what is shown. `shown (V R,)` is the visit each was shown last.
+    """
+    models, count = view.arms.shape
+    means, best = np.zeros(models * count), 0.0
+    for arm in range(models * count):
+        v, r = arm // count, arm % count
+        if view.arms[v, r]:
+            for h in range(view.weights.shape[1]):
+                means[arm] += view.weights[v, h] * dot(view.means[v, h], rows[r])
+            best = max(best, means[arm])
+    chosen, top = -1, 0.0
+    for arm in range(models * count):
+        if view.arms[arm // count, arm % count] and means[arm] < best:
+            over = 0.25 * due * (max(1.0 - best, 0.0) * (visit - shown[arm])) ** 2 - (best - means[arm])
+            if over >= top:
+                chosen, top = arm, over
+    return chosen

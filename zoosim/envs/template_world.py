@@ -101,7 +101,7 @@ def _settled(text: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
 def _read(path: Path) -> dict[str, FloatArray] | None:
     """Return the arrays of a file; None where there is none, or it is damaged."""
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             return {name: file[name] for name in (*Earnings._fields, "truth")}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import faithful
-from benchmarks.speed import command_line, decision, gauntlet, neural
+from benchmarks.quality import faithful, search_templates
+from benchmarks.speed import command_line, decision, gauntlet, neural, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -15,7 +15,9 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S6": neural.decisions,
     "S7": neural.lazy,
     "S8": neural.large,
+    "S9": search.main,
     "Q1": faithful.main,
+    "Q2": search_templates.main,
 }
 
 

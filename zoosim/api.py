@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
+EARNED = ("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change")
+"""What summary.json tells of a policy's visits: the click rate, or the reward of a search shop and its parts."""
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -56,7 +59,7 @@ class RunResult:
 
     @cached_property
     def policies(self) -> "pl.DataFrame":
-        """One row a policy, the best first: fraction of oracle with its interval, sd, worst seed, and CTR."""
+        """One row a policy, the best first: fraction of oracle with interval, sd, worst seed, what visits earned."""
         import polars as pl
 
         return pl.DataFrame([self._row(name) for name in self.comparison.ranked])
@@ -65,7 +68,8 @@ class RunResult:
         figures = self.summary["policies"][name]
         fraction = figures["oracle_fraction"]
         keys = {"oracle_fraction": "mean", "low": "low", "high": "high", "sd": "sd", "min": "min"}
-        return {"policy": name, **{k: fraction[v] for k, v in keys.items()}, "ctr": figures["ctr"]["mean"]}
+        earned = {key: figures[key]["mean"] for key in EARNED if key in figures}
+        return {"policy": name, **{k: fraction[v] for k, v in keys.items()}, **earned}
 
     @cached_property
     def pairs(self) -> "pl.DataFrame":
@@ -118,6 +122,7 @@ class RunResult:
             reference=self.reference,
             reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
             reward_name=experiment.reward_name,
+            reward_key=experiment.reward_key,
             sweep=Sweep(experiment.sweep_axis, experiment.sweep) if experiment.sweep else None,
         )
 

@@ -108,6 +108,8 @@ def _table(result: "RunResult") -> Table:
     table.add_column("policy", no_wrap=True)
     tail = plan.experiment.tail
     heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
+    if plan.experiment.kind == "search":
+        heads += ["GMV", "CM2", "strategic", "rank change"]
     heads += [f"last {tail:,}" for _ in range(1) if len(plan.phases) > 1 and tail]
     heads += [f"back after {label}" for label in [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names]
     failed = any(figures["failed"] for figures in policies.values())
@@ -122,10 +124,24 @@ def _table(result: "RunResult") -> Table:
 def _row(figures: dict[str, Any], tail: bool, shocks: Sequence[str]) -> list[str]:
     fraction, last = figures["oracle_fraction"], figures["phases"][-1] if figures["phases"] else None
     cells = [_percent(fraction["mean"]), _interval(fraction), _points(fraction["sd"]), _percent(fraction["min"])]
-    cells.append(_percent(figures["ctr"]["mean"]))
+    if "ctr" in figures:
+        cells.append(_percent(figures["ctr"]["mean"]))
+    else:
+        cells += [_amount(figures, "reward"), *_search_parts(figures)]
     if tail:
-        cells.append(f"{_percent(last['ctr']['mean'])} ({_interval(last['ctr'])})" if last else "-")
+        key = "ctr" if "ctr" in figures else "oracle_fraction"
+        cells.append(f"{_percent(last[key]['mean'])} ({_interval(last[key])})" if last else "-")
     return cells + [_recovery(figures["recovery_steps"].get(name)) for name in shocks]
+
+
+def _search_parts(figures: dict[str, Any]) -> list[str]:
+    share = figures["strategic_share"]["mean"] if "strategic_share" in figures else None
+    return [_amount(figures, "gmv"), _amount(figures, "cm2"), _percent(share), _amount(figures, "rank_change")]
+
+
+def _amount(figures: dict[str, Any], key: str) -> str:
+    value = figures[key]["mean"] if key in figures else None
+    return "-" if value is None else f"{value:,.2f}"
 
 
 def _recovery(figures: dict[str, Any] | None) -> str:

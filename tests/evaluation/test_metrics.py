@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.metrics import WINDOW, Rows, click_rate, curves, oracle_fraction, recovery, sample_steps
+from zoosim.evaluation.metrics import WINDOW, Rows, curves, mean_reward, oracle_fraction, recovery, sample_steps
 
 
 def rows(chosen: FloatArray | list[float], best: FloatArray | list[float] | float = 1.0) -> Rows:
@@ -30,11 +30,11 @@ def test_where_nothing_can_be_earned_all_of_it_was() -> None:
     assert oracle_fraction(rows([0.0, 0.0], 0.0), 0, 2) == 1.0
 
 
-def test_click_rate_is_the_mean_reward() -> None:
+def test_mean_reward() -> None:
     """Rewards 0 1 0 1 0: two of five; visits 1 to 3 (stop excluded) two of three."""
     five = rows([0.5] * 5)
-    assert click_rate(five, 0, 5) == 0.4
-    assert click_rate(five, 1, 4) == pytest.approx(2 / 3)
+    assert mean_reward(five, 0, 5) == 0.4
+    assert mean_reward(five, 1, 4) == pytest.approx(2 / 3)
 
 
 def test_recovery_counts_from_the_shock_to_the_first_good_window() -> None:

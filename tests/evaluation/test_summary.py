@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
+import zoosim
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.statistics import holm, mean_interval, paired_test, seeds_to_settle
@@ -285,3 +287,30 @@ def test_curves_are_means_with_a_band_over_seeds(tmp_path: Path) -> None:
     assert (mean[-1], low[-1], high[-1]) == pytest.approx(end)
     one = compare(tmp_path / "one", {"greedy": [0.6]}).curves()["greedy"]["regret"]
     assert all(np.array_equal(line, one[0]) for line in one)
+
+
+def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoosim.envs.template_world.APART_VISITS", 300)
+    settings = ["env.n_products=60", "env.n_users=40"]
+    names = ["template-neutral", "template-strategic"]
+    result = zoosim.run(
+        "template-bandits", policies=names, seeds=[5, 6], steps=120, settings=settings, jobs=1, out=tmp_path / "run"
+    )
+    rows = result.rows
+    for name in names:
+        figures, own = result.summary["policies"][name], rows.filter(pl.col("policy") == name)
+        assert "ctr" not in figures
+        for key, column in (("reward", "reward"), ("gmv", "gmv"), ("cm2", "cm2"), ("rank_change", "rank_change")):
+            assert figures[key]["mean"] == pytest.approx(own[column].mean())
+        sums = own.group_by("seed").agg(pl.col("strategic", "purchases").sum())
+        shares = (sums["strategic"] / sums["purchases"]).to_numpy()
+        assert figures["strategic_share"]["mean"] == pytest.approx(np.mean(shares))
+        assert figures["phases"][0]["reward"] == figures["reward"]
+    assert result.summary["policies"]["template-strategic"]["strategic_share"]["mean"] > 0.5
+    assert result.summary["policies"]["template-neutral"]["rank_change"]["mean"] == 0.0
+    weighed = rows["gmv"] + 0.4 * rows["cm2"] + 2.0 * rows["strategic"] + 0.1 * rows["clicks"]
+    np.testing.assert_allclose(rows["reward"], weighed)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "What visits earned" in page
+    again = zoosim.read_run(tmp_path / "run")
+    assert again.summary["policies"] == result.summary["policies"]

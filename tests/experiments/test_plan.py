@@ -9,6 +9,7 @@ import yaml
 
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
+from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.random import Random
@@ -310,3 +311,20 @@ def test_a_number_will_do_where_a_parameter_is_words() -> None:
     hidden = {entry.name: entry.params["hidden"] for entry in made.entries}
     assert hidden == {"neural-ucb": "32", "neural-ts": "64"}
     assert plan("showdown", config=made.as_dict()) == made
+
+
+def test_a_search_shop_takes_policies_that_can_learn_from_eur() -> None:
+    for name, reason in (("adaptive", "learns from rewards of 0 to 1"), ("static-mlp", "knows visitors by their id")):
+        with pytest.raises(ConfigError, match=f"policy {name}: {reason}"):
+            make_plan(Request("template-bandits", 1, 100, [name]))
+
+
+def test_a_search_shop_is_configured_as_any_other() -> None:
+    settings = ["env.segments.premium.share=0.2", "env.segments.pl_lover.share=0.2", "env.n_products=90"]
+    plan = make_plan(Request("template-bandits", 1, 100, ["template-ts"], settings=settings))
+    assert isinstance(plan.env, SearchConfig)
+    assert (plan.env.segments["premium"].share, plan.env.n_products) == (0.2, 90)
+    again = make_plan(Request("template-bandits", config=plan.as_dict(), finished=True))
+    assert again.config_hash == plan.config_hash
+    with pytest.raises(ConfigError, match="segments: shares add up to"):
+        make_plan(Request("template-bandits", 1, 100, settings=settings[:1]))

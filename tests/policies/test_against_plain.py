@@ -30,7 +30,7 @@ from zoosim.policies.published_neural_linear import NeuralLinearOnline, NeuralLi
 from zoosim.policies.shared_linear import DiscountedLinUCB, Greedy
 from zoosim.policies.static_mlp import StaticMLP
 from zoosim.world.recommendation import build_world
-from zoosim.world.world import World, click
+from zoosim.world.world import World, earn
 
 STEPS = 1_500
 TIE = 1e-9
@@ -65,7 +65,7 @@ def walk(world: World, policy: KernelPolicy, steps: int, learn: Learn) -> Iterat
             features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
             decision = Decision(visits.start + i, context, features, policy.select_action(context))
             yield decision
-            reward = click(visits, i, decision.action)
+            reward = earn(visits, i, decision.action)
             policy.update(context, decision.action, reward)
             learn(decision, reward)
 

@@ -14,7 +14,7 @@ from zoosim.core.types import FloatArray
 from zoosim.evaluation.loop import play
 from zoosim.policies.neural_ucb import LAZY_ABOVE, NeuralTS, NeuralUCB
 from zoosim.world.recommendation import build_world
-from zoosim.world.world import World, click
+from zoosim.world.world import World, earn
 
 EXACT = ("auto", "rows", "dual", "primal", "jacobian")
 
@@ -34,7 +34,7 @@ def visits(world: World, policy: Any, steps: int) -> Iterator[tuple[Context, int
         for i, (visitor, user_id) in enumerate(zip(block.visitors, block.user_ids, strict=True)):
             context = world.context(int(visitor), block.available, int(user_id))
             action = policy.select_action(context)
-            reward = float(click(block, i, action))
+            reward = float(earn(block, i, action))
             yield context, action, reward
             policy.update(context, action, reward)
 

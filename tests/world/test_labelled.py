@@ -9,7 +9,7 @@ import pytest
 from zoosim.core.config import LabelledConfig
 from zoosim.core.errors import DataError
 from zoosim.world.labelled import Table, build_labelled_world, read_table
-from zoosim.world.world import click
+from zoosim.world.world import earn
 
 
 def write(folder: Path, text: str) -> LabelledConfig:
@@ -86,7 +86,7 @@ def test_a_labelled_world_passes_over_the_rows_and_clicks_the_right_class() -> N
     assert not np.array_equal(passes[0], passes[1])
     assert len(set(visitors[14:])) == 4
     for product in range(3):
-        clicked = [click(world.visits(0, 18), i, product) for i in range(18)]
+        clicked = [earn(world.visits(0, 18), i, product) for i in range(18)]
         np.testing.assert_array_equal(clicked, table.labels[visitors] == product)
     np.testing.assert_array_equal(world.users, table.features)
     assert not np.array_equal(build_labelled_world(table, seed=1, steps=18).visitors(0, 18), visitors)

@@ -12,7 +12,7 @@ from zoosim.core.types import BoolArray, FloatArray
 from zoosim.world.recommendation import build_world, click_table, drawn, past, resolve_shocks
 from zoosim.world.shocks import LOUD, SILENT
 from zoosim.world.truth import GroundTruth, best_by_segment, chosen_and_best
-from zoosim.world.world import World, click
+from zoosim.world.world import World, earn
 
 SHOP = EnvConfig(shocks=[LOUD, SILENT])
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
@@ -40,7 +40,7 @@ def on_sale(step: int, *events: dict[str, Any]) -> list[int]:
 
 def clicks(world: World, action: int, count: int) -> FloatArray:
     visits = world.visits(0, count)
-    return np.array([click(visits, i, action) for i in range(count)])
+    return np.array([earn(visits, i, action) for i in range(count)])
 
 
 def test_categories_come_as_evenly_as_can_be_in_shuffled_order() -> None:
@@ -361,10 +361,10 @@ def test_a_click_depends_on_seed_step_and_product_alone() -> None:
     """Whatever else is shown, and however the visits are cut."""
     world = build_world(EnvConfig(), seed=8)
     whole, late = world.visits(0, 300), world.visits(200, 300)
-    expected = {(t, p): click(whole, t, p) for t in range(300) for p in range(50)}
+    expected = {(t, p): earn(whole, t, p) for t in range(300) for p in range(50)}
     for t in reversed(range(200, 300)):
         for p in (49, 0, 17):
-            assert click(late, t - 200, p) == expected[t, p]
+            assert earn(late, t - 200, p) == expected[t, p]
 
 
 def test_another_seed_and_the_past_click_otherwise() -> None:

@@ -1,6 +1,6 @@
 """The records that every room exchanges: what a policy sees, and what it is made for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -45,6 +45,42 @@ class Context(dict[str, Any]):
 
     def __reduce__(self) -> tuple[type["Context"], tuple[dict[str, Any]]]:
         return Context, (dict(self),)
+
+
+class Later:
+    """A value of a `LazyContext` that is made when it is asked for."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+class LazyContext(Context):
+    """A context whose large arrays are made when they are first asked for, and then kept."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        if isinstance(value, Later):
+            value = value.make()
+            dict.__setitem__(self, key, value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:  # of its own, so that `**context` asks for the values, too
+        return super().__iter__()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, `default` where there is none."""
+        return self[key] if key in self else default  # noqa: SIM401
+
+    def values(self) -> Any:
+        """Return all values, made."""
+        return [self[key] for key in self]
+
+    def items(self) -> Any:
+        """Return all keys and values, made."""
+        return [(key, self[key]) for key in self]
+
+    def __reduce__(self) -> tuple[type[Context], tuple[dict[str, Any]]]:
+        return LazyContext, (dict(self.items()),)
 
 
 @dataclass(frozen=True)

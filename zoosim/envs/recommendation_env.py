@@ -19,7 +19,7 @@ from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import BoolArray, Context, FloatArray
 from zoosim.world.recommendation import NOISE_SD, build_world, resolve_shocks
 from zoosim.world.truth import GroundTruth
-from zoosim.world.world import Visits, World, click, frozen
+from zoosim.world.world import Visits, World, earn, frozen
 
 CHUNK = 1_000
 NOISE_BOUND = 20 * NOISE_SD
@@ -131,7 +131,7 @@ class VisitStream:
 
     def click(self, action: int) -> float:
         """Settle whether the visitor clicks `action`: 1.0 or 0.0."""
-        return click(self._visits, self.step - self._visits.start, action)
+        return earn(self._visits, self.step - self._visits.start, action)
 
     def context(self) -> Context:
         """Return what the shop knows, in arrays of its own, as Gymnasium asks of observations."""

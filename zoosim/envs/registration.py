@@ -6,7 +6,12 @@ PLACES = {
     "zoosim/Recommendation-v0": (
         "zoosim.envs.recommendation_env:RecommendationEnv",
         "zoosim.envs.recommendation_vector:RecommendationVectorEnv",
-    )
+    ),
+    "zoosim/Search-v0": ("zoosim.envs.search_env:SearchEnv", "zoosim.envs.search_vector:SearchVectorEnv"),
+    "zoosim/SearchTemplates-v0": (
+        "zoosim.envs.search_env:SearchTemplatesEnv",
+        "zoosim.envs.search_vector:SearchTemplatesVectorEnv",
+    ),
 }
 
 

@@ -42,7 +42,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
     key, started = CellKey(entry.name, seed), time.perf_counter()
     try:
         with threadpool_limits(1), _listening() as said:
-            world = plan.world(seed)
+            world = plan.world(seed, entry)
             policy, notes = fit_policy(plan, entry, world, lambda line: report(key, 0, line))
             blocks = _play(play(world, policy, plan.steps, logged=keep_log), lambda done: report(key, done, ""))
     except PolicyFailure as error:
@@ -54,7 +54,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
         write_records(store.log_path(key), world, frames)
     made = {"type": type_label(entry), "params": entry.params, "fingerprint": entry.fingerprint}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
-    store.write_cell(key, _columns(blocks), meta)
+    store.write_cell(key, _columns(world, blocks), meta)
     own = f"{policy_name(type(policy))}: "
     return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
 
@@ -106,10 +106,13 @@ def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
     }
 
 
-def _columns(blocks: list[Block]) -> dict[str, np.ndarray]:
+def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
+    actions = np.concatenate([block.actions for block in blocks])
+    rows = (world.visitors(0, len(actions)), actions) if world.parts else ()
     return {
-        "action": np.concatenate([block.actions for block in blocks]).astype(np.int32),
+        "action": actions.astype(np.int32),
         "reward": np.concatenate([block.rewards for block in blocks]),
         "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
         "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
+        **{name: part[rows] for name, part in world.parts.items()},
     }

@@ -16,7 +16,7 @@ from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.random import Random
 from zoosim.policies.registry import source_file, user_place
 from zoosim.world.truth import chosen_and_best
-from zoosim.world.world import Visits, World, click
+from zoosim.world.world import Visits, World, earn
 
 BLOCK = 1_000
 
@@ -80,7 +80,7 @@ def _play(
         actions[i] = choose(state, user_id, user, visits.available)
         if logged:
             propensities[i] = probability(state, user_id, user, visits.available, actions[i])
-        rewards[i] = click(visits, i, actions[i])
+        rewards[i] = earn(visits, i, actions[i])
         learn(state, user_id, user, actions[i], rewards[i])
 
 
@@ -95,7 +95,7 @@ def _run_contexts(
             action = check_action(policy.select_action(context), visits.available)
             if logged:
                 propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
-            actions[i], rewards[i] = action, click(visits, i, action)
+            actions[i], rewards[i] = action, earn(visits, i, action)
             policy.update(context, action, float(rewards[i]))
         except (Exception, SystemExit) as error:
             raise failure(world.seed, visits.start + i, error, type(policy)) from error

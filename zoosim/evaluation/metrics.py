@@ -1,6 +1,6 @@
 """What one run of one policy over one seed came to: pure functions of its rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,18 @@ def oracle_fraction(rows: Rows, start: int, stop: int) -> float:
     return float(rows.true_probabilities[start:stop].sum() / best) if best > 0 else 1.0
 
 
-def click_rate(rows: Rows, start: int, stop: int) -> float:
+def measures(parts: Mapping[str, FloatArray], start: int, stop: int) -> dict[str, float]:
+    """Return what visits `start` to `stop - 1` to a search shop came to, of `parts`, each `(steps,)`.
+
+    Means a visit of GMV and CM2 in EUR and of the products that left the top; the strategic share of what was bought.
+    """
+    bought, span = parts["purchases"][start:stop].sum(), slice(start, stop)
+    share = float(parts["strategic"][span].sum() / bought) if bought > 0 else 0.0
+    means = {name: float(parts[name][span].mean()) for name in ("gmv", "cm2", "rank_change")}
+    return {"gmv": means["gmv"], "cm2": means["cm2"], "strategic_share": share, "rank_change": means["rank_change"]}
+
+
+def mean_reward(rows: Rows, start: int, stop: int) -> float:
     """Return the mean reward of visits `start` to `stop - 1`."""
     return float(rows.rewards[start:stop].mean())
 

@@ -35,7 +35,7 @@ ROWS = {
     "true_probability": pl.Float64,
     "best_probability": pl.Float64,
 }
-"""The columns of rows.parquet."""
+"""The columns of rows.parquet; those of a search shop have what a reward is made of, too."""
 
 
 class CellKey(NamedTuple):
@@ -140,6 +140,11 @@ class RunFolder:
         frame = pl.read_parquet(self.cell_path(key), columns=names)
         return Rows(*(frame[name].to_numpy() for name in names))
 
+    def read_parts(self, key: CellKey) -> dict[str, np.ndarray]:
+        """Read what the rewards of a cell are made of, empty where they are clicks."""
+        frame = pl.read_parquet(self.cell_path(key))
+        return {name: frame[name].to_numpy() for name in frame.columns if name not in ROWS}
+
     def write_rows(self, keys: Iterable[CellKey]) -> None:
         """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all.
 
@@ -155,7 +160,7 @@ class RunFolder:
             for key in sorted(keys)
         ]
         with atomic(self.path / "rows.parquet") as temporary:
-            pl.concat([pl.LazyFrame(schema=ROWS), *frames]).sink_parquet(temporary, maintain_order=True)
+            pl.concat(frames or [pl.LazyFrame(schema=ROWS)]).sink_parquet(temporary, maintain_order=True)
         (self.path / "rows.csv").unlink(missing_ok=True)
 
     def write_csv(self) -> None:

@@ -21,10 +21,14 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class CellFigures:
-    """What is kept of a cell: rates and fractions by phase, whole first; recoveries by shock; curves."""
+    """What is kept of a cell: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
 
-    ctr: list[float]
+    `measures` are those of a search shop, none elsewhere.
+    """
+
+    rewards: list[float]
     fraction: list[float]
+    measures: list[dict[str, float]]
     recoveries: list[int | None]
     curves: dict[str, FloatArray]
 
@@ -39,14 +43,16 @@ class Comparison:
         self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
         for key in folder.cells():
             if key.policy in self.cells:
-                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), key.seed)
+                parts = folder.read_parts(key) if plan.experiment.kind == "search" else {}
+                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), parts, key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.cells]
 
-    def _figures(self, rows: metrics.Rows, seed: int) -> CellFigures:
+    def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> CellFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
         return CellFigures(
-            [metrics.click_rate(rows, *span) for span in spans],
+            [metrics.mean_reward(rows, *span) for span in spans],
             [metrics.oracle_fraction(rows, *span) for span in spans],
+            [metrics.measures(parts, *span) if parts else {} for span in spans],
             [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
             metrics.curves(rows, self.at),
         )
@@ -115,7 +121,7 @@ class Comparison:
         spread = float(np.std(fractions, ddof=1)) if len(cells) > 1 else None
         whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": by_seed}
         return {
-            "ctr": interval([cell.ctr[0] for cell in cells]),
+            **self._earned(cells, 0),
             "oracle_fraction": interval(fractions) | whole,
             "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
             "recovery_steps": {
@@ -131,9 +137,14 @@ class Comparison:
 
     def _phase(self, cells: Sequence[CellFigures], number: int) -> dict[str, Any]:
         start, stop = self.plan.phases[number]
-        ctr = interval([cell.ctr[number + 1] for cell in cells])
         fraction = interval([cell.fraction[number + 1] for cell in cells])
-        return {"from": start, "to": stop, "ctr": ctr, "oracle_fraction": fraction}
+        return {"from": start, "to": stop, **self._earned(cells, number + 1), "oracle_fraction": fraction}
+
+    def _earned(self, cells: Sequence[CellFigures], span: int) -> dict[str, Any]:
+        """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
+        names = list(cells[0].measures[span]) if cells else []
+        parts = {name: interval([cell.measures[span][name] for cell in cells]) for name in names}
+        return {self.plan.experiment.reward_key: interval([cell.rewards[span] for cell in cells]), **parts}
 
     def verdict(self) -> str:
         """Say in a sentence which policy to trust, or that the run does not tell."""
@@ -144,7 +155,8 @@ class Comparison:
     def _comparison(self) -> str:
         best = self.ranked[0]
         if len(self.ranked) == 1:
-            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's clicks; nothing competed with it."
+            what = "reward" if self.plan.experiment.kind == "search" else "clicks"
+            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
         shared = sorted(set(self.cells[best]) & set(self.cells[second]))
         if not shared:

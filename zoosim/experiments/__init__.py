@@ -8,6 +8,7 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
+from zoosim.experiments.template_bandits import TEMPLATE_BANDITS
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -20,6 +21,7 @@ EXPERIMENTS = {
         NETWORK_SEEDS,
         ROBUSTNESS,
         LARGE_WORLD,
+        TEMPLATE_BANDITS,
     )
 }
 

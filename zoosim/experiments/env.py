@@ -6,6 +6,7 @@ from typing import Any
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
+from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.request import Settings
 from zoosim.world.recommendation import build_world, resolve_shocks
@@ -13,7 +14,7 @@ from zoosim.world.recommendation import build_world, resolve_shocks
 
 def read_env(
     experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int
-) -> tuple[EnvConfig | LabelledConfig, tuple[str, ...]]:
+) -> tuple[EnvConfig | LabelledConfig | SearchConfig, tuple[str, ...]]:
     """Return the checked world of a run of `steps`, and notes on what had to give way; raises `ConfigError`."""
     given, settings = dict(config.get("env", {})), changes.take("env")
     values = _without(experiment.env, given) | given
@@ -23,6 +24,8 @@ def read_env(
         _put(values, path, value, experiment)
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
+    if experiment.kind == "search":
+        return build(SearchConfig, values, "env"), ()
     asked: EnvConfig = build(EnvConfig, values, "env")
     _check_over(asked, steps)
     env, notes = resolve_shocks(asked, steps), tuple[str, ...]()
@@ -78,7 +81,7 @@ def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tupl
     return kept, tuple(notes)
 
 
-def check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
+def check_worlds(env: EnvConfig | LabelledConfig | SearchConfig, seeds: Sequence[int]) -> None:
     """Refuse a shop that has nothing for sale at some time; which products a category has depends on the seed."""
     if isinstance(env, EnvConfig) and env.availability:
         for seed in seeds:
@@ -88,11 +91,11 @@ def check_worlds(env: EnvConfig | LabelledConfig, seeds: Sequence[int]) -> None:
 def _put(values: dict[str, Any], path: list[str], value: Any, experiment: Experiment) -> None:
     """Set one nested value; tables that were not given start from the defaults."""
     place = values
-    if path[0] == "personas" and len(path) == 3:
-        _check_cell(values.get("personas", _default(["personas"])), path)
+    if path[0] == "personas" and len(path) == 3 and experiment.kind == "recommendation":
+        _check_cell(values.get("personas", _default(["personas"], experiment)), path)
     for depth, key in enumerate(path[:-1]):
         if key not in place:
-            place[key] = _default(path[: depth + 1])
+            place[key] = _default(path[: depth + 1], experiment)
         if isinstance(place[key], Mapping):
             place[key] = dict(place[key])
         if not isinstance(place[key], dict):
@@ -111,9 +114,9 @@ def _check_cell(personas: Any, path: Sequence[str]) -> None:
         raise ConfigError(unknown("--set env.personas: unknown category", path[2], known))
 
 
-def _default(path: list[str]) -> Any:
-    """Return the default at `path` of a recommendation world, as plain data; an empty table where there is none."""
-    place: Any = EnvConfig().model_dump()
+def _default(path: list[str], experiment: Experiment) -> Any:
+    """Return the default at `path` of an experiment's kind of world, as plain data; empty where there is none."""
+    place: Any = (SearchConfig() if experiment.kind == "search" else EnvConfig()).model_dump()
     for key in path:
         place = place.get(key) if isinstance(place, dict) else None
     return place if isinstance(place, dict) else {}

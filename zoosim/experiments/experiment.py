@@ -23,7 +23,7 @@ class Experiment:
     question: str
     steps: int
     policies: Mapping[str, Mapping[str, Any]]
-    kind: Literal["recommendation", "labelled"] = "recommendation"
+    kind: Literal["recommendation", "labelled", "search"] = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
     shocks: tuple[Shock, ...] = ()
     seeds: int = 10
@@ -32,3 +32,8 @@ class Experiment:
     sweep_axis: str = ""
     sweep: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     reward_name: str = field(default="CTR")
+
+    @property
+    def reward_key(self) -> str:
+        """Say how summary.json calls the mean reward of a visit."""
+        return "reward" if self.kind == "search" else "ctr"

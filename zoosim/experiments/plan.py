@@ -6,9 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.search_config import SearchConfig
+from zoosim.envs.template_world import template_world
 from zoosim.experiments import EXPERIMENTS, Experiment, bottleneck
 from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
@@ -26,7 +30,7 @@ class Plan:
     """A checked run."""
 
     experiment: Experiment
-    env: EnvConfig | LabelledConfig
+    env: EnvConfig | LabelledConfig | SearchConfig
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
@@ -47,10 +51,13 @@ class Plan:
         assert isinstance(self.env, EnvConfig)
         return resolve_shocks(self.env, self.steps)
 
-    def world(self, seed: int) -> World:
-        """Build the world of a seed."""
+    def world(self, seed: int, entry: PolicyEntry | None = None) -> World:
+        """Build the world of a seed, for a search shop as `entry` sees it."""
         source = self._world_seed(seed)
-        if isinstance(self.env, LabelledConfig):
+        if isinstance(self.env, SearchConfig):
+            seen = {"context": entry.params["context"]} if entry is not None and "context" in entry.params else {}
+            world = template_world(self.env.model_copy(update=seen), seed=source, steps=self.steps)
+        elif isinstance(self.env, LabelledConfig):
             world = build_labelled_world(self.table, seed=source, steps=self.steps)
         else:
             world = build_world(self.shop, seed=source)
@@ -140,7 +147,7 @@ def make_plan(request: Request) -> Plan:
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
-    _check_user_ids(env, entries)
+    _check_fit(experiment, entries)
     notes += _left_out(request, {entry.name for entry in entries})
     plan = Plan(experiment, env, steps, seeds, entries, overrides, notes=notes)
     return replace(plan, config_hash=_hash(plan))
@@ -222,11 +229,15 @@ def _entries(
     return _chosen(request.policies, known, overrides)
 
 
-def _check_user_ids(env: EnvConfig | LabelledConfig, entries: Sequence[PolicyEntry]) -> None:
-    """Refuse policies that know visitors by their id where they have none."""
-    needy = [e.name for e in entries if e.source in BUILT_IN and find_class(e.source).needs_user_ids]
-    if isinstance(env, LabelledConfig) and needy:
-        raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of a labelled table have none")
+def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
+    """Refuse policies that know visitors by their id where they have none, or cannot learn from EUR."""
+    classes = {entry.name: find_class(entry.source) for entry in entries if entry.source in BUILT_IN}
+    needy = [name for name, cls in classes.items() if cls.needs_user_ids]
+    if experiment.kind != "recommendation" and needy:
+        raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of {experiment.name} have none")
+    narrow = [name for name, cls in classes.items() if getattr(cls, "rewards", (0.0, np.inf))[1] <= 1.0]
+    if experiment.kind == "search" and narrow:
+        raise ConfigError(f"policy {narrow[0]}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR")
 
 
 def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
@@ -288,6 +299,9 @@ def _hash(plan: Plan) -> str:
     """Hash world, steps and parameters: not seeds, not who competes."""
     if isinstance(plan.env, LabelledConfig):
         env: dict[str, Any] = {"table": plan.table.digest}
+    elif isinstance(plan.env, SearchConfig):
+        tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
+        env = {**plan.env.model_dump(), "order": [list(table) for table in tables]}
     else:  # personas and categories are numbered in their order
         env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
     values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}

@@ -38,6 +38,17 @@ BUILT_IN = {
     "product-linucb": "zoosim.policies.segment_linear:ProductLinUCB",
     "product-lin-ts": "zoosim.policies.segment_linear:ProductLinTS",
     "adaptive": "zoosim.policies.adaptive:Adaptive",
+    "template-neutral": "zoosim.policies.templates:Neutral",
+    "template-cm2": "zoosim.policies.templates:CM2",
+    "template-private-label": "zoosim.policies.templates:PrivateLabel",
+    "template-popularity": "zoosim.policies.templates:Popularity",
+    "template-premium": "zoosim.policies.templates:Premium",
+    "template-budget": "zoosim.policies.templates:Budget",
+    "template-discount": "zoosim.policies.templates:Discount",
+    "template-strategic": "zoosim.policies.templates:Strategic",
+    "template-greedy": "zoosim.policies.template_bandits:TemplateGreedy",
+    "template-linucb": "zoosim.policies.template_bandits:TemplateLinUCB",
+    "template-ts": "zoosim.policies.template_bandits:TemplateTS",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -34,7 +34,8 @@ class ReportData:
 
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' (moving average over 500 visits),
     'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is drawn as a
-    horizontal line in the ctr figure.
+    horizontal line in the ctr figure. `reward_key` is what the summary calls the mean reward: 'ctr', a share, or
+    'reward', an amount with parts beside it.
     """
 
     title: str
@@ -49,6 +50,7 @@ class ReportData:
     reference: float | None = None
     reference_name: str = ""
     reward_name: str = "CTR"
+    reward_key: str = "ctr"
     sweep: Sweep | None = None
 
 

@@ -48,9 +48,10 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
     What has no data is left out.
     """
     rewards = "clicks" if report.reward_name == "CTR" else "reward"
+    rate = "~%" if report.reward_key == "ctr" else "~g"
     drawn = {
         "sweep": sweep_figure(report),
-        "ctr": _curves(report, "ctr", f"{report.reward_name}, moving average", "~%"),
+        "ctr": _curves(report, "ctr", f"{report.reward_name}, moving average", rate),
         "clicks": _curves(report, "clicks", f"{rewards} so far", ",.0f"),
         "regret": _curves(report, "regret", "regret so far", ",.0f"),
         "phases": _phases(report),
@@ -75,7 +76,7 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     bounds = _bounds(curves.values(), reference, settle=key == "ctr")
     figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
     figure.update_yaxes(**axis_style(), title_text=title, tickformat=tick_format, range=bounds)
-    figure.update_yaxes(hoverformat=".1%" if key == "ctr" else tick_format)
+    figure.update_yaxes(hoverformat={"~%": ".1%", "~g": ".2f"}.get(tick_format, tick_format))
     figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
     figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
     _add_shocks(figure, report.shocks, levels, report.summary["steps"])

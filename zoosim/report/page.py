@@ -58,7 +58,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, points, interval, count, p_value, duration, seed_list, breakable)
+    filters = (percent, amount, points, interval, amounts, count, p_value, duration, seed_list, breakable)
     environment.filters.update({function.__name__: function for function in filters})
     return environment
 
@@ -83,7 +83,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
     shocks = " Dashed lines mark the shocks." if report.shocks else ""
-    reward = report.reward_name
+    reward, share = report.reward_name, report.reward_key == "ctr"
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
     swept = report.sweep.axis if report.sweep else ""
@@ -92,7 +92,8 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         "seeds": ("Seed by seed", "A mark is one seed: marks far apart mean a result that hangs on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
-            f"The share of the last 500 visits that paid off; higher is better. {line}{shocks}",
+            f"{'The share' if share else 'What one'} of the last 500 visits {'that paid off' if share else 'earned'}; "
+            f"higher is better. {line}{shocks}",
         ),
         "clicks": (
             f"Total {clicks}",
@@ -129,6 +130,17 @@ def interval(value: Mapping[str, float | None]) -> str:
     if low is None or high is None:
         return ""
     return f"{100 * max(low, 0.0):.1f}\u2060\u2013\u2060{100 * min(high, 1.0):.1f}%"
+
+
+def amount(value: float | None) -> str:
+    """8.4123 as 8.41."""
+    return MISSING if value is None else f"{value:,.2f}"
+
+
+def amounts(value: Mapping[str, float | None]) -> str:
+    """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
+    low, high = value["low"], value["high"]
+    return "" if low is None or high is None else f"{low:,.2f}\u2060\u2013\u2060{high:,.2f}"
 
 
 def points(value: float | None) -> str:

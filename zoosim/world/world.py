@@ -3,10 +3,11 @@
 A visitor of segment s clicks a product of group g with probability `table[s, g]`. The table, and which products may be
 shown, are constant over a stretch of visits; shocks and availability events start new stretches. Who comes at step t,
 and whether that visitor would click product p, are counter-based draws: they do not depend on what was shown before.
+Where a world has `rewards`, they settle what each product earns at each visit, and the table what it earns on average.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -32,7 +33,7 @@ class Visits(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one stretch, in the form that compiled loops take.
 
     `visitors (n,)` rows of `users (U, d_u)`, `user_ids (n,)` by which policies know them, `segments (U,)`,
-    `groups (K,)`, `table (S, G)`, `available (K,)`.
+    `groups (K,)`, `table (S, G)`, `available (K,)`; `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
     """
 
     start: int
@@ -44,11 +45,15 @@ class Visits(NamedTuple):
     table: FloatArray
     available: BoolArray
     click_key: np.uint64
+    rewards: FloatArray
 
 
 @jit
-def click(visits: Visits, i: int, action: int) -> float:
-    """Settle whether visitor `i` of these visits clicks `action`: 1.0 or 0.0, by common random numbers."""
+def earn(visits: Visits, i: int, action: int) -> float:
+    """Settle what `action` earns at visit `i` of these: a click, 1.0 or 0.0, by common random numbers, or a reward."""
+    if visits.rewards.shape[0] > 0:
+        reward: float = visits.rewards[visits.visitors[i], action]
+        return reward
     chance = visits.table[visits.segments[visits.visitors[i]], visits.groups[action]]
     return 1.0 if uniform(visits.click_key, visits.start + i, action) < chance else 0.0
 
@@ -75,7 +80,8 @@ class World:
     `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `stretches` in order of their start, the
     first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
     (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
-    number of the visit.
+    number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
+    of, each `(U, K)`; without, rewards are clicks.
     """
 
     seed: int
@@ -91,6 +97,8 @@ class World:
     shocks: tuple[tuple[int, str], ...] = ()
     schedule: IntArray | None = None
     anonymous: bool = False
+    rewards: FloatArray = field(default_factory=lambda: frozen(np.zeros((0, 0))))
+    parts: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def n_products(self) -> int:
@@ -129,7 +137,7 @@ class World:
         visitors = self.visitors(start, stop)
         user_ids = np.arange(start, stop) if self.anonymous else visitors
         arrays = (self.users, self.segments, self.groups, stretch.table, stretch.available)
-        return Visits(start, visitors, user_ids, *arrays, self.click_key)
+        return Visits(start, visitors, user_ids, *arrays, self.click_key, self.rewards)
 
     def blocks(self, steps: int, size: int) -> Iterator[Visits]:
         """Cut visits 0 to `steps - 1` into blocks of at most `size`, none of which spans two stretches."""

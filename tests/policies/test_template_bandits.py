@@ -1,0 +1,85 @@
+"""Policies over templates: what they choose by hand-sized numbers, and that they find the best template."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim import Context, PolicySpec
+from zoosim.policies.base import Policy
+from zoosim.policies.registry import find_class
+from zoosim.policies.template_bandits import TemplateGreedy, TemplateLinUCB, TemplateTS
+from zoosim.ranking.templates import TEMPLATES
+
+EIGHT = PolicySpec(8, 3, 8)
+
+
+def made(cls: Any, **params: Any) -> Any:
+    return cls(EIGHT, np.random.default_rng(0), **params)
+
+
+def context(user: list[float], available: list[int] | None = None) -> Context:
+    mask = np.ones(8, bool) if available is None else np.isin(np.arange(8), available)
+    fields: dict[str, Any] = {"product_ids": np.arange(8), "products": np.eye(8), "available": mask}
+    return Context(user_id=0, user=np.array(user), **fields)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_static_template_is_always_its_own(name: str) -> None:
+    policy = made(find_class(f"template-{name}"))
+    own = TEMPLATES.index(name)
+    assert policy.select_action(context([1.0, 0.0, 0.0])) == own
+    assert policy.select_action(context([1.0, 0.0, 0.0], [own, 7, 0])) == own
+    assert policy.propensity(context([1.0, 0.0, 0.0]), own) == 1.0
+    without = [n for n in range(8) if n != own]
+    assert policy.select_action(context([1.0, 0.0, 0.0], without)) == without[0]
+
+
+def test_bounds_by_hand() -> None:
+    """Template 2 earned 10 at x = [1, 1, 0, 0]: theta = 10/3 (1, 1), x' A^-1 x = 2/3; noise 100, one error of 10."""
+    here = context([1.0, 0.0, 0.0])
+    greedy, bold = made(TemplateGreedy), made(TemplateLinUCB, alpha=1.0)
+    for policy in (greedy, bold):
+        policy.update(here, 2, 10.0)
+        assert policy.state.ridge.theta[2].tolist() == pytest.approx([10 / 3, 10 / 3, 0, 0])
+        assert policy.state.moments.tolist() == pytest.approx([100.0, 1.0])
+    assert greedy.select_action(here) == 2
+    assert 20 / 3 + 10 * np.sqrt(2 / 3) > 10 * np.sqrt(2)  # still ahead of those that were never tried
+    assert bold.select_action(here) == 2
+    timid = made(TemplateLinUCB, alpha=2.0)
+    timid.update(here, 2, 10.0)
+    assert 20 / 3 + 20 * np.sqrt(2 / 3) < 20 * np.sqrt(2)
+    assert timid.select_action(here) == 0
+
+
+def test_exploration_is_scaled_by_the_noise_of_the_rewards() -> None:
+    """The same choices whether rewards are EUR or cents."""
+    chosen = []
+    for scale in (1.0, 100.0):
+        policy, rng, own = made(TemplateTS), np.random.default_rng(1), []
+        for _ in range(300):
+            here = context(rng.random(3).tolist())
+            own.append(policy.select_action(here))
+            policy.update(here, own[-1], scale * float(rng.random() < 0.1 * own[-1]))
+        chosen.append(own)
+    assert chosen[0][1:] == chosen[1][1:]
+
+
+@pytest.mark.parametrize(("cls", "least"), [(TemplateLinUCB, 0.9), (TemplateTS, 0.9)])
+def test_they_find_the_best_of_each_kind_of_visit(cls: type[Policy], least: float) -> None:
+    """Three kinds of visit, rewards of 0 or 50, 3,000 visits, seed 2; blind to the kind it cannot be done."""
+    chances = np.full((3, 8), 0.1)
+    chances[[0, 1, 2], [1, 4, 6]] = 0.4
+    shares = []
+    for blind in (False, True):
+        policy, rng = made(cls), np.random.default_rng(2)
+        hits = []
+        for _ in range(3_000):
+            kind = int(rng.integers(3))
+            here = context([1.0, 1.0, 1.0] if blind else np.eye(3)[kind].tolist())
+            action = policy.select_action(here)
+            policy.update(here, action, 50.0 * float(rng.random() < chances[kind, action]))
+            hits.append(chances[kind, action] == 0.4)
+        shares.append(np.mean(hits[-1_000:]))
+    assert shares[0] > least
+    assert shares[1] < 0.5

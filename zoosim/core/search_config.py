@@ -1,0 +1,209 @@
+"""The configuration of a search world: catalogue, users, queries, behaviour and reward, checked when it is made."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from zoosim.core.config import Probability, Strict
+from zoosim.core.parameters import unknown
+
+Scale = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Text = Annotated[str, Field(min_length=1)]
+
+FEATURES = (
+    "cm2",
+    "discount",
+    "private label",
+    "user match",
+    "bestseller",
+    "price",
+    "strategic cm2",
+    "discount x price taste",
+    "private label x label taste",
+    "specificity x bestseller",
+)
+"""The ten boost features, in the order of an action."""
+
+CLICK_SHARE = (0.01, 0.10)
+"""What a click may count, in units of what a EUR of GMV counts: outside, click bait wins."""
+
+
+class Category(Strict):
+    """A category of products.
+
+    Log prices and embeddings (around the category's centre) are normal, bestseller scores normal and cut at 0; CM2 is
+    `cm2_slope` times the price, and noise. A product's tokens are the category's `words`.
+    """
+
+    share: Probability
+    log_price_mean: float
+    log_price_sd: Scale
+    cm2_slope: float
+    private_label: Probability
+    bestseller_mean: float
+    bestseller_sd: Scale
+    embedding_sd: Scale
+    words: Annotated[list[Text], Field(min_length=1)]
+    strategic: bool = False
+
+
+class Discounts(Strict):
+    """How products are discounted: with probability `none` not at all, else by a share from `low` to `high`."""
+
+    none: Probability = 0.7
+    low: Probability = 0.05
+    high: Probability = 0.3
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Discounts":
+        if self.low > self.high:
+            raise ValueError(f"low is {self.low:g} and high {self.high:g}, expected the lower first")
+        return self
+
+
+class Segment(Strict):
+    """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations)."""
+
+    share: Probability
+    price_taste_mean: float
+    price_taste_sd: Scale
+    label_taste_mean: float
+    label_taste_sd: Scale
+    category_tastes: dict[str, Positive]
+
+
+class QueryType(Strict):
+    """A type of query: `bias` of examination at each position, the last one for all positions beyond."""
+
+    share: Probability
+    specificity: Scale
+    bias: Annotated[list[float], Field(min_length=1)]
+
+
+class Relevance(Strict):
+    """Base relevance: cosine of query and product, log(1 + shared tokens), noise."""
+
+    cosine: float = 0.7
+    tokens: float = 0.3
+    noise_sd: Scale = 0.05
+
+
+class Behaviour(Strict):
+    """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving."""
+
+    price: float = 0.8
+    private_label: float = 1.2
+    category: float = 0.6
+    utility_sd: Scale = 0.8
+    examine_satisfaction: float = 0.2
+    purchase_slope: float = 1.2
+    purchase_bias: float = 0.3
+    purchase_price: float = -0.01
+    click_satisfaction: float = 0.5
+    skip_satisfaction: float = -0.2
+    purchase_satisfaction: float = -1.2
+    leave_below: float = -2.0
+    max_purchases: Annotated[int, Field(ge=1)] = 3
+
+
+class RewardWeights(Strict):
+    """What a visit is worth: EUR of GMV and CM2, strategic purchases, clicks, less products that left the top."""
+
+    gmv: Positive = 1.0
+    cm2: float = 0.4
+    strategic: float = 2.0
+    clicks: float = 0.1
+    rank_change: Scale = 0.0
+    rank_change_at: Annotated[int, Field(ge=1)] = 10
+
+    @model_validator(mode="after")
+    def _no_click_bait(self) -> "RewardWeights":
+        low, high = (share * self.gmv for share in CLICK_SHARE)
+        if not low * (1 - 1e-12) <= self.clicks <= high * (1 + 1e-12):
+            raise ValueError(
+                f"clicks is {self.clicks:g}, expected {low:g} to {high:g} (.01 to .10 of gmv): outside, click bait wins"
+            )
+        return self
+
+
+def _category(*figures: float, words: str, strategic: bool = False) -> Category:
+    names = [name for name in Category.model_fields if name not in ("words", "strategic")]
+    return Category(**dict(zip(names, figures, strict=True)), words=words.split(), strategic=strategic)
+
+
+def _segment(*figures: float, tastes: tuple[float, float, float, float]) -> Segment:
+    names = [name for name in Segment.model_fields if name != "category_tastes"]
+    values: dict[str, Any] = dict(zip(names, figures, strict=True))
+    return Segment(**values, category_tastes=dict(zip(CATEGORIES, tastes, strict=True)))
+
+
+CATEGORIES = {
+    "dog_food": _category(0.35, 2.6, 0.40, 0.12, 0.35, 2.0, 0.7, 0.7, words="dog food"),
+    "cat_food": _category(0.35, 2.5, 0.40, 0.11, 0.40, 2.2, 0.7, 0.7, words="cat food"),
+    "litter": _category(0.15, 2.2, 0.35, -0.03, 0.50, 1.2, 0.5, 0.5, words="litter", strategic=True),
+    "toys": _category(0.15, 1.8, 0.60, 0.20, 0.15, 0.8, 0.6, 0.9, words="toys"),
+}
+SEGMENTS = {
+    "price_hunter": _segment(0.35, -3.5, 0.30, -1.0, 0.2, tastes=(0.30, 0.30, 0.20, 0.20)),
+    "pl_lover": _segment(0.25, -1.8, 0.20, 3.2, 0.3, tastes=(0.20, 0.45, 0.20, 0.15)),
+    "premium": _segment(0.15, 1.2, 0.25, -2.0, 0.2, tastes=(0.50, 0.25, 0.05, 0.20)),
+    "litter_heavy": _segment(0.25, -1.0, 0.20, 1.0, 0.2, tastes=(0.05, 0.05, 0.85, 0.05)),
+}
+QUERY_TYPES = {
+    "category": QueryType(share=0.6, specificity=0.7, bias=[1.2, 0.9, 0.7, 0.5, 0.3, 0.2]),
+    "brand": QueryType(share=0.2, specificity=1.0, bias=[1.5, 0.8, 0.5, 0.3, 0.2, 0.1]),
+    "generic": QueryType(share=0.2, specificity=0.4, bias=[1.0, 0.8, 0.6, 0.4, 0.2, 0.1]),
+}
+
+
+class SearchConfig(Strict):
+    """A search world. Prices and margins in EUR; `k` products are shown; actions lie in [-a_max, a_max]^10.
+
+    `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
+    tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
+    for studies only). An action outside the box is refused, or with `clip` brought into it.
+    """
+
+    n_products: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    k: Annotated[int, Field(ge=1, le=1_000)] = 20
+    a_max: Positive = 5.0
+    clip: bool = False
+    context: Literal["simple", "rich", "rich-oracle"] = "rich"
+    embedding_dim: Annotated[int, Field(ge=1, le=4_096)] = 16
+    cm2_sd: Scale = 0.3
+    discount: Discounts = Discounts()
+    query_sd: Scale = 0.05
+    vocabulary: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    random_tokens: Annotated[int, Field(ge=0, le=16)] = 2
+    categories: Annotated[dict[str, Category], Field(min_length=1)] = CATEGORIES
+    segments: Annotated[dict[str, Segment], Field(min_length=1)] = SEGMENTS
+    query_types: Annotated[dict[str, QueryType], Field(min_length=1)] = QUERY_TYPES
+    relevance: Relevance = Relevance()
+    behaviour: Behaviour = Behaviour()
+    reward: RewardWeights = RewardWeights()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "SearchConfig":
+        for field in ("categories", "segments", "query_types"):
+            _check_shares(field, getattr(self, field))
+        for name, segment in self.segments.items():
+            _check_tastes(name, segment, self.categories)
+        return self
+
+
+def _check_shares(field: str, parts: Mapping[str, Any]) -> None:
+    total = sum(part.share for part in parts.values())
+    if abs(total - 1) > 1e-6:
+        raise ValueError(f"{field}: shares add up to {total:g}, expected 1")
+
+
+def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category]) -> None:
+    for category in segment.category_tastes:
+        if category not in categories:
+            raise ValueError(unknown(f"segments.{name}.category_tastes: unknown category", category, dict(categories)))
+    for category in categories:
+        if category not in segment.category_tastes:
+            raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")

@@ -1,0 +1,35 @@
+"""What a visit is worth to the shop."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.search_config import RewardWeights
+from zoosim.core.types import IntArray
+
+
+class RewardParts(NamedTuple):
+    """GMV and CM2 of what was bought in EUR, strategic purchases, clicks, products that left the top."""
+
+    gmv: float
+    cm2: float
+    strategic: int
+    clicks: int
+    rank_change: int
+
+
+def reward(weights: RewardWeights, parts: Any) -> Any:
+    """Weigh the parts of a visit, `RewardParts`, or of many, in arrays."""
+    gmv, cm2, strategic, clicks, rank_change = parts
+    earned = weights.gmv * gmv + weights.cm2 * cm2 + weights.strategic * strategic
+    return earned + weights.clicks * clicks - weights.rank_change * rank_change
+
+
+@jit
+def left_top(baseline: IntArray, shown: IntArray, k: int) -> int:
+    """Count the products of the baseline's top k that the top k shown lacks; half the symmetric difference."""
+    left = 0
+    for p in baseline[:k]:
+        left += not np.any(shown[:k] == p)
+    return left

@@ -1,0 +1,124 @@
+"""What a visitor does with a ranking: looks on or leaves, clicks, buys, is pleased or tired."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import normal, uniform
+from zoosim.core.search_config import Behaviour
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+
+class Laws(NamedTuple):
+    """The figures of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position."""
+
+    price: float
+    private_label: float
+    category: float
+    utility_sd: float
+    examine_satisfaction: float
+    purchase_slope: float
+    purchase_bias: float
+    purchase_price: float
+    click_satisfaction: float
+    skip_satisfaction: float
+    purchase_satisfaction: float
+    leave_below: float
+    max_purchases: int
+    bias: FloatArray
+
+
+def laws_of(behaviour: Behaviour, biases: list[list[float]]) -> Laws:
+    """Return the laws of a config; `biases` of each query type are drawn out to the longest."""
+    longest = max(map(len, biases))
+    bias = np.array([row + row[-1:] * (longest - len(row)) for row in biases])
+    return Laws(**behaviour.model_dump(), bias=bias)
+
+
+class Keys(NamedTuple):
+    """Keys of counter-based draws: of examination by (visit, position), of the others by (visit, product)."""
+
+    utility: np.uint64
+    examination: np.uint64
+    clicks: np.uint64
+    purchases: np.uint64
+
+
+class Slate(NamedTuple):
+    """The shown products as their visitor sees them, each `(k,)`: `products`, cosine with the query, log(1 + price).
+
+    `label` is 1 for a private label, `taste` the visitor's for the product's category.
+    """
+
+    products: IntArray
+    cosine: FloatArray
+    log_price: FloatArray
+    label: FloatArray
+    taste: FloatArray
+
+
+class Outcome(NamedTuple):
+    """What a visit came to, each `(k,)` by position: `clicks`, `purchases`, and what only a simulator knows.
+
+    `examined`, `utilities`, `satisfaction` after each position, and the chances of `examine`, `click` and `purchase`,
+    NaN where it did not come to that.
+    """
+
+    clicks: BoolArray
+    purchases: BoolArray
+    examined: BoolArray
+    utilities: FloatArray
+    satisfaction: FloatArray
+    examine: FloatArray
+    click: FloatArray
+    purchase: FloatArray
+
+
+def new_outcome(k: int) -> Outcome:
+    """Return an outcome of `k` positions where nothing has happened."""
+    return Outcome(*np.zeros((3, k), np.bool_), *np.zeros((2, k)), *np.full((3, k), np.nan))
+
+
+@jit
+def sigmoid(x: float) -> float:
+    """Return 1 / (1 + exp(-x))."""
+    chance: float = 1.0 / (1.0 + np.exp(-x))
+    return chance
+
+
+@jit
+def utility(laws: Laws, slate: Slate, n: int, price_taste: float, label_taste: float) -> float:
+    """Return the utility of the product at position `n`, before noise."""
+    liking = laws.price * price_taste * slate.log_price[n] + laws.private_label * label_taste * slate.label[n]
+    total: float = slate.cosine[n] + liking + laws.category * slate.taste[n]
+    return total
+
+
+@jit
+def behave(
+    laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, out: Outcome
+) -> None:
+    """Let a visitor go through a ranking: query type `kind`, `tastes` for price and private label; `out` is new."""
+    satisfaction, bought, there, last = 0.0, 0, True, laws.bias.shape[1] - 1
+    for n, product in enumerate(slate.products):
+        noise = laws.utility_sd * normal(keys.utility, visit, product)
+        out.utilities[n] = utility(laws, slate, n, tastes[0], tastes[1]) + noise
+        if there:
+            out.examine[n] = sigmoid(laws.bias[kind, min(n, last)] + laws.examine_satisfaction * satisfaction)
+            there = out.examined[n] = uniform(keys.examination, visit, n) < out.examine[n]
+        if there:
+            out.click[n] = sigmoid(out.utilities[n])
+            if uniform(keys.clicks, visit, product) < out.click[n]:
+                out.clicks[n] = True
+                satisfaction += laws.click_satisfaction * out.utilities[n]
+                price = laws.purchase_price * slate.log_price[n]
+                out.purchase[n] = sigmoid(laws.purchase_slope * out.utilities[n] + laws.purchase_bias + price)
+                if uniform(keys.purchases, visit, product) < out.purchase[n]:
+                    out.purchases[n] = True
+                    satisfaction += laws.purchase_satisfaction
+                    bought += 1
+            else:
+                satisfaction += laws.skip_satisfaction
+            there = bought < laws.max_purchases and satisfaction >= laws.leave_below
+        out.satisfaction[n] = satisfaction

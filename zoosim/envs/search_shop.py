@@ -1,0 +1,189 @@
+"""A search shop at work: who comes, what the base ranker says, how a ranking is made, and what comes of it."""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.dynamics.reward import RewardParts, left_top, reward
+from zoosim.dynamics.stage import Stage, serve
+from zoosim.dynamics.visit import Keys, Outcome, laws_of, new_outcome
+from zoosim.ranking.scores import base_scores, boost_features, boosted_scores, top
+from zoosim.ranking.shelf import stock
+from zoosim.ranking.templates import template_values
+from zoosim.world.catalogue import Catalogue
+from zoosim.world.search import Queries, SearchWorld
+
+CHUNK = 1_000
+
+SHRINKAGE, STEP, CUT = 0.7, 0.5, 3.0
+"""How a shop estimates tastes: shrunk, rounded to a step, cut."""
+
+
+class Visit(NamedTuple):
+    """One visit: its number `step`, `user`, `segment`, `intent` by category and query type `kind`.
+
+    `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores and the `baseline (k,)` that they make; `signs
+    (3,)` of price taste, label taste and specificity.
+    """
+
+    step: int
+    user: int
+    segment: int
+    intent: int
+    kind: int
+    query: FloatArray
+    tokens: IntArray
+    base: FloatArray
+    baseline: IntArray
+    signs: FloatArray
+
+
+class Result(NamedTuple):
+    """What a visit came to: the products `shown (k,)`, what their visitor did, and what that is worth."""
+
+    shown: IntArray
+    outcome: Outcome
+    parts: RewardParts
+    reward: float
+
+
+class SearchShop:
+    """The visits of a search world, in any order; holds no state but what it has computed before."""
+
+    def __init__(self, world: SearchWorld) -> None:
+        config = world.config
+        self.world, self.shelf = world, stock(world.catalogue)
+        self.k = min(config.k, len(world.catalogue.ids))
+        laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
+        keys = Keys(*(world.keys[name] for name in Keys._fields))
+        log_price = np.log1p(world.catalogue.price)
+        self.stage = Stage(self.shelf, world.catalogue, log_price, world.users, laws, keys)
+        self._specificity = [kind.specificity for kind in config.query_types.values()]
+        self._queries: Queries = world.queries(0, 0)
+
+    @cached_property
+    def templates(self) -> FloatArray:
+        """Return each template's value of each product, `(8, K)`."""
+        return template_values(self.world.catalogue)
+
+    def arrive(self, step: int, base: FloatArray | None = None) -> Visit:
+        """Return visit number `step`; its base scores are written to `base (K,)` when that is given."""
+        i, queries = self._place(step), self._queries
+        user, intent, kind = int(queries.users[i]), int(queries.intents[i]), int(queries.types[i])
+        users, relevance = self.world.users, self.world.config.relevance
+        tastes = (users.price_taste[user], users.label_taste[user], self._specificity[kind])
+        base = np.empty(len(self.world.catalogue.ids)) if base is None else base
+        baseline, query = np.empty(self.k, np.int64), queries.embeddings[i]
+        weights = (relevance.cosine, relevance.tokens, relevance.noise_sd)
+        noise = self.world.keys["relevance"]
+        _arrive(noise, step, self.shelf, query, self.world.overlap[intent], *weights, base, baseline)
+        base.flags.writeable = baseline.flags.writeable = False
+        who = (user, int(users.segment[user]), intent, kind)
+        return Visit(step, *who, query, queries.tokens[i], base, baseline, np.sign(tastes))
+
+    def _place(self, step: int) -> int:
+        """Return where visit `step` stands in a chunk of visits drawn together."""
+        start = self._queries.start
+        if not start <= step < start + len(self._queries.users):
+            start = step - step % CHUNK
+            self._queries = self.world.queries(start, start + CHUNK)
+        return step - start
+
+    def features(self, visit: Visit) -> FloatArray:
+        """Return what a policy observes `(7,)` or `(17,)`; see `SearchConfig.context`."""
+        config, users = self.world.config, self.world.users
+        segments, kinds = len(config.segments), len(config.query_types)
+        simple = segments + kinds
+        out = np.zeros(simple if config.context == "simple" else simple + 10)
+        out[visit.segment] = out[segments + visit.kind] = 1.0
+        if config.context != "simple":
+            tastes = np.array([users.price_taste[visit.user], users.label_taste[visit.user]])
+            out[simple : simple + 2] = tastes if config.context == "rich-oracle" else estimated(tastes)
+            _summarise(self.world.catalogue, visit.baseline, visit.base, out[simple + 2 :])
+        out.flags.writeable = False
+        return out
+
+    def boost_features(self, visit: Visit, products: IntArray | None = None) -> FloatArray:
+        """Return the boost features `(n, 10)` of `products (n,)`, of all by default."""
+        wanted = np.arange(len(visit.base)) if products is None else products
+        out = np.empty((len(wanted), 10))
+        boost_features(self.shelf, self._embedding(visit), visit.signs, wanted, out)
+        out.flags.writeable = False
+        return out
+
+    def rank(self, visit: Visit, action: FloatArray) -> IntArray:
+        """Return the top k `(k,)` under boosts `action (10,)`."""
+        scores, shown = np.empty(len(visit.base)), np.empty(self.k, np.int64)
+        boosted_scores(self.shelf, visit.base, self._embedding(visit), visit.signs, action, scores)
+        top(scores, shown)
+        return shown
+
+    def rank_by_template(self, visit: Visit, template: int) -> IntArray:
+        """Return the top k `(k,)` under a template, by its number."""
+        shown = np.empty(self.k, np.int64)
+        top(visit.base + self.world.config.a_max * self.templates[template], shown)
+        return shown
+
+    def serve(self, visit: Visit, shown: IntArray) -> Result:
+        """Let the visitor go through the products `shown (k,)`."""
+        weights, outcome = self.world.config.reward, new_outcome(len(shown))
+        gmv, cm2, strategic, clicks = serve(
+            self.stage, visit.step, visit.user, visit.kind, visit.query, shown, outcome
+        ).tolist()
+        left = left_top(visit.baseline, shown, weights.rank_change_at)
+        parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))
+        return Result(shown, outcome, parts, float(reward(weights, parts)))
+
+    def _embedding(self, visit: Visit) -> FloatArray:
+        embedding: FloatArray = self.world.users.embeddings[visit.user]
+        return embedding
+
+
+def estimated(tastes: FloatArray) -> FloatArray:
+    """Return tastes as a shop knows them: shrunk by .7, rounded to .5, cut at 3."""
+    estimates: FloatArray = np.clip(STEP * np.round(SHRINKAGE * tastes / STEP), -CUT, CUT)
+    return estimates
+
+
+@jit
+def _arrive(
+    key: np.uint64,
+    step: int,
+    shelf: Any,
+    query: FloatArray,
+    shared: FloatArray,
+    cosine: float,
+    tokens: float,
+    noise_sd: float,
+    base: FloatArray,
+    baseline: IntArray,
+) -> None:
+    fill_normals(key, step, base)
+    base_scores(shelf, query, shared, cosine, tokens, noise_sd, base)
+    top(base, baseline)
+
+
+@jit
+def _summarise(catalogue: Catalogue, products: IntArray, base: FloatArray, out: FloatArray) -> None:
+    """Write to `out (8,)` what `products (k,)` are like.
+
+    Mean and deviation of price; means of CM2, discount, bestseller and relevance; shares of private label and strategic
+    goods.
+    """
+    out[:] = 0.0
+    for p in products:
+        out[0] += catalogue.price[p]
+        out[2] += catalogue.cm2[p]
+        out[3] += catalogue.discount[p]
+        out[4] += catalogue.bestseller[p]
+        out[5] += base[p]
+        out[6] += catalogue.label[p]
+        out[7] += catalogue.strategic[p]
+    out /= products.shape[0]
+    for p in products:
+        out[1] += (catalogue.price[p] - out[0]) ** 2
+    out[1] = np.sqrt(out[1] / products.shape[0])

@@ -1,0 +1,175 @@
+"""Templates as a bandit: a world whose products are the eight templates, so that every policy of ours can choose one.
+
+What each template would earn at each visit is settled beforehand by the shop's common random numbers. The truth that
+regret is counted against is each template's expected reward in each cell, a pair of segment and query type, estimated
+from visits that no policy meets.
+"""
+
+import hashlib
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.files import atomic, cache_folder, source_digest
+from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
+from zoosim.core.rng import stream_key
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import FloatArray
+from zoosim.dynamics.reward import left_top, reward
+from zoosim.dynamics.stage import Stage, serve
+from zoosim.dynamics.visit import Outcome
+from zoosim.envs.search_shop import SearchShop
+from zoosim.ranking.scores import base_scores, top
+from zoosim.ranking.templates import TEMPLATES
+from zoosim.world.search import Queries, build_search_world
+from zoosim.world.world import Stretch, World, frozen
+
+BLOCK = 1_000
+APART, APART_VISITS = 2**40, 40_000
+"""The first of the visits that the truth is estimated from, where no run gets, and how many they are."""
+
+
+class Earnings(NamedTuple):
+    """What each template came to at each of n visits, each `(n, 8)`: in EUR, products and clicks."""
+
+    gmv: FloatArray
+    cm2: FloatArray
+    strategic: FloatArray
+    clicks: FloatArray
+    rank_change: FloatArray
+    purchases: FloatArray
+
+
+def template_world(config: SearchConfig, *, seed: int, steps: int) -> World:
+    """Return the world of a seed in which visits 0 to `steps - 1` choose among templates.
+
+    Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. What
+    takes long is kept on disk.
+    """
+    return _world(config.model_dump_json(), seed, steps)
+
+
+@lru_cache(maxsize=4)
+def _world(text: str, seed: int, steps: int) -> World:
+    config = SearchConfig.model_validate_json(text)
+    neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
+    found, truth = _settled(neutral.model_dump_json(), seed, steps)
+    shop = SearchShop(build_search_world(config, seed=seed))
+    visits = [shop.arrive(step) for step in range(steps)]
+    cells = np.array([visit.segment * len(config.query_types) + visit.kind for visit in visits])
+    mask = frozen(np.ones(len(TEMPLATES), np.bool_))
+    return World(
+        seed=seed,
+        users=frozen(np.stack([shop.features(visit) for visit in visits])),
+        segments=frozen(cells),
+        products=frozen(np.eye(len(TEMPLATES))),
+        groups=frozen(np.arange(len(TEMPLATES))),
+        stretches=(Stretch(0, truth, mask),),
+        segment_names=tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types),
+        group_names=TEMPLATES,
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        schedule=frozen(np.arange(steps)),
+        anonymous=True,
+        rewards=frozen(reward_of(config, found)),
+        parts=found._asdict(),
+    )
+
+
+@lru_cache(maxsize=2)
+def _settled(text: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
+    """Return what each template comes to at each visit, and the truth; from disk where it was computed before."""
+    digest = hashlib.sha256(f"{source_digest()} {text} {seed} {steps}".encode()).hexdigest()[:24]
+    path = cache_folder() / "templates" / f"{digest}.npz"
+    saved = _read(path)
+    if saved is None:
+        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
+        saved = {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
+        arrays: dict[str, Any] = saved
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+    found = {name: frozen(array) for name, array in saved.items()}
+    truth = found.pop("truth")
+    return Earnings(**found), truth
+
+
+def _read(path: Path) -> dict[str, FloatArray] | None:
+    """Return the arrays of a file; None where there is none, or it is damaged."""
+    try:
+        with path.open("rb") as opened, np.load(opened) as file:
+            return {name: file[name] for name in (*Earnings._fields, "truth")}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def expected_rewards(shop: SearchShop) -> FloatArray:
+    """Return the mean reward of each template in each cell, `(segments x query types, 8)`, over visits apart."""
+    config = shop.world.config
+    rewards = reward_of(config, earnings(shop, APART, APART + APART_VISITS))
+    queries = shop.world.queries(APART, APART + APART_VISITS)
+    cells = shop.world.users.segment[queries.users] * len(config.query_types) + queries.types
+    count = len(config.segments) * len(config.query_types)
+    sums = np.array([np.bincount(cells, column, count) for column in rewards.T]).T
+    means: FloatArray = sums / np.maximum(np.bincount(cells, minlength=count), 1)[:, None]
+    return means
+
+
+def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
+    """Return the rewards `(n, 8)` that earnings come to."""
+    weighed: FloatArray = reward(config.reward, found[:5])
+    return weighed
+
+
+def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
+    """Let every template serve the visits `start` to `stop - 1`."""
+    world, weights, relevance = shop.world, shop.world.config.reward, shop.world.config.relevance
+    values, out = world.config.a_max * shop.templates, np.zeros((stop - start, len(TEMPLATES), 6))
+    for first in range(start, stop, BLOCK):
+        queries = world.queries(first, min(first + BLOCK, stop))
+        part = out[first - start : first - start + len(queries.users)]
+        noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
+        _serve_all(shop.stage, queries, world.overlap, noise, values, shop.k, weights.rank_change_at, part)
+    return Earnings(*(np.ascontiguousarray(out[:, :, n]) for n in range(6)))
+
+
+@jit
+def _serve_all(
+    stage: Stage,
+    queries: Queries,
+    overlap: FloatArray,
+    relevance: tuple[np.uint64, float, float, float],
+    values: FloatArray,
+    k: int,
+    rank_change_at: int,
+    out: FloatArray,
+) -> None:
+    """Write what each template of `values (8, K)` comes to at each visit to `out (n, 8, 6)`."""
+    count = values.shape[1]
+    base, scores = np.empty(count), np.empty(count)
+    baseline, shown = np.empty(k, np.int64), np.empty(k, np.int64)
+    for i in range(out.shape[0]):
+        step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
+        fill_normals(relevance[0], step, base)
+        shared = overlap[queries.intents[i]]
+        base_scores(stage.shelf, query, shared, relevance[1], relevance[2], relevance[3], base)
+        top(base, baseline)
+        for template in range(values.shape[0]):
+            for p in range(count):
+                scores[p] = base[p] + values[template, p]
+            top(scores, shown)
+            outcome = _nothing(k)
+            out[i, template, :4] = serve(stage, step, user, kind, query, shown, outcome)
+            out[i, template, 4] = left_top(baseline, shown, rank_change_at)
+            out[i, template, 5] = np.sum(outcome.purchases)
+
+
+@jit
+def _nothing(k: int) -> Outcome:
+    """Return an outcome of `k` positions where nothing has happened."""
+    flags, figures, chances = np.zeros((3, k), np.bool_), np.zeros((2, k)), np.full((3, k), np.nan)
+    return Outcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])

@@ -2,6 +2,13 @@
 
 from zoosim.experiments.experiment import Experiment
 
+WIDTHS: dict[str, dict[str, dict[str, float]]] = {
+    "template-greedy": {"simple": {}, "rich": {}, "rich-oracle": {}},
+    "template-linucb": {"simple": {"alpha": 5.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
+    "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 1.0}},
+}
+"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 11."""
+
 TEMPLATE_BANDITS = Experiment(
     name="template-bandits",
     summary="20,000 visits to a search shop, eight ranking templates, static and learning, by what they see",
@@ -25,9 +32,9 @@ TEMPLATE_BANDITS = Experiment(
             )
         },
         **{
-            f"{name}-{context}": {"type": name, "context": context}
-            for name in ("template-greedy", "template-linucb", "template-ts")
-            for context in ("simple", "rich", "rich-oracle")
+            f"{name}-{context}": {"type": name, "context": context, **params}
+            for name, widths in WIDTHS.items()
+            for context, params in widths.items()
         },
     },
 )

@@ -116,7 +116,7 @@ class TemplateLinUCB(_TemplateBandit):
     """Choose the template with the highest upper confidence bound."""
 
     name = "template-linucb"
-    alpha: float = parameter(1.0, low=0, high=100, help="width of the bound, in standard deviations")
+    alpha: float = parameter(3.0, low=0, high=100, help="width of the bound, in standard deviations")
 
 
 class TemplateTS(_TemplateBandit):
@@ -124,4 +124,4 @@ class TemplateTS(_TemplateBandit):
 
     name = "template-ts"
     sampling = True
-    alpha: float = parameter(0.5, low=0, high=100, help="width of the draws, in standard deviations")
+    alpha: float = parameter(1.0, low=0, high=100, help="width of the draws, in standard deviations")

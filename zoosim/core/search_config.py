@@ -163,9 +163,12 @@ class SearchConfig(Strict):
 
     `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
     tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
-    for studies only). An action outside the box is refused, or with `clip` brought into it.
+    for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file` and
+    `users_file` take a shop's own tables (`zoosim.world.tables`), which then say how many there are.
     """
 
+    catalogue_file: str | None = None
+    users_file: str | None = None
     n_products: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     k: Annotated[int, Field(ge=1, le=1_000)] = 20

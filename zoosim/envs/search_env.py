@@ -22,6 +22,7 @@ from zoosim.core.types import FloatArray, IntArray, Later, LazyContext
 from zoosim.envs.search_shop import Result, SearchShop, Visit
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import SearchWorld, build_search_world
+from zoosim.world.tables import settled
 from zoosim.world.world import frozen
 
 BOUND = 1e9
@@ -104,12 +105,12 @@ class SearchTemplatesEnv(SearchEnv):
 
 
 def read_config(config: SearchConfig | Mapping[str, Any] | None) -> SearchConfig:
-    """Check a configuration; raises `ConfigError`."""
+    """Check a configuration, and read the files that it names; raises `ConfigError` or `DataError`."""
     if config is None or isinstance(config, Mapping):
         config = build(SearchConfig, config or {}, "search")
     if not isinstance(config, SearchConfig):
         raise ConfigError(f"config: got {config!r}, expected a SearchConfig or a mapping such as {{'n_products': 99}}")
-    return config
+    return settled(config)
 
 
 def observation_space(config: SearchConfig) -> spaces.Dict:

@@ -26,6 +26,7 @@ from zoosim.envs.search_shop import SearchShop
 from zoosim.ranking.scores import base_scores, top
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import Queries, build_search_world
+from zoosim.world.tables import digest
 from zoosim.world.world import Stretch, World, frozen
 
 BLOCK = 1_000
@@ -50,14 +51,14 @@ def template_world(config: SearchConfig, *, seed: int, steps: int) -> World:
     Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. What
     takes long is kept on disk.
     """
-    return _world(config.model_dump_json(), seed, steps)
+    return _world(config.model_dump_json(), digest(config), seed, steps)
 
 
 @lru_cache(maxsize=4)
-def _world(text: str, seed: int, steps: int) -> World:
+def _world(text: str, files: str, seed: int, steps: int) -> World:
     config = SearchConfig.model_validate_json(text)
     neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    found, truth = _settled(neutral.model_dump_json(), seed, steps)
+    found, truth = _settled(neutral.model_dump_json(), files, seed, steps)
     shop = SearchShop(build_search_world(config, seed=seed))
     visits = [shop.arrive(step) for step in range(steps)]
     cells = np.array([visit.segment * len(config.query_types) + visit.kind for visit in visits])
@@ -81,10 +82,10 @@ def _world(text: str, seed: int, steps: int) -> World:
 
 
 @lru_cache(maxsize=2)
-def _settled(text: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
+def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
     """Return what each template comes to at each visit, and the truth; from disk where it was computed before."""
-    digest = hashlib.sha256(f"{source_digest()} {text} {seed} {steps}".encode()).hexdigest()[:24]
-    path = cache_folder() / "templates" / f"{digest}.npz"
+    name = hashlib.sha256(f"{source_digest()} {text} {files} {seed} {steps}".encode()).hexdigest()[:24]
+    path = cache_folder() / "templates" / f"{name}.npz"
     saved = _read(path)
     if saved is None:
         shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))

@@ -10,6 +10,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.request import Settings
 from zoosim.world.recommendation import build_world, resolve_shocks
+from zoosim.world.tables import settled
 
 
 def read_env(
@@ -25,7 +26,7 @@ def read_env(
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
     if experiment.kind == "search":
-        return build(SearchConfig, values, "env"), ()
+        return settled(build(SearchConfig, values, "env")), ()
     asked: EnvConfig = build(EnvConfig, values, "env")
     _check_over(asked, steps)
     env, notes = resolve_shocks(asked, steps), tuple[str, ...]()

@@ -20,6 +20,7 @@ from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.world.labelled import Table, build_labelled_world, read_table
 from zoosim.world.recommendation import build_world, drawn, resolve_shocks
+from zoosim.world.tables import digest
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
@@ -301,7 +302,7 @@ def _hash(plan: Plan) -> str:
         env: dict[str, Any] = {"table": plan.table.digest}
     elif isinstance(plan.env, SearchConfig):
         tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
-        env = {**plan.env.model_dump(), "order": [list(table) for table in tables]}
+        env = {**plan.env.model_dump(), "order": [list(table) for table in tables], "files": digest(plan.env)}
     else:  # personas and categories are numbered in their order
         env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
     values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}

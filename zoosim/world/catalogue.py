@@ -41,10 +41,6 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalog
     bestseller = np.maximum(of("bestseller_mean") + of("bestseller_sd") * rng.normal(size=count), 0.0)
     reduced = rng.random(count) >= config.discount.none
     discount = np.where(reduced, rng.uniform(config.discount.low, config.discount.high, count), 0.0)
-    centres = rng.normal(size=(config.embedding_dim, len(kinds)))
-    embeddings = rng.normal(size=(config.embedding_dim, count))
-    embeddings *= of("embedding_sd")
-    embeddings += centres[:, category]
     return Catalogue(
         ids=frozen(np.arange(count)),
         category=frozen(category),
@@ -54,8 +50,19 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalog
         label=frozen(label),
         bestseller=frozen(bestseller),
         strategic=frozen(of("strategic") > 0.0),
-        embeddings=frozen(embeddings),
+        embeddings=draw_embeddings(config, category, rng=rng),
     )
+
+
+def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
+    """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
+    kinds = list(config.categories.values())
+    spread = np.array([kind.embedding_sd for kind in kinds])[category]
+    centres = rng.normal(size=(config.embedding_dim, len(kinds)))
+    embeddings = rng.normal(size=(config.embedding_dim, len(category)))
+    embeddings *= spread
+    embeddings += centres[:, category]
+    return frozen(embeddings)
 
 
 def _shares(shares: list[float]) -> FloatArray:

@@ -12,6 +12,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.world.frames import read_frame
 from zoosim.world.world import Stretch, World, frozen
 
 MAX_CATEGORIES = 100
@@ -41,7 +42,7 @@ def read_table(config: LabelledConfig) -> Table:
 
         features, labels = load_digits(return_X_y=True)
         return Table(_scaled(features), labels.astype(np.int64), tuple(str(digit) for digit in range(10)))
-    frame = _read(Path(config.data))
+    frame = read_frame(Path(config.data))
     if config.label not in frame.columns:
         raise DataError(unknown(f"{config.data}: no column", config.label, frame.columns) + "; name it by --label")
     return _to_table(frame, config.label, config.data)
@@ -85,17 +86,6 @@ def classifier_accuracy(table: Table) -> float | None:
     folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
     scores = cross_val_score(LogisticRegression(C=10.0, max_iter=2_000), table.features, table.labels, cv=folds)
     return float(scores.mean())
-
-
-def _read(path: Path) -> pl.DataFrame:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; give a CSV or Parquet file")
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None
 
 
 def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:

@@ -15,8 +15,10 @@ from zoosim.core.normals import fill_normals
 from zoosim.core.rng import stream, stream_key, uniform
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.world.catalogue import Catalogue, draw_catalogue
+from zoosim.world.catalogue import Catalogue, draw_catalogue, draw_embeddings
+from zoosim.world.tables import catalogue_of, settled, users_of
 from zoosim.world.users import Users, draw_users
+from zoosim.world.world import frozen
 
 SEGMENT, USER, INTENT, TYPE, TOKENS = range(5)
 """Numbers of a visit's draws; tokens are drawn from TOKENS on."""
@@ -82,9 +84,16 @@ class SearchWorld:
 
 
 def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
-    """Build the world of a seed."""
-    catalogue = draw_catalogue(config, rng=stream(seed, "search", "catalogue"))
-    return SearchWorld(config, seed, catalogue, draw_users(config, rng=stream(seed, "search", "users")))
+    """Build the world of a seed; raises `DataError` for files that do not hold what they should."""
+    catalogue_rng, users_rng = stream(seed, "search", "catalogue"), stream(seed, "search", "users")
+    config = settled(config)
+    catalogue = catalogue_of(config) if config.catalogue_file else draw_catalogue(config, rng=catalogue_rng)
+    if not catalogue.embeddings.shape[1]:
+        catalogue = catalogue._replace(embeddings=draw_embeddings(config, catalogue.category, rng=catalogue_rng))
+    users = users_of(config) if config.users_file else draw_users(config, rng=users_rng)
+    if not len(users.embeddings):
+        users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
+    return SearchWorld(config, seed, catalogue, users)
 
 
 @jit

@@ -75,9 +75,11 @@ class Outcome(NamedTuple):
     purchase: FloatArray
 
 
-def new_outcome(k: int) -> Outcome:
+@jit
+def empty_outcome(k: int) -> Outcome:
     """Return an outcome of `k` positions where nothing has happened."""
-    return Outcome(*np.zeros((3, k), np.bool_), *np.zeros((2, k)), *np.full((3, k), np.nan))
+    flags, figures, chances = np.zeros((3, k), np.bool_), np.zeros((2, k)), np.full((3, k), np.nan)
+    return Outcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])
 
 
 @jit

@@ -20,6 +20,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, Later, LazyContext
 from zoosim.envs.search_shop import Result, SearchShop, Visit
+from zoosim.envs.search_truth import SearchTruth
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import SearchWorld, build_search_world
 from zoosim.world.tables import settled
@@ -80,6 +81,18 @@ class SearchEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _rank(self, shop: SearchShop, visit: Visit, action: Any) -> IntArray:
         return shop.rank(visit, check_boosts(action, self._config))
+
+    @property
+    def ground_truth(self) -> SearchTruth:
+        """Return the truth about rankings of this shop, for regret and tests; raises `OrderError` before a reset."""
+        return SearchTruth(self._started())
+
+    @property
+    def visit(self) -> Visit:
+        """Return the waiting visit behind the scenes, for analysis; raises `OrderError` where nobody waits."""
+        if self._visit is None:
+            raise OrderError("visit: nobody is waiting; call reset() first")
+        return self._visit
 
     @property
     def world(self) -> SearchWorld:

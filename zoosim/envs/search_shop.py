@@ -10,7 +10,7 @@ from zoosim.core.normals import fill_normals
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.dynamics.reward import RewardParts, left_top, reward
 from zoosim.dynamics.stage import Stage, serve
-from zoosim.dynamics.visit import Keys, Outcome, laws_of, new_outcome
+from zoosim.dynamics.visit import Keys, Outcome, empty_outcome, laws_of
 from zoosim.ranking.scores import base_scores, boost_features, boosted_scores, top
 from zoosim.ranking.shelf import stock
 from zoosim.ranking.templates import template_values
@@ -130,7 +130,7 @@ class SearchShop:
 
     def serve(self, visit: Visit, shown: IntArray) -> Result:
         """Let the visitor go through the products `shown (k,)`."""
-        weights, outcome = self.world.config.reward, new_outcome(len(shown))
+        weights, outcome = self.world.config.reward, empty_outcome(len(shown))
         gmv, cm2, strategic, clicks = serve(
             self.stage, visit.step, visit.user, visit.kind, visit.query, shown, outcome
         ).tolist()

@@ -21,7 +21,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.dynamics.reward import left_top, reward
 from zoosim.dynamics.stage import Stage, serve
-from zoosim.dynamics.visit import Outcome
+from zoosim.dynamics.visit import empty_outcome
 from zoosim.envs.search_shop import SearchShop
 from zoosim.ranking.scores import base_scores, top
 from zoosim.ranking.templates import TEMPLATES
@@ -163,14 +163,7 @@ def _serve_all(
             for p in range(count):
                 scores[p] = base[p] + values[template, p]
             top(scores, shown)
-            outcome = _nothing(k)
+            outcome = empty_outcome(k)
             out[i, template, :4] = serve(stage, step, user, kind, query, shown, outcome)
             out[i, template, 4] = left_top(baseline, shown, rank_change_at)
             out[i, template, 5] = np.sum(outcome.purchases)
-
-
-@jit
-def _nothing(k: int) -> Outcome:
-    """Return an outcome of `k` positions where nothing has happened."""
-    flags, figures, chances = np.zeros((3, k), np.bool_), np.zeros((2, k)), np.full((3, k), np.nan)
-    return Outcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])

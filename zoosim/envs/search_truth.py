@@ -1,0 +1,71 @@
+"""Ground truth of a search shop: what a ranking would earn in expectation. For regret and tests; no policy holds it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.dynamics.reward import left_top
+from zoosim.dynamics.stage import Stage, serve
+from zoosim.dynamics.visit import Keys, empty_outcome
+from zoosim.envs.search_shop import SearchShop, Visit
+
+
+class Expected(NamedTuple):
+    """A mean reward and its standard error."""
+
+    mean: float
+    error: float
+
+
+class SearchTruth:
+    """What the visitors of a shop would do in other moods: visitor, query and base scores stay, all else is redrawn."""
+
+    def __init__(self, shop: SearchShop) -> None:
+        self._shop = shop
+
+    def expected_reward(self, visit: Visit, shown: IntArray, moods: int = 1_000) -> Expected:
+        """Return the expected reward of showing the products `shown (k,)`, in EUR, estimated over `moods` draws.
+
+        Utilities are continuous and carry over from one position to the next, so there is no closed form. The moods of
+        a visit are the same for all rankings, so differences between rankings are paired.
+        """
+        if isinstance(moods, bool) or not isinstance(moods, int) or moods < 2:
+            raise ConfigError(f"moods: got {moods!r}, expected a whole number of at least 2")
+        rewards = self.rewards(visit, shown, moods)
+        return Expected(float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(moods)))
+
+    def rewards(self, visit: Visit, shown: IntArray, moods: int) -> FloatArray:
+        """Return what the products `shown (k,)` earn in each of `moods`, `(moods,)`."""
+        weights, out = self._shop.world.config.reward, np.empty(moods)
+        worth = np.array([weights.gmv, weights.cm2, weights.strategic, weights.clicks])
+        _serve_moods(self._shop.stage, visit.step, visit.user, visit.kind, visit.query, shown, worth, out)
+        return out - weights.rank_change * left_top(visit.baseline, shown, weights.rank_change_at)
+
+
+@jit
+def _serve_moods(
+    stage: Stage,
+    step: int,
+    user: int,
+    kind: int,
+    query: FloatArray,
+    shown: IntArray,
+    worth: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write what a visit is worth in moods 1, 2, ... to `out (moods,)`; mood 0 is the visit as it happens."""
+    keys = stage.keys
+    for mood in range(out.shape[0]):
+        other = mix(np.uint64(mood + 1))
+        moved = Keys(
+            np.uint64(keys.utility ^ other),
+            np.uint64(keys.examination ^ other),
+            np.uint64(keys.clicks ^ other),
+            np.uint64(keys.purchases ^ other),
+        )
+        there = Stage(stage.shelf, stage.catalogue, stage.log_price, stage.users, stage.laws, moved)
+        out[mood] = np.sum(serve(there, step, user, kind, query, shown, empty_outcome(shown.shape[0])) * worth)

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
-EARNED = ("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change")
+EARNED = (
+    *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
+    *("below_cm2_floor", "below_strategic_floor"),
+)
 """What summary.json tells of a policy's visits: the click rate, or the reward of a search shop and its parts."""
 
 

@@ -291,7 +291,7 @@ def test_curves_are_means_with_a_band_over_seeds(tmp_path: Path) -> None:
 
 def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoosim.envs.template_world.APART_VISITS", 300)
-    settings = ["env.n_products=60", "env.n_users=40"]
+    settings = ["env.n_products=60", "env.n_users=40", "env.floors.cm2=0.5", "env.floors.strategic=0.2"]
     names = ["template-neutral", "template-strategic"]
     result = zoosim.run(
         "template-bandits", policies=names, seeds=[5, 6], steps=120, settings=settings, jobs=1, out=tmp_path / "run"
@@ -305,12 +305,17 @@ def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkey
         sums = own.group_by("seed").agg(pl.col("strategic", "purchases").sum())
         shares = (sums["strategic"] / sums["purchases"]).to_numpy()
         assert figures["strategic_share"]["mean"] == pytest.approx(np.mean(shares))
+        assert figures["below_cm2_floor"]["mean"] == pytest.approx((own["cm2"] < 0.5).mean())
+        assert figures["below_strategic_floor"]["mean"] == pytest.approx((own["exposure"] < 0.2).mean())
         assert figures["phases"][0]["reward"] == figures["reward"]
+        premium = own.filter(pl.col("segment") // 3 == 2).group_by("seed").agg(pl.col("reward").mean())
+        assert figures["segments"]["premium"]["reward"]["mean"] == pytest.approx(premium["reward"].mean())
     assert result.summary["policies"]["template-strategic"]["strategic_share"]["mean"] > 0.5
     assert result.summary["policies"]["template-neutral"]["rank_change"]["mean"] == 0.0
     weighed = rows["gmv"] + 0.4 * rows["cm2"] + 2.0 * rows["strategic"] + 0.1 * rows["clicks"]
     np.testing.assert_allclose(rows["reward"], weighed)
     page = (tmp_path / "run" / "report.html").read_text()
     assert "What visits earned" in page
+    assert "Reward by segment" in page
     again = zoosim.read_run(tmp_path / "run")
     assert again.summary["policies"] == result.summary["policies"]

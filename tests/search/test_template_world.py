@@ -32,7 +32,9 @@ def test_what_each_template_earns_is_what_the_shop_gives() -> None:
             result = shop.serve(visit, shop.rank_by_template(visit, template))
             assert world.rewards[step, template] == pytest.approx(result.reward, rel=1e-12)
             found = {name: part[step, template] for name, part in world.parts.items()}
-            assert found == {**result.parts._asdict(), "purchases": result.outcome.purchases.sum()}
+            exposure = shop.world.catalogue.strategic[result.shown].mean()
+            bought = result.outcome.purchases.sum()
+            assert found == {**result.parts._asdict(), "purchases": bought, "exposure": exposure}
 
 
 def test_what_is_observed_changes_no_reward() -> None:

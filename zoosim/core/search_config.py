@@ -128,6 +128,16 @@ class RewardWeights(Strict):
         return self
 
 
+class Floors(Strict):
+    """What a visit should not fall below: EUR of CM2, and the share of strategic goods among what is shown.
+
+    Nothing follows from them but a count of visits in the results.
+    """
+
+    cm2: float = 0.0
+    strategic: Probability = 0.1
+
+
 def _category(*figures: float, words: str, strategic: bool = False) -> Category:
     names = [name for name in Category.model_fields if name not in ("words", "strategic")]
     return Category(**dict(zip(names, figures, strict=True)), words=words.split(), strategic=strategic)
@@ -187,6 +197,7 @@ class SearchConfig(Strict):
     relevance: Relevance = Relevance()
     behaviour: Behaviour = Behaviour()
     reward: RewardWeights = RewardWeights()
+    floors: Floors = Floors()
 
     @model_validator(mode="after")
     def _consistent(self) -> "SearchConfig":

@@ -35,7 +35,10 @@ APART, APART_VISITS = 2**40, 40_000
 
 
 class Earnings(NamedTuple):
-    """What each template came to at each of n visits, each `(n, 8)`: in EUR, products and clicks."""
+    """What each template came to at each of n visits, each `(n, 8)`: in EUR, products and clicks.
+
+    `exposure` is the share of strategic goods among what was shown.
+    """
 
     gmv: FloatArray
     cm2: FloatArray
@@ -43,6 +46,7 @@ class Earnings(NamedTuple):
     clicks: FloatArray
     rank_change: FloatArray
     purchases: FloatArray
+    exposure: FloatArray
 
 
 def template_world(config: SearchConfig, *, seed: int, steps: int) -> World:
@@ -129,13 +133,14 @@ def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
 def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
     """Let every template serve the visits `start` to `stop - 1`."""
     world, weights, relevance = shop.world, shop.world.config.reward, shop.world.config.relevance
-    values, out = world.config.a_max * shop.templates, np.zeros((stop - start, len(TEMPLATES), 6))
+    values = world.config.a_max * shop.templates
+    out = np.zeros((stop - start, len(TEMPLATES), len(Earnings._fields)))
     for first in range(start, stop, BLOCK):
         queries = world.queries(first, min(first + BLOCK, stop))
         part = out[first - start : first - start + len(queries.users)]
         noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
         _serve_all(shop.stage, queries, world.overlap, noise, values, shop.k, weights.rank_change_at, part)
-    return Earnings(*(np.ascontiguousarray(out[:, :, n]) for n in range(6)))
+    return Earnings(*(np.ascontiguousarray(out[:, :, n]) for n in range(out.shape[2])))
 
 
 @jit
@@ -149,7 +154,7 @@ def _serve_all(
     rank_change_at: int,
     out: FloatArray,
 ) -> None:
-    """Write what each template of `values (8, K)` comes to at each visit to `out (n, 8, 6)`."""
+    """Write what each template of `values (8, K)` comes to at each visit to `out (n, 8, 7)`."""
     count = values.shape[1]
     base, scores = np.empty(count), np.empty(count)
     baseline, shown = np.empty(k, np.int64), np.empty(k, np.int64)
@@ -167,3 +172,4 @@ def _serve_all(
             out[i, template, :4] = serve(stage, step, user, kind, query, shown, outcome)
             out[i, template, 4] = left_top(baseline, shown, rank_change_at)
             out[i, template, 5] = np.sum(outcome.purchases)
+            out[i, template, 6] = np.mean(stage.catalogue.strategic[shown])

@@ -108,11 +108,12 @@ def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
 
 def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
     actions = np.concatenate([block.actions for block in blocks])
-    rows = (world.visitors(0, len(actions)), actions) if world.parts else ()
+    visitors = world.visitors(0, len(actions))
     return {
         "action": actions.astype(np.int32),
         "reward": np.concatenate([block.rewards for block in blocks]),
         "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
         "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
-        **{name: part[rows] for name, part in world.parts.items()},
+        **{name: part[visitors, actions] for name, part in world.parts.items()},
+        **({"segment": world.segments[visitors].astype(np.int32)} if world.parts else {}),
     }

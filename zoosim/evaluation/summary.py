@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import PolicyFailure
+from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.evaluation import metrics
 from zoosim.evaluation.statistics import MAX_SEEDS, holm, mean_interval, paired_test, seeds_to_settle
@@ -23,12 +24,13 @@ SIGNIFICANT = 0.05
 class CellFigures:
     """What is kept of a cell: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
 
-    `measures` are those of a search shop, none elsewhere.
+    `measures` are those of a search shop, none elsewhere; so are `segments`: the mean reward and measures in each.
     """
 
     rewards: list[float]
     fraction: list[float]
     measures: list[dict[str, float]]
+    segments: dict[str, dict[str, float]]
     recoveries: list[int | None]
     curves: dict[str, FloatArray]
 
@@ -52,10 +54,31 @@ class Comparison:
         return CellFigures(
             [metrics.mean_reward(rows, *span) for span in spans],
             [metrics.oracle_fraction(rows, *span) for span in spans],
-            [metrics.measures(parts, *span) if parts else {} for span in spans],
+            [self._measures(parts, slice(*span)) for span in spans],
+            self._by_segment(rows, parts),
             [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
             metrics.curves(rows, self.at),
         )
+
+    def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
+        """Return the measures of the visits that `chosen` picks, none where there are no parts."""
+        if not isinstance(self.plan.env, SearchConfig):
+            return {}
+        floors = (self.plan.env.floors.cm2, self.plan.env.floors.strategic)
+        return metrics.measures({name: part[chosen] for name, part in parts.items()}, floors)
+
+    def _by_segment(self, rows: metrics.Rows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+        """Return mean reward and measures of the visits of each segment of users that came."""
+        env = self.plan.env
+        if not isinstance(env, SearchConfig):
+            return {}
+        segments = parts["segment"] // len(env.query_types)
+        masks = {name: segments == number for number, name in enumerate(env.segments)}
+        return {
+            name: {"reward": float(rows.rewards[mask].mean()), **self._measures(parts, mask)}
+            for name, mask in masks.items()
+            if mask.any()
+        }
 
     @property
     def seeds(self) -> list[int]:
@@ -124,6 +147,7 @@ class Comparison:
             **self._earned(cells, 0),
             "oracle_fraction": interval(fractions) | whole,
             "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
+            **self._segments(cells),
             "recovery_steps": {
                 shock: _recovery([cell.recoveries[number] for cell in cells])
                 for number, shock in enumerate(self.plan.shock_names)
@@ -134,6 +158,17 @@ class Comparison:
                 if f.policy == name
             ],
         }
+
+    def _segments(self, cells: Sequence[CellFigures]) -> dict[str, Any]:
+        """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
+        if not isinstance(self.plan.env, SearchConfig):
+            return {}
+        found: dict[str, Any] = {}
+        for name in self.plan.env.segments:
+            own = [cell.segments[name] for cell in cells if name in cell.segments]
+            if own:
+                found[name] = {key: interval([figures[key] for figures in own]) for key in own[0]}
+        return {"segments": found}
 
     def _phase(self, cells: Sequence[CellFigures], number: int) -> dict[str, Any]:
         start, stop = self.plan.phases[number]

@@ -160,7 +160,8 @@ def _points(value: float | None) -> str:
 
 
 def _interval(figures: dict[str, Any]) -> str:
-    """Write a fraction's interval, cut at 0 and 100%."""
+    """Write a fraction's interval, cut at 100%, and at 0 unless the fraction itself is below."""
     if figures["low"] is None:
         return "-"
-    return f"{100 * max(figures['low'], 0.0):.1f} to {100 * min(figures['high'], 1.0):.1f}"
+    low = figures["low"] if figures["mean"] < 0.0 else max(figures["low"], 0.0)
+    return f"{100 * low:.1f} to {100 * min(figures['high'], 1.0):.1f}"

@@ -25,7 +25,7 @@ def main() -> None:
         print(f"S9 search, 10,000 products, {what}: {ratio}")
     for count in (1_000, 10_000, 100_000, 1_000_000):
         milliseconds = 1e3 * _single(count)
-        print(f"S9 search, {count:,} products: {milliseconds:.3f} ms a visit, {1e6 * milliseconds / count:.0f} ps each")
+        print(f"S9 search, {count:,} products: {milliseconds:.3f} ms a visit, {1e6 * milliseconds / count:.0f} ns each")
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"S9 search, largest memory: {megabytes:,.0f} MB")
 

@@ -319,3 +319,33 @@ def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkey
     assert "Reward by segment" in page
     again = zoosim.read_run(tmp_path / "run")
     assert again.summary["policies"] == result.summary["policies"]
+
+
+def test_a_run_on_own_tables_is_read_again_wherever_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoosim.envs.template_world.APART_VISITS", 300)
+    monkeypatch.chdir(tmp_path)
+    kinds = ["dog_food", "cat_food", "litter", "toys"]
+    frame = pl.DataFrame({"id": range(40), "category": kinds * 10, "price": 12.0, "cm2": 1.0})
+    frame.write_csv("shop.csv")
+    asked: dict[str, Any] = {"policies": ["template-neutral"], "seeds": 1, "steps": 60, "jobs": 1, "out": "run"}
+    first = zoosim.run("template-bandits", settings=["env.catalogue_file=shop.csv"], **asked)
+    (tmp_path / "elsewhere").mkdir()
+    Path("shop.csv").rename("elsewhere/shop.csv")
+    assert zoosim.read_run("run").summary["policies"] == first.summary["policies"]
+    again = zoosim.run("template-bandits", settings=["env.catalogue_file=elsewhere/shop.csv"], **asked)
+    assert again.plan.config_hash == first.plan.config_hash
+
+
+def test_records_of_a_search_shop_hold_what_rewards_are_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zoosim.envs.template_world.APART_VISITS", 300)
+    settings = ["env.n_products=60", "env.n_users=40", "env.categories.dog_food.log_price_mean=6"]
+    zoosim.run(
+        "template-bandits", policies=["template-premium"], seeds=1, steps=200, settings=settings, jobs=1,
+        out=tmp_path / "run", log=True,
+    )  # fmt: skip
+    log = pl.read_parquet(tmp_path / "run" / "log" / "template-premium" / "0.parquet")
+    parts = log["gmv"] + 0.4 * log["cm2"] + 2.0 * log["strategic"] + 0.1 * log["click"]
+    np.testing.assert_allclose(log["reward"], parts)
+    assert np.max(log["reward"].to_numpy()) > 128

@@ -328,3 +328,13 @@ def test_a_search_shop_is_configured_as_any_other() -> None:
     assert again.config_hash == plan.config_hash
     with pytest.raises(ConfigError, match="segments: shares add up to"):
         make_plan(Request("template-bandits", 1, 100, settings=settings[:1]))
+
+
+def test_templates_are_for_search_alone() -> None:
+    with pytest.raises(ConfigError, match="policy template-premium: is made for template-bandits, not for gauntlet"):
+        make_plan(Request("gauntlet", 1, 100, ["template-premium"]))
+
+
+def test_a_setting_of_a_policy_that_competes_under_other_names_is_told_of() -> None:
+    plan = make_plan(Request("template-bandits", 1, 100, settings=["policies.template-ts.alpha=2"]))
+    assert any("policies.template-ts: does not compete; set template-ts-simple" in note for note in plan.notes)

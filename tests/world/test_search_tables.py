@@ -99,9 +99,12 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
         ({"price": None}, "no column price; expected id, category, price, cm2"),
         ({"id": [1, 2, 1]}, "id 1 is there more than once; give each product its own"),
         ({"id": [1.5, 2, 3]}, "column id holds Float64, expected whole numbers"),
+        ({"id": [1, -2, 3]}, "row 2, column id: got -2, expected 0 to 2^62"),
+        ({"category": [["toys"], ["toys"], []]}, "column category holds List(String), expected names"),
+        ({"cm2": [1.0, 1e200, 1.0]}, "row 2, column cm2: got 1e+200, expected a number from -1e+09 to 1e+09"),
         ({"category": ["toys", "food", "toys"]}, "row 2: unknown category 'food'; known: dog_food, cat_food"),
-        ({"price": [5, -1, 30]}, "row 2, column price: got -1, expected a number from 0 up"),
-        ({"price": [5, None, 30]}, "row 2, column price: got nan, expected a number from 0 up"),
+        ({"price": [5, -1, 30]}, "row 2, column price: got -1, expected a number from 0 to 1e+09"),
+        ({"price": [5, None, 30]}, "row 2, column price: got nan, expected a number from 0 to 1e+09"),
         ({"price": ["a", "b", "c"]}, "column price holds String, expected numbers"),
         ({"discount": [0, 0, 30]}, "row 3, column discount: got 30, expected a number from 0 to 1"),
         ({"e0": [1, 2, 3]}, "got 1 columns of embeddings, expected e0 to e15 (embedding_dim)"),
@@ -124,7 +127,10 @@ def test_catalogues_that_are_refused(tmp_path: Path, change: dict[str, Any], mes
         ({"segment": ["premium"] * 5}, "no user of segment price_hunter; add some, or set its share to 0"),
         ({"segment": ["rich"] * 5}, "row 1: unknown segment 'rich'; known: price_hunter"),
         ({"taste_toys": [0.0] * 5}, "row 5 has no taste for any category"),
-        ({"price_taste": [1, 2, float("inf"), 4, 5]}, "row 3, column price_taste: got inf, expected a finite number"),
+        (
+            {"price_taste": [1, 2, float("inf"), 4, 5]},
+            "row 3, column price_taste: got inf, expected a number from -1e+09 to 1e+09",
+        ),
     ],
 )
 def test_users_that_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:

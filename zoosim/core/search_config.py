@@ -8,8 +8,10 @@ from pydantic import Field, model_validator
 from zoosim.core.config import Probability, Strict
 from zoosim.core.parameters import unknown
 
-Scale = Annotated[float, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
+Scale = Annotated[float, Field(ge=0, le=1e6)]
+Positive = Annotated[float, Field(gt=0, le=1e6)]
+Weight = Annotated[float, Field(ge=-1e6, le=1e6)]
+Logarithm = Annotated[float, Field(ge=-15, le=15)]
 Text = Annotated[str, Field(min_length=1)]
 
 FEATURES = (
@@ -38,11 +40,11 @@ class Category(Strict):
     """
 
     share: Probability
-    log_price_mean: float
-    log_price_sd: Scale
-    cm2_slope: float
+    log_price_mean: Logarithm
+    log_price_sd: Annotated[float, Field(ge=0, le=2)]
+    cm2_slope: Annotated[float, Field(ge=-10, le=10)]
     private_label: Probability
-    bestseller_mean: float
+    bestseller_mean: Weight
     bestseller_sd: Scale
     embedding_sd: Scale
     words: Annotated[list[Text], Field(min_length=1)]
@@ -67,9 +69,9 @@ class Segment(Strict):
     """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations)."""
 
     share: Probability
-    price_taste_mean: float
+    price_taste_mean: Weight
     price_taste_sd: Scale
-    label_taste_mean: float
+    label_taste_mean: Weight
     label_taste_sd: Scale
     category_tastes: dict[str, Positive]
 
@@ -79,44 +81,44 @@ class QueryType(Strict):
 
     share: Probability
     specificity: Scale
-    bias: Annotated[list[float], Field(min_length=1)]
+    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)]
 
 
 class Relevance(Strict):
     """Base relevance: cosine of query and product, log(1 + shared tokens), noise."""
 
-    cosine: float = 0.7
-    tokens: float = 0.3
+    cosine: Weight = 0.7
+    tokens: Weight = 0.3
     noise_sd: Scale = 0.05
 
 
 class Behaviour(Strict):
     """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving."""
 
-    price: float = 0.8
-    private_label: float = 1.2
-    category: float = 0.6
+    price: Weight = 0.8
+    private_label: Weight = 1.2
+    category: Weight = 0.6
     utility_sd: Scale = 0.8
-    examine_satisfaction: float = 0.2
-    purchase_slope: float = 1.2
-    purchase_bias: float = 0.3
-    purchase_price: float = -0.01
-    click_satisfaction: float = 0.5
-    skip_satisfaction: float = -0.2
-    purchase_satisfaction: float = -1.2
-    leave_below: float = -2.0
-    max_purchases: Annotated[int, Field(ge=1)] = 3
+    examine_satisfaction: Weight = 0.2
+    purchase_slope: Weight = 1.2
+    purchase_bias: Weight = 0.3
+    purchase_price: Weight = -0.01
+    click_satisfaction: Weight = 0.5
+    skip_satisfaction: Weight = -0.2
+    purchase_satisfaction: Weight = -1.2
+    leave_below: Weight = -2.0
+    max_purchases: Annotated[int, Field(ge=1, le=1_000)] = 3
 
 
 class RewardWeights(Strict):
     """What a visit is worth: EUR of GMV and CM2, strategic purchases, clicks, less products that left the top."""
 
     gmv: Positive = 1.0
-    cm2: float = 0.4
-    strategic: float = 2.0
-    clicks: float = 0.1
+    cm2: Weight = 0.4
+    strategic: Weight = 2.0
+    clicks: Weight = 0.1
     rank_change: Scale = 0.0
-    rank_change_at: Annotated[int, Field(ge=1)] = 10
+    rank_change_at: Annotated[int, Field(ge=1, le=1_000)] = 10
 
     @model_validator(mode="after")
     def _no_click_bait(self) -> "RewardWeights":

@@ -43,19 +43,19 @@ class Context(dict[str, Any]):
     __setitem__ = __delitem__ = __setattr__ = __delattr__ = _refuse
     update = setdefault = pop = popitem = clear = __ior__ = _refuse
 
-    def __reduce__(self) -> tuple[type["Context"], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         return Context, (dict(self),)
 
 
 class Later:
-    """A value of a `LazyContext` that is made when it is asked for."""
+    """A value of a `LazyDict` that is made when it is asked for."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
 
 
-class LazyContext(Context):
-    """A context whose large arrays are made when they are first asked for, and then kept."""
+class LazyDict(dict[str, Any]):
+    """A dictionary whose values of type `Later` are made when they are first asked for, and then kept."""
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
@@ -79,8 +79,12 @@ class LazyContext(Context):
         """Return all keys and values, made."""
         return [(key, self[key]) for key in self]
 
-    def __reduce__(self) -> tuple[type[Context], tuple[dict[str, Any]]]:
-        return LazyContext, (dict(self.items()),)
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        return type(self), (dict(self.items()),)
+
+
+class LazyContext(LazyDict, Context):
+    """A context whose large arrays are made when they are first asked for."""
 
 
 @dataclass(frozen=True)

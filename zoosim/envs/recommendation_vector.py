@@ -97,7 +97,7 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         if seed is None:
             seeds = [None] * self.num_envs
         else:
-            seeds = [seed + n for n in range(self.num_envs)] if isinstance(seed, int) else list(seed)
+            seeds = [int(seed) + n for n in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
         if len(seeds) != self.num_envs:
             raise ConfigError(f"seed: got {len(seeds)} seeds, expected {self.num_envs}, one for each environment")
         for given in seeds:

@@ -70,6 +70,12 @@ class SearchShop:
         """Return each template's value of each product, `(8, K)`."""
         return template_values(self.world.catalogue)
 
+    @property
+    def n_features(self) -> int:
+        """Return how many features a policy observes: 7 or 17 with the default segments and query types."""
+        config = self.world.config
+        return len(config.segments) + len(config.query_types) + (0 if config.context == "simple" else 10)
+
     def arrive(self, step: int, base: FloatArray | None = None) -> Visit:
         """Return visit number `step`; its base scores are written to `base (K,)` when that is given."""
         i, queries = self._place(step), self._queries
@@ -96,9 +102,8 @@ class SearchShop:
     def features(self, visit: Visit) -> FloatArray:
         """Return what a policy observes `(7,)` or `(17,)`; see `SearchConfig.context`."""
         config, users = self.world.config, self.world.users
-        segments, kinds = len(config.segments), len(config.query_types)
-        simple = segments + kinds
-        out = np.zeros(simple if config.context == "simple" else simple + 10)
+        segments = len(config.segments)
+        simple, out = segments + len(config.query_types), np.zeros(self.n_features)
         out[visit.segment] = out[segments + visit.kind] = 1.0
         if config.context != "simple":
             tastes = np.array([users.price_taste[visit.user], users.label_taste[visit.user]])

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import BoolArray, FloatArray, IntArray, Later, LazyContext
+from zoosim.core.types import BoolArray, FloatArray, IntArray, Later, LazyContext, LazyDict
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of, info_of
 from zoosim.envs.search_shop import Result, SearchShop, Visit
 from zoosim.world.search import SearchWorld, build_search_world
@@ -64,8 +64,9 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         `(N,)` all false, and info. An error in one row changes none.
         """
         shops, visits = self._started(), self._visits
-        if len(actions) != self.num_envs:
-            raise ActionError(f"step: got {len(actions)} actions, expected {self.num_envs}, one for each environment")
+        count = len(actions) if isinstance(actions, Sequence | np.ndarray) and np.ndim(actions) else 0
+        if count != self.num_envs:
+            raise ActionError(f"step: got {count} actions, expected {self.num_envs}, one for each environment")
         rankings = [self._rank(n, action) for n, action in enumerate(actions)]
         served = zip(shops, visits, rankings, strict=True)
         results = [shop.serve(visit, ranking) for shop, visit, ranking in served]
@@ -110,10 +111,10 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         final_obs = Later(lambda: rows(lambda shop, visit, result: context_of(shop, visit)))
         return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._steps + 1)
 
-    def _info(self, **values: Any) -> LazyContext:
+    def _info(self, **values: Any) -> LazyDict:
         """Put beside each value the mask `_name` of the rows that have it, as Gymnasium does: all of them."""
         masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
-        return LazyContext(**values, **masks)
+        return LazyDict(**values, **masks)
 
     @property
     def worlds(self) -> tuple[SearchWorld, ...]:
@@ -131,7 +132,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         if seed is None:
             seeds = [None] * self.num_envs
         else:
-            seeds = [seed + n for n in range(self.num_envs)] if isinstance(seed, int) else list(seed)
+            seeds = [int(seed) + n for n in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
         if len(seeds) != self.num_envs:
             raise ConfigError(f"seed: got {len(seeds)} seeds, expected {self.num_envs}, one for each environment")
         for given in seeds:

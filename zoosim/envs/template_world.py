@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.errors import ConfigError
 from zoosim.core.files import atomic, cache_folder, source_digest
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.dynamics.reward import left_top, reward
 from zoosim.dynamics.stage import Stage, serve
 from zoosim.dynamics.visit import empty_outcome
@@ -64,12 +65,11 @@ def _world(text: str, files: str, seed: int, steps: int) -> World:
     neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
     found, truth = _settled(neutral.model_dump_json(), files, seed, steps)
     shop = SearchShop(build_search_world(config, seed=seed))
-    visits = [shop.arrive(step) for step in range(steps)]
-    cells = np.array([visit.segment * len(config.query_types) + visit.kind for visit in visits])
+    features, cells = _observed(shop, steps)
     mask = frozen(np.ones(len(TEMPLATES), np.bool_))
     return World(
         seed=seed,
-        users=frozen(np.stack([shop.features(visit) for visit in visits])),
+        users=frozen(features),
         segments=frozen(cells),
         products=frozen(np.eye(len(TEMPLATES))),
         groups=frozen(np.arange(len(TEMPLATES))),
@@ -85,6 +85,17 @@ def _world(text: str, files: str, seed: int, steps: int) -> World:
     )
 
 
+def _observed(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
+    """Return features `(steps, d)` and cell `(steps,)` of each visit, one visit in memory at a time."""
+    features, cells = np.empty((steps, shop.n_features)), np.empty(steps, np.int64)
+    base, types = np.empty(len(shop.world.catalogue.ids)), len(shop.world.config.query_types)
+    for step in range(steps):
+        base.flags.writeable = True
+        visit = shop.arrive(step, base)
+        features[step], cells[step] = shop.features(visit), visit.segment * types + visit.kind
+    return features, cells
+
+
 @lru_cache(maxsize=2)
 def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
     """Return what each template comes to at each visit, and the truth; from disk where it was computed before."""
@@ -94,13 +105,22 @@ def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, Fl
     if saved is None:
         shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
         saved = {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
-        arrays: dict[str, Any] = saved
+        _keep(path, saved)
+    found = {name: frozen(array) for name, array in saved.items()}
+    truth = found.pop("truth")
+    if truth.max(axis=1).mean() <= 0.0:
+        raise ConfigError("env.reward: with these weights the best templates lose money; nothing can be compared by it")
+    return Earnings(**found), truth
+
+
+def _keep(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays to a file; where the folder cannot be written, they are computed again next time."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
-    found = {name: frozen(array) for name, array in saved.items()}
-    truth = found.pop("truth")
-    return Earnings(**found), truth
+    except OSError:
+        return
 
 
 def _read(path: Path) -> dict[str, FloatArray] | None:
@@ -108,7 +128,7 @@ def _read(path: Path) -> dict[str, FloatArray] | None:
     try:
         with path.open("rb") as opened, np.load(opened) as file:
             return {name: file[name] for name in (*Earnings._fields, "truth")}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, LookupError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile):
         return None
 
 

@@ -3,7 +3,8 @@
 Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
 (list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
 the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
-`policy_version`, `seed`, `step`. The schema's version stands in the file's metadata.
+`policy_version`, `seed`, `step`. In a search shop `click` counts the clicks of a visit, and `gmv`, `cm2`, `strategic`,
+`rank_change`, `purchases` and `exposure` follow it. The schema's version stands in the file's metadata.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.files import atomic
+from zoosim.core.types import IntArray
 from zoosim.evaluation.loop import Block
 from zoosim.evaluation.store import META, write_parquet
 from zoosim.world.world import World
@@ -44,13 +46,21 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
             "position": pl.Series(np.zeros(n, np.int32)),
             "propensity": block.propensities,
             "reward": block.rewards,
-            "click": pl.Series(block.rewards).cast(pl.Int8),
+            **_reward_parts(world, visitors, block),
             "policy": pl.Series([policy] * n),
             "policy_version": pl.Series([policy_version] * n),
             "seed": pl.Series(np.full(n, world.seed, np.int64)),
             "step": steps,
         }
     )
+
+
+def _reward_parts(world: World, visitors: IntArray, block: Block) -> dict[str, pl.Series]:
+    """Return what rewards are made of: the click, or in a search shop clicks and amounts of each visit."""
+    if not world.parts:
+        return {"click": pl.Series(block.rewards).cast(pl.Int8)}
+    parts = {name: pl.Series(part[visitors, block.actions]) for name, part in world.parts.items()}
+    return {"click": parts.pop("clicks").cast(pl.Int32), **parts}
 
 
 def catalogue_hash(world: World) -> str:

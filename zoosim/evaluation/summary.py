@@ -251,12 +251,12 @@ def interval(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _band(stack: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, low and high `(n,)` of curves `(seeds, n)` of what is never negative."""
+    """Return mean, low and high `(n,)` of curves `(seeds, n)`; what is not negative has no band below 0."""
     if len(stack) < 2:
         return stack[0], stack[0], stack[0]
     intervals = [mean_interval(column) for column in stack.T]
     mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
-    return mean, np.maximum(low, 0.0), high
+    return mean, np.where(mean >= 0.0, np.maximum(low, 0.0), low), high
 
 
 def _recovery(values: Sequence[int | None]) -> dict[str, Any]:

@@ -14,9 +14,12 @@ from zoosim.world.tables import settled
 
 
 def read_env(
-    experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int
+    experiment: Experiment, config: Mapping[str, Any], changes: Settings, steps: int, *, finished: bool = False
 ) -> tuple[EnvConfig | LabelledConfig | SearchConfig, tuple[str, ...]]:
-    """Return the checked world of a run of `steps`, and notes on what had to give way; raises `ConfigError`."""
+    """Return the checked world of a run of `steps`, and notes on what had to give way; raises `ConfigError`.
+
+    The files of a `finished` run are not read again.
+    """
     given, settings = dict(config.get("env", {})), changes.take("env")
     values = _without(experiment.env, given) | given
     _check_cells(values, settings)
@@ -26,7 +29,8 @@ def read_env(
     if experiment.kind == "labelled":
         return build(LabelledConfig, values, "env"), ()
     if experiment.kind == "search":
-        return settled(build(SearchConfig, values, "env")), ()
+        shop: SearchConfig = build(SearchConfig, values, "env")
+        return (shop if finished else settled(shop)), ()
     asked: EnvConfig = build(EnvConfig, values, "env")
     _check_over(asked, steps)
     env, notes = resolve_shocks(asked, steps), tuple[str, ...]()

@@ -1,6 +1,6 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,7 +56,8 @@ class Plan:
         """Build the world of a seed, for a search shop as `entry` sees it."""
         source = self._world_seed(seed)
         if isinstance(self.env, SearchConfig):
-            seen = {"context": entry.params["context"]} if entry is not None and "context" in entry.params else {}
+            own = entry is not None and entry.built_in and "context" in entry.params
+            seen = {"context": entry.params["context"]} if entry is not None and own else {}
             world = template_world(self.env.model_copy(update=seen), seed=source, steps=self.steps)
         elif isinstance(self.env, LabelledConfig):
             world = build_labelled_world(self.table, seed=source, steps=self.steps)
@@ -138,8 +139,9 @@ def make_plan(request: Request) -> Plan:
     if experiment is None:
         raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, bottleneck.NAME]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
+    named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
-    env, notes = read_env(experiment, config, changes, steps)
+    env, notes = read_env(experiment, config, changes, steps, finished=request.finished)
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
     seeds = parse_seeds(
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
@@ -149,8 +151,10 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
-    notes += _left_out(request, {entry.name for entry in entries})
+    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
     plan = Plan(experiment, env, steps, seeds, entries, overrides, notes=notes)
+    if request.finished and isinstance(env, SearchConfig):
+        return replace(plan, config_hash=str(config.get("config_hash")))  # its files may have moved
     return replace(plan, config_hash=_hash(plan))
 
 
@@ -231,14 +235,33 @@ def _entries(
 
 
 def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
-    """Refuse policies that know visitors by their id where they have none, or cannot learn from EUR."""
+    """Refuse policies that are made for other worlds, know visitors by their id, or cannot learn from EUR."""
     classes = {entry.name: find_class(entry.source) for entry in entries if entry.source in BUILT_IN}
+    others = [name for name, cls in classes.items() if cls.only_for not in ("", experiment.kind)]
+    if others:
+        raise ConfigError(f"policy {others[0]}: is made for template-bandits, not for {experiment.name}")
     needy = [name for name, cls in classes.items() if cls.needs_user_ids]
     if experiment.kind != "recommendation" and needy:
         raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of {experiment.name} have none")
+    students = [
+        entry.name for entry in entries if getattr(entry.source, "past_visits", entry.params.get("past_visits"))
+    ]
+    if experiment.kind == "search" and students:
+        raise ConfigError(f"policy {students[0]}: wants a log of the past, and {experiment.name} has none")
     narrow = [name for name, cls in classes.items() if getattr(cls, "rewards", (0.0, np.inf))[1] <= 1.0]
     if experiment.kind == "search" and narrow:
         raise ConfigError(f"policy {narrow[0]}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR")
+
+
+def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
+    """Tell which of the policies `named` by --set compete under other names alone."""
+    names = {entry.name for entry in entries}
+    found = []
+    for name in named:
+        relatives = [entry.name for entry in entries if entry.source == name]
+        if name not in names and relatives:
+            found.append(f"policies.{name}: does not compete; set {', '.join(relatives)}")
+    return tuple(found)
 
 
 def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
@@ -302,7 +325,8 @@ def _hash(plan: Plan) -> str:
         env: dict[str, Any] = {"table": plan.table.digest}
     elif isinstance(plan.env, SearchConfig):
         tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
-        env = {**plan.env.model_dump(), "order": [list(table) for table in tables], "files": digest(plan.env)}
+        paths = {"catalogue_file": None, "users_file": None}  # what the files hold counts, not where they lie
+        env = {**plan.env.model_dump(), **paths, "order": [list(table) for table in tables], "files": digest(plan.env)}
     else:  # personas and categories are numbered in their order
         env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
     values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}

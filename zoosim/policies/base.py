@@ -27,6 +27,9 @@ class Policy(ABC):
     past_visits: int = 0
     """How many visits of a uniformly random past `fit` wants; 0 for none."""
 
+    only_for: ClassVar[str] = ""
+    """The kind of experiment that the policy is made for; empty for any."""
+
     needs_user_ids: ClassVar[bool] = False
     """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 

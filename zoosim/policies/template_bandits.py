@@ -5,6 +5,7 @@ the reward around its estimate, which is estimated along the way. LinUCB: Li, Ch
 Thompson sampling: Agrawal & Goyal (2013).
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ CONTEXTS = ("simple", "rich", "rich-oracle")
 
 NOISE_RATE = 1 / 2_000
 """Weight of the newest squared prediction error in the estimate of the rewards' variance, after the first ones."""
+
+
+LEAST = 1e-12
+"""The variance that rewards have at least."""
 
 
 class State(NamedTuple):
@@ -78,6 +83,7 @@ def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: fl
     error = reward - dot(x, state.ridge.theta[action])
     moments[1] += 1.0
     moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])
+    moments[0] = max(moments[0], LEAST)  # as long as all rewards were 0, what was tried least comes next
     observe(state.ridge, action, x, nonzeros(x), reward)
 
 
@@ -86,6 +92,7 @@ class _TemplateBandit(KernelPolicy):
 
     kernel = Kernel("template_bandit", _choose, _learn, _probability)
     learned = ("ridge", "moments", "key", "draws")
+    only_for = "search"
     sampling: ClassVar[bool] = False
     context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
@@ -100,6 +107,12 @@ class _TemplateBandit(KernelPolicy):
             alpha=self.alpha,
             sampling=self.sampling,
         )
+
+    def _signature(self) -> str:
+        return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}"
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        return super()._sound(saved) and bool((np.asarray(saved["moments"]) >= 0.0).all())
 
     def _with_products(self, products: FloatArray) -> Any:
         return self.state

@@ -45,9 +45,9 @@ class Shelf(NamedTuple):
 def stock(catalogue: Catalogue) -> Shelf:
     """Prepare a catalogue for ranking."""
     embeddings = np.ascontiguousarray(catalogue.embeddings)
-    squares = np.einsum("dk,dk->k", embeddings, embeddings)
+    squares = (embeddings**2).sum(axis=0)
     mean = embeddings.mean(axis=1)
-    covariance = embeddings @ embeddings.T / embeddings.shape[1] - np.outer(mean, mean)
+    covariance = _covariance(embeddings, mean)
     c = catalogue
     features = (c.cm2, c.discount, c.label, c.bestseller, c.price, np.where(c.strategic, c.cm2, 0.0))
     return Shelf(
@@ -59,6 +59,19 @@ def stock(catalogue: Catalogue) -> Shelf:
         covariance=covariance,
         size=float(squares.mean() / len(embeddings)),
     )
+
+
+@jit
+def _covariance(embeddings: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the covariance `(d, d)` of the columns of `embeddings (d, K)`, its sums in a fixed order."""
+    out = np.empty((mean.shape[0], mean.shape[0]))
+    for i in range(mean.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(embeddings.shape[1]):
+                total += (embeddings[i, k] - mean[i]) * (embeddings[j, k] - mean[j])
+            out[i, j] = out[j, i] = total / embeddings.shape[1]
+    return out
 
 
 def standardised(feature: FloatArray) -> FloatArray:

@@ -190,7 +190,8 @@ def _phases(report: ReportData) -> go.Figure | None:
 def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Range and ticks for fractions of oracle, 100% always in view, with room for a figure right of the last dot."""
     ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
-    bottom, top = max(0.0, min(ends, default=0.0) - 0.05), max([1.0, *ends])
+    lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
+    bottom, top = max(min(0.0, lowest), min(ends, default=0.0) - 0.05), max([1.0, *ends])
     step = 0.25 if bottom < 0.5 else 0.1 if bottom < 0.8 else 0.05
     ticks = [step * count for count in range(math.ceil(bottom / step), round(1 / step) + 1)]
     size = {"size": 11, "color": MUTED}

@@ -15,5 +15,5 @@ def read_frame(path: Path) -> pl.DataFrame:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pl.read_parquet(path)
         return pl.read_csv(path, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None

@@ -25,15 +25,22 @@ from zoosim.world.frames import read_frame
 from zoosim.world.users import Users
 from zoosim.world.world import frozen
 
+LARGEST, MAX_ID = 1e9, 2**62
+"""The largest number in a table, in size, and the largest id."""
+
 
 def settled(config: SearchConfig) -> SearchConfig:
-    """Return a config whose counts are those of its files; raises `DataError`."""
-    counts = {}
+    """Return a config whose counts are those of its files, which it names by their whole paths; raises `DataError`."""
+    found: dict[str, Any] = {}
     if config.catalogue_file is not None:
-        counts["n_products"] = len(catalogue_of(config).ids)
+        found |= {"n_products": len(catalogue_of(config).ids), "catalogue_file": _whole_path(config.catalogue_file)}
     if config.users_file is not None:
-        counts["n_users"] = len(users_of(config).segment)
-    return config.model_copy(update=counts)
+        found |= {"n_users": len(users_of(config).segment), "users_file": _whole_path(config.users_file)}
+    return config.model_copy(update=found)
+
+
+def _whole_path(file: str) -> str:
+    return str(Path(file).resolve())
 
 
 def digest(config: SearchConfig) -> str:
@@ -124,7 +131,7 @@ def _read(file: str, needed: tuple[str, ...], what: str) -> pl.DataFrame:
     return frame
 
 
-def _numbers(frame: pl.DataFrame, name: str, file: str, low: float = -np.inf, high: float = np.inf) -> FloatArray:
+def _numbers(frame: pl.DataFrame, name: str, file: str, low: float = -LARGEST, high: float = LARGEST) -> FloatArray:
     """Return a column of numbers `(n,)` within bounds, 0 where the file has no such column, or raise `DataError`."""
     if name not in frame.columns:
         return np.zeros(frame.height)
@@ -133,11 +140,7 @@ def _numbers(frame: pl.DataFrame, name: str, file: str, low: float = -np.inf, hi
     values = frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= low) & (values <= high)))
     if len(wrong):
-        bounds = (
-            "a finite number"
-            if low == -np.inf
-            else f"a number from {low:g}{f' to {high:g}' if high < np.inf else ' up'}"
-        )
+        bounds = f"a number from {low:g} to {high:g}"
         raise DataError(f"{file}: row {wrong[0] + 1}, column {name}: got {values[wrong[0]]:g}, expected {bounds}")
     return np.array(values, np.float64)
 
@@ -146,13 +149,18 @@ def _whole(frame: pl.DataFrame, name: str, file: str) -> IntArray:
     """Return a column of whole numbers of at least 0, `(n,)`, or raise `DataError`."""
     if not frame[name].dtype.is_integer():
         raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected whole numbers")
-    _numbers(frame, name, file, low=0.0)
-    return frame[name].to_numpy().astype(np.int64)
+    wrong = frame[name].is_null() | (frame[name] < 0) | (frame[name] > MAX_ID)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise DataError(f"{file}: row {row + 1}, column {name}: got {frame[name][row]}, expected 0 to 2^62")
+    return frame[name].cast(pl.Int64).to_numpy()
 
 
 def _names(frame: pl.DataFrame, name: str, file: str, known: list[str]) -> IntArray:
     """Return a column of names as their places in `known`, `(n,)`, or raise `DataError`."""
     places: dict[Any, int] = {word: n for n, word in enumerate(known)}
+    if frame[name].dtype.is_nested():
+        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected names")
     words = frame[name].to_list()
     wrong = next((n for n, word in enumerate(words) if word not in places), None)
     if wrong is not None:

@@ -120,8 +120,30 @@ def test_shocks_beyond_the_end_are_dropped_if_built_in_and_refused_if_the_users(
 def test_built_in_shocks_that_do_not_fit_the_users_world_are_dropped() -> None:
     made = plan(config={"env": {"personas": {"reader": {"Books": 0.5}}}})
     assert made.shocks == ()
-    assert all("its personas or categories are not in this world" in note for note in made.notes)
+    assert all("what it names is not in this world" in note for note in made.notes)
     assert len(made.notes) == 2
+
+
+def test_market_shifts_are_the_shocks_of_a_search_world() -> None:
+    made = plan("market-shifts", steps=15_000)
+    assert [shift.name for shift in made.shocks] == ["premium shoppers save"]
+    assert made.shock_spans(3) == ((10_000, 15_000),)
+    assert made.phases == ((0, 10_000), (10_000, 15_000))
+    assert "at step 20000 is dropped: the run ends at 15000" in made.notes[0]
+    own = {"step": 50, "name": "dear toys", "prices": {"toys": 2.0}}
+    with pytest.raises(ConfigError, match="shifts: 'dear toys' is at step 50, beyond the run of 50 steps"):
+        plan("market-shifts", config={"env": {"shifts": [own]}}, steps=50)
+    assert plan("template-bandits", config={"env": {"shifts": [own]}}).shock_names == ("dear toys",)
+    assert plan("template-bandits").shocks == ()
+    assert plan("market-shifts", settings=["env.shifts=[]"]).shocks == ()
+
+
+def test_built_in_shifts_that_do_not_fit_the_users_shop_are_dropped() -> None:
+    tables = SearchConfig().model_dump()["segments"]
+    tables["rich"] = tables.pop("premium")
+    made = plan("market-shifts", config={"env": {"segments": tables}})
+    assert [shift.name for shift in made.shocks] == ["litter buyers trade up"]
+    assert "what it names is not in this world" in made.notes[0]
 
 
 def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:

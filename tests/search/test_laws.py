@@ -54,7 +54,7 @@ def test_templates_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
     products = plain_products(shop.world)
     for number, name in enumerate(TEMPLATES):
         values = plain.template_values(name, products)
-        np.testing.assert_allclose(shop.templates[number], values, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(shop.templates(0)[number], values, rtol=0, atol=1e-12)
         scores = [b + plain.AMPLITUDE * value for b, value in zip(visit.base.tolist(), values, strict=True)]
         assert shop.rank_by_template(visit, number).tolist() == plain.top(scores, 20)
 

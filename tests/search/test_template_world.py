@@ -9,6 +9,8 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.envs import template_world as module
 from zoosim.envs.search_shop import SearchShop
 from zoosim.envs.template_world import earnings, expected_rewards, template_world
+from zoosim.ranking.templates import TEMPLATES
+from zoosim.world.market import only
 from zoosim.world.search import build_search_world
 
 SMALL = SearchConfig(n_products=80, n_users=50)
@@ -46,16 +48,51 @@ def test_what_is_observed_changes_no_reward() -> None:
     assert np.array_equal(worlds[0].stretches[0].table, worlds[1].stretches[0].table)
 
 
-def test_the_truth_is_the_mean_of_each_cell() -> None:
+def test_the_truth_is_the_mean_of_each_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """12,000 visits apart, and 12,000 visits as they come: within 4.5 standard errors, 9 cells and 8 templates.
+
+    Price hunters, the first three cells, hardly ever buy. Premium is best for premium visitors; were cells mixed up,
+    they would be off by some 20 EUR.
+    """
+    monkeypatch.setattr(module, "APART_VISITS", 12_000)
     shop = SearchShop(build_search_world(SMALL, seed=4))
-    found = earnings(shop, module.APART, module.APART + 400)
+    found, queries = earnings(shop, 0, 12_000), shop.world.queries(0, 12_000)
     rewards = found.gmv + 0.4 * found.cm2 + 2.0 * found.strategic + 0.1 * found.clicks
-    visits = [shop.arrive(module.APART + n) for n in range(400)]
-    cells = np.array([visit.segment * 3 + visit.kind for visit in visits])
-    truth = expected_rewards(shop)
+    cells = shop.world.users.segment[queries.users] * 3 + queries.types
+    (truth,) = expected_rewards(shop)
     assert truth.shape == (12, 8)
-    for cell in np.unique(cells):
-        np.testing.assert_allclose(truth[cell], rewards[cells == cell].mean(axis=0), rtol=1e-12, atol=1e-12)
+    assert truth[:3].max() < 0.2
+    for cell in range(3, 12):
+        own = rewards[cells == cell]
+        error = own.std(axis=0) * np.sqrt(1 / len(own) + 1 / 1_000) + 1e-9
+        assert (abs(truth[cell] - own.mean(axis=0)) < 4.5 * error).all()
+    assert (truth[6:9].argmax(axis=1) == TEMPLATES.index("premium")).all()
+
+
+def test_every_cell_is_known_by_as_many_visits() -> None:
+    """400 visits apart over 12 cells: 34 for each, which are of that cell alone."""
+    shop = SearchShop(build_search_world(SMALL, seed=4))
+    (truth,) = expected_rewards(shop)
+    there = shop.world.markets[0]._replace(shares=only(3, 1, shop.world.markets[0].shares))
+    queries = shop.world.queries_in(there, module.APART + 10 * 34, module.APART + 11 * 34)
+    assert set(shop.world.users.segment[queries.users]) == {3}
+    assert set(queries.types) == {1}
+    rewards = module.reward_of(SMALL, module._earn(shop, 0, queries))
+    np.testing.assert_array_equal(truth[10], rewards.mean(axis=0))
+
+
+def test_shifts_begin_stretches_of_their_own() -> None:
+    shifts = [{"step": 12, "name": "dear toys", "prices": {"toys": 3.0}}]
+    config = SearchConfig.model_validate({**SMALL.model_dump(), "shifts": shifts})
+    world, shop = template_world(config, seed=4, steps=30), SearchShop(build_search_world(config, seed=4))
+    assert [stretch.start for stretch in world.stretches] == [0, 12]
+    assert world.shocks == ((12, "dear toys"),)
+    np.testing.assert_array_equal([stretch.table for stretch in world.stretches], expected_rewards(shop))
+    assert not np.array_equal(world.stretches[0].table, world.stretches[1].table)
+    for step in range(30):
+        visit = shop.arrive(step)
+        earned = [shop.serve(visit, shop.rank_by_template(visit, template)).reward for template in range(8)]
+        np.testing.assert_allclose(world.rewards[step], earned, rtol=1e-12)
 
 
 def test_it_is_kept_on_disk_and_made_again_where_that_is_damaged(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A shop's own catalogue and users: what is read, what is drawn beside it, and what is refused."""
+"""A shop's own catalogue, users and queries: what is read, what is drawn beside it, and what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,14 @@ USERS: dict[str, list[Any]] = {
     "taste_cat_food": [2.0, 1.0, 1.0, 0.0, 0.0],
     "taste_litter": [0.0, 1.0, 1.0, 9.0, 0.0],
     "taste_toys": [0.0, 1.0, 1.0, 0.0, 1.0],
+}
+
+
+QUERIES: dict[str, list[Any]] = {
+    "query": ["Cat treats", "dog food dry", "litter", "cat food"],
+    "category": ["cat_food", "dog_food", "litter", "cat_food"],
+    "type": ["generic", "category", "brand", "category"],
+    "weight": [1.0, 5.0, 1.0, 3.0],
 }
 
 
@@ -146,3 +154,57 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match="cannot be read as a table"):
         SearchEnv({"users_file": str(tmp_path / "broken.parquet")})
+
+
+def test_queries_of_ones_own(tmp_path: Path) -> None:
+    """Sorted by category: dog food dry; Cat treats, cat food; litter. Shared words by category: dog and food, ..."""
+    shop = world(queries_file=written(tmp_path, QUERIES), n_products=30)
+    assert shop.table.types.tolist() == [0, 2, 0, 1]
+    np.testing.assert_allclose(shop.table.weights, [1.0, 0.25, 1.0, 1.0])
+    assert shop.table.shared.tolist() == [[2, 1, 0, 0], [0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 0]]
+    visits = shop.queries(0, 4_000)
+    assert set(visits.intents) == {0, 1, 2}  # nobody can ask for toys
+    assert np.array_equal(visits.types, shop.table.types[visits.rows])
+    cats = visits.rows[visits.intents == 1]
+    assert np.mean(cats == 2) == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / len(cats)))
+    wanted = shop.users.category_tastes[visits.users]
+    expected = (wanted[:, 0] / wanted[:, :3].sum(axis=1)).mean()
+    assert np.mean(visits.intents == 0) == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 4_000))
+
+
+def test_embeddings_of_queries_are_those_of_the_file(tmp_path: Path) -> None:
+    shop = world(queries_file=written(tmp_path, QUERIES | embeddings(4, 2)), n_products=30, embedding_dim=2)
+    visits = shop.queries(0, 50)
+    rows = {0: [10.0, 11.0], 1: [0.0, 1.0], 2: [30.0, 31.0], 3: [20.0, 21.0]}
+    assert visits.embeddings.tolist() == [rows[row] for row in visits.rows.tolist()]
+
+
+def test_who_likes_nothing_that_can_be_asked_for_asks_for_something(tmp_path: Path) -> None:
+    """The last price hunter likes toys alone, which no query means."""
+    shop = world(
+        queries_file=written(tmp_path, QUERIES), users_file=written(tmp_path, USERS, "users.csv"), n_products=30
+    )
+    visits = shop.queries(0, 2_000)
+    assert set(visits.intents[visits.users == 1]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"query": ["a"], "category": ["toys"]}, "no column type; expected query, category, type"),
+        (QUERIES | {"category": ["cats"] * 4}, "row 1: unknown category 'cats'; known: dog_food"),
+        (QUERIES | {"type": ["generic", "vague", "brand", "brand"]}, "row 2: unknown type 'vague'; known: category"),
+        (QUERIES | {"weight": [1.0, 2.0, 0.0, 1.0]}, "row 3, column weight: got 0, expected a number from 1e-09"),
+        ({"query": [], "category": [], "type": []}, "holds no queries; give at least one row"),
+    ],
+)
+def test_queries_that_are_refused(tmp_path: Path, columns: dict[str, list[Any]], message: str) -> None:
+    with pytest.raises(DataError) as refusal:
+        world(queries_file=written(tmp_path, columns), n_products=30)
+    assert message in str(refusal.value)
+
+
+def test_results_of_other_queries_are_not_mixed(tmp_path: Path) -> None:
+    first = digest(SearchConfig(queries_file=written(tmp_path, QUERIES)))
+    other = QUERIES | {"weight": [2.0, 5.0, 1.0, 3.0]}
+    assert first != digest(SearchConfig(queries_file=written(tmp_path, other)))

@@ -18,11 +18,15 @@ def cache_folder() -> Path:
 
 
 @cache
-def source_digest() -> str:
-    """Hash the package's own sources: figures and compiled kernels of other sources are not to be mixed with ours."""
+def source_digest(*rooms: str) -> str:
+    """Hash the package's own sources: figures and compiled kernels of other sources are not to be mixed with ours.
+
+    Figures that depend on some `rooms` (folders) of it alone outlive changes of the others.
+    """
     digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for source in sorted(package.rglob("*.py")):
-        digest.update(source.read_bytes())
+    for folder in [package / room for room in rooms] or [package]:
+        for source in sorted(folder.rglob("*.py")):
+            digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 

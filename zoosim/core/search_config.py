@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from zoosim.core.config import Probability, Strict
+from zoosim.core.market_shift import MarketShift, in_force
 from zoosim.core.parameters import unknown
 
 Scale = Annotated[float, Field(ge=0, le=1e6)]
@@ -175,12 +176,14 @@ class SearchConfig(Strict):
 
     `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
     tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
-    for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file` and
-    `users_file` take a shop's own tables (`zoosim.world.tables`), which then say how many there are.
+    for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file`,
+    `users_file` and `queries_file` take a shop's own tables (`zoosim.world.tables`), the first two of which then say
+    how many there are. `shifts` change the market at their steps.
     """
 
     catalogue_file: str | None = None
     users_file: str | None = None
+    queries_file: str | None = None
     n_products: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     k: Annotated[int, Field(ge=1, le=1_000)] = 20
@@ -200,6 +203,23 @@ class SearchConfig(Strict):
     behaviour: Behaviour = Behaviour()
     reward: RewardWeights = RewardWeights()
     floors: Floors = Floors()
+    shifts: list[MarketShift] = Field(default_factory=list)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Return the files that a shop's own tables lie in, by field."""
+        fields = ("catalogue_file", "users_file", "queries_file")
+        return {field: getattr(self, field) for field in fields if getattr(self, field) is not None}
+
+    @property
+    def mixes(self) -> list[dict[str, float]]:
+        """Return the shares of the segments at first, and after each shift in the order of their steps."""
+        first = {name: segment.share for name, segment in self.segments.items()}
+        return [first, *(shift.shares(first) for shift in in_force(self.shifts))]
+
+    def shares_of(self, segment: str) -> list[float]:
+        """Return the shares that a segment has over time."""
+        return [mix[segment] for mix in self.mixes]
 
     @model_validator(mode="after")
     def _consistent(self) -> "SearchConfig":
@@ -207,6 +227,9 @@ class SearchConfig(Strict):
             _check_shares(field, getattr(self, field))
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
+        for number, shift in enumerate(self.shifts):
+            _check_shift(f"shifts.{number}", shift, self)
+        _check_distinct(self.shifts)
         return self
 
 
@@ -223,3 +246,24 @@ def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category
     for category in categories:
         if category not in segment.category_tastes:
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")
+
+
+def _check_shift(place: str, shift: MarketShift, config: "SearchConfig") -> None:
+    for name in shift.segments:
+        if name not in config.segments:
+            raise ValueError(unknown(f"{place}: unknown segment", name, dict(config.segments)))
+    for name in shift.categories:
+        if name not in config.categories:
+            raise ValueError(unknown(f"{place}: unknown category", name, dict(config.categories)))
+    try:
+        shift.shares({name: segment.share for name, segment in config.segments.items()})
+    except ValueError as error:
+        raise ValueError(f"{place}.{error}") from None
+
+
+def _check_distinct(shifts: list[MarketShift]) -> None:
+    for field in ("step", "name"):
+        values = [getattr(shift, field) for shift in shifts]
+        if len(set(values)) < len(values):
+            twice = max(values, key=values.count)
+            raise ValueError(f"shifts: two of them have the {field} {twice!r}; give each its own")

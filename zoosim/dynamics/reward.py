@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.search_config import RewardWeights
-from zoosim.core.types import IntArray
+from zoosim.core.types import FloatArray, IntArray
 
 
 class RewardParts(NamedTuple):
@@ -24,6 +24,11 @@ def reward(weights: RewardWeights, parts: Any) -> Any:
     gmv, cm2, strategic, clicks, rank_change = parts
     earned = weights.gmv * gmv + weights.cm2 * cm2 + weights.strategic * strategic
     return earned + weights.clicks * clicks - weights.rank_change * rank_change
+
+
+def worth(weights: RewardWeights) -> FloatArray:
+    """Return what a EUR of GMV, a EUR of CM2, a strategic purchase and a click count, `(4,)`."""
+    return np.array([weights.gmv, weights.cm2, weights.strategic, weights.clicks])
 
 
 @jit

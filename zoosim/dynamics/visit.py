@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.rng import normal, uniform
+from zoosim.core.rng import mix, normal, uniform
 from zoosim.core.search_config import Behaviour
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
@@ -43,6 +43,18 @@ class Keys(NamedTuple):
     examination: np.uint64
     clicks: np.uint64
     purchases: np.uint64
+
+
+@jit
+def in_mood(keys: Keys, mood: int) -> Keys:
+    """Return the keys by which a visit goes another way; mood 0 is the visit as it happens."""
+    other = mix(np.uint64(mood)) if mood > 0 else np.uint64(0)
+    return Keys(
+        np.uint64(keys.utility ^ other),
+        np.uint64(keys.examination ^ other),
+        np.uint64(keys.clicks ^ other),
+        np.uint64(keys.purchases ^ other),
+    )
 
 
 class Slate(NamedTuple):
@@ -98,6 +110,12 @@ def utility(laws: Laws, slate: Slate, n: int, price_taste: float, label_taste: f
 
 
 @jit
+def purchase_chance(laws: Laws, liking: float, log_price: float) -> float:
+    """Return the chance that who clicked a product of a utility buys it."""
+    return sigmoid(laws.purchase_slope * liking + laws.purchase_bias + laws.purchase_price * log_price)
+
+
+@jit
 def behave(
     laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, out: Outcome
 ) -> None:
@@ -114,8 +132,7 @@ def behave(
             if uniform(keys.clicks, visit, product) < out.click[n]:
                 out.clicks[n] = True
                 satisfaction += laws.click_satisfaction * out.utilities[n]
-                price = laws.purchase_price * slate.log_price[n]
-                out.purchase[n] = sigmoid(laws.purchase_slope * out.utilities[n] + laws.purchase_bias + price)
+                out.purchase[n] = purchase_chance(laws, out.utilities[n], slate.log_price[n])
                 if uniform(keys.purchases, visit, product) < out.purchase[n]:
                     out.purchases[n] = True
                     satisfaction += laws.purchase_satisfaction

@@ -164,10 +164,11 @@ def info_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
     `simulator`, what only a simulator knows: `examined (k,)`, `utilities (k,)`, `satisfaction (k,)`.
     """
     shown_products, outcome = result.shown, result.outcome
+    catalogue = shop.world.markets[visit.market].catalogue
     columns = ("category", "price", "cm2", "discount", "label", "bestseller", "strategic")
     feedback = {
         "shown": product_ids(shop, shown_products),
-        "products": {name: getattr(shop.world.catalogue, name)[shown_products] for name in columns},
+        "products": {name: getattr(catalogue, name)[shown_products] for name in columns},
         "boost_features": shop.boost_features(visit, shown_products),
         "base_scores": visit.base[shown_products],
         "clicks": outcome.clicks,

@@ -1,6 +1,5 @@
 """A search shop at work: who comes, what the base ranker says, how a ranking is made, and what comes of it."""
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,8 @@ from zoosim.ranking.scores import base_scores, boost_features, boosted_scores, t
 from zoosim.ranking.shelf import stock
 from zoosim.ranking.templates import template_values
 from zoosim.world.catalogue import Catalogue
-from zoosim.world.search import Queries, SearchWorld
+from zoosim.world.queries import Queries
+from zoosim.world.search import SearchWorld
 
 CHUNK = 1_000
 
@@ -24,13 +24,14 @@ SHRINKAGE, STEP, CUT = 0.7, 0.5, 3.0
 
 
 class Visit(NamedTuple):
-    """One visit: its number `step`, `user`, `segment`, `intent` by category and query type `kind`.
+    """One visit: its number `step`, the `market` that it falls in, `user`, `segment`, `intent` and query type `kind`.
 
     `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores and the `baseline (k,)` that they make; `signs
     (3,)` of price taste, label taste and specificity.
     """
 
     step: int
+    market: int
     user: int
     segment: int
     intent: int
@@ -56,19 +57,33 @@ class SearchShop:
 
     def __init__(self, world: SearchWorld) -> None:
         config = world.config
-        self.world, self.shelf = world, stock(world.catalogue)
-        self.k = min(config.k, len(world.catalogue.ids))
-        laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
-        keys = Keys(*(world.keys[name] for name in Keys._fields))
-        log_price = np.log1p(world.catalogue.price)
-        self.stage = Stage(self.shelf, world.catalogue, log_price, world.users, laws, keys)
-        self._specificity = [kind.specificity for kind in config.query_types.values()]
+        self.world, self.k = world, min(config.k, len(world.catalogue.ids))
+        self._stages: dict[int, Stage] = {}
+        self._templates: dict[int, FloatArray] = {}
+        self.specificity = np.array([kind.specificity for kind in config.query_types.values()])
         self._queries: Queries = world.queries(0, 0)
 
-    @cached_property
-    def templates(self) -> FloatArray:
-        """Return each template's value of each product, `(8, K)`."""
-        return template_values(self.world.catalogue)
+    def stage(self, market: int) -> Stage:
+        """Return all that visits of a market need."""
+        if market not in self._stages:
+            self._stages[market] = self._build(market)
+        return self._stages[market]
+
+    def _build(self, market: int) -> Stage:
+        world, config = self.world, self.world.config
+        _, catalogue, users, _ = world.markets[market]
+        laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
+        keys = Keys(*(world.keys[name] for name in Keys._fields))
+        alike = next((stage for stage in self._stages.values() if stage.catalogue is catalogue), None)
+        if alike is not None:
+            return alike._replace(users=users)
+        return Stage(stock(catalogue), catalogue, np.log1p(catalogue.price), users, laws, keys)
+
+    def templates(self, market: int) -> FloatArray:
+        """Return each template's value of each product in a market, `(8, K)`."""
+        if market not in self._templates:
+            self._templates[market] = template_values(self.world.markets[market].catalogue)
+        return self._templates[market]
 
     @property
     def n_features(self) -> int:
@@ -78,18 +93,19 @@ class SearchShop:
 
     def arrive(self, step: int, base: FloatArray | None = None) -> Visit:
         """Return visit number `step`; its base scores are written to `base (K,)` when that is given."""
-        i, queries = self._place(step), self._queries
+        i, market = self._place(step), self.world.market_at(step)
+        queries, stage = self._queries, self.stage(market)
         user, intent, kind = int(queries.users[i]), int(queries.intents[i]), int(queries.types[i])
-        users, relevance = self.world.users, self.world.config.relevance
-        tastes = (users.price_taste[user], users.label_taste[user], self._specificity[kind])
+        users, relevance = stage.users, self.world.config.relevance
+        tastes = (users.price_taste[user], users.label_taste[user], self.specificity[kind])
         base = np.empty(len(self.world.catalogue.ids)) if base is None else base
         baseline, query = np.empty(self.k, np.int64), queries.embeddings[i]
         weights = (relevance.cosine, relevance.tokens, relevance.noise_sd)
-        noise = self.world.keys["relevance"]
-        _arrive(noise, step, self.shelf, query, self.world.overlap[intent], *weights, base, baseline)
+        noise, shared = self.world.keys["relevance"], self.world.table.shared[queries.rows[i]]
+        _arrive(noise, step, stage.shelf, query, shared, *weights, base, baseline)
         base.flags.writeable = baseline.flags.writeable = False
         who = (user, int(users.segment[user]), intent, kind)
-        return Visit(step, *who, query, queries.tokens[i], base, baseline, np.sign(tastes))
+        return Visit(step, market, *who, query, queries.tokens[i], base, baseline, np.sign(tastes))
 
     def _place(self, step: int) -> int:
         """Return where visit `step` stands in a chunk of visits drawn together."""
@@ -101,14 +117,14 @@ class SearchShop:
 
     def features(self, visit: Visit) -> FloatArray:
         """Return what a policy observes `(7,)` or `(17,)`; see `SearchConfig.context`."""
-        config, users = self.world.config, self.world.users
+        config, (_, catalogue, users, _) = self.world.config, self.world.markets[visit.market]
         segments = len(config.segments)
         simple, out = segments + len(config.query_types), np.zeros(self.n_features)
         out[visit.segment] = out[segments + visit.kind] = 1.0
         if config.context != "simple":
             tastes = np.array([users.price_taste[visit.user], users.label_taste[visit.user]])
             out[simple : simple + 2] = tastes if config.context == "rich-oracle" else estimated(tastes)
-            _summarise(self.world.catalogue, visit.baseline, visit.base, out[simple + 2 :])
+            _summarise(catalogue, visit.baseline, visit.base, out[simple + 2 :])
         out.flags.writeable = False
         return out
 
@@ -116,28 +132,29 @@ class SearchShop:
         """Return the boost features `(n, 10)` of `products (n,)`, of all by default."""
         wanted = np.arange(len(visit.base)) if products is None else products
         out = np.empty((len(wanted), 10))
-        boost_features(self.shelf, self._embedding(visit), visit.signs, wanted, out)
+        boost_features(self.stage(visit.market).shelf, self._embedding(visit), visit.signs, wanted, out)
         out.flags.writeable = False
         return out
 
     def rank(self, visit: Visit, action: FloatArray) -> IntArray:
         """Return the top k `(k,)` under boosts `action (10,)`."""
         scores, shown = np.empty(len(visit.base)), np.empty(self.k, np.int64)
-        boosted_scores(self.shelf, visit.base, self._embedding(visit), visit.signs, action, scores)
+        shelf = self.stage(visit.market).shelf
+        boosted_scores(shelf, visit.base, self._embedding(visit), visit.signs, action, scores)
         top(scores, shown)
         return shown
 
     def rank_by_template(self, visit: Visit, template: int) -> IntArray:
         """Return the top k `(k,)` under a template, by its number."""
         shown = np.empty(self.k, np.int64)
-        top(visit.base + self.world.config.a_max * self.templates[template], shown)
+        top(visit.base + self.world.config.a_max * self.templates(visit.market)[template], shown)
         return shown
 
     def serve(self, visit: Visit, shown: IntArray) -> Result:
         """Let the visitor go through the products `shown (k,)`."""
         weights, outcome = self.world.config.reward, empty_outcome(len(shown))
         gmv, cm2, strategic, clicks = serve(
-            self.stage, visit.step, visit.user, visit.kind, visit.query, shown, outcome
+            self.stage(visit.market), visit.step, visit.user, visit.kind, visit.query, shown, outcome
         ).tolist()
         left = left_top(visit.baseline, shown, weights.rank_change_at)
         parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))

@@ -6,11 +6,9 @@ import numpy as np
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
-from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.dynamics.reward import left_top
-from zoosim.dynamics.stage import Stage, serve
-from zoosim.dynamics.visit import Keys, empty_outcome
+from zoosim.dynamics.reward import left_top, worth
+from zoosim.dynamics.stage import Stage, expect
 from zoosim.envs.search_shop import SearchShop, Visit
 
 
@@ -39,15 +37,14 @@ class SearchTruth:
         return Expected(float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(moods)))
 
     def rewards(self, visit: Visit, shown: IntArray, moods: int) -> FloatArray:
-        """Return what the products `shown (k,)` earn in each of `moods`, `(moods,)`."""
-        weights, out = self._shop.world.config.reward, np.empty(moods)
-        worth = np.array([weights.gmv, weights.cm2, weights.strategic, weights.clicks])
-        _serve_moods(self._shop.stage, visit.step, visit.user, visit.kind, visit.query, shown, worth, out)
+        """Return what the products `shown (k,)` come to in each of `moods`, `(moods,)`; see `dynamics.stage.expect`."""
+        weights, out, stage = self._shop.world.config.reward, np.empty(moods), self._shop.stage(visit.market)
+        _expect_moods(stage, visit.step, visit.user, visit.kind, visit.query, shown, worth(weights), out)
         return out - weights.rank_change * left_top(visit.baseline, shown, weights.rank_change_at)
 
 
 @jit
-def _serve_moods(
+def _expect_moods(
     stage: Stage,
     step: int,
     user: int,
@@ -57,15 +54,6 @@ def _serve_moods(
     worth: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write what a visit is worth in moods 1, 2, ... to `out (moods,)`; mood 0 is the visit as it happens."""
-    keys = stage.keys
+    """Write what a ranking comes to in moods 1, 2, ... to `out (moods,)`."""
     for mood in range(out.shape[0]):
-        other = mix(np.uint64(mood + 1))
-        moved = Keys(
-            np.uint64(keys.utility ^ other),
-            np.uint64(keys.examination ^ other),
-            np.uint64(keys.clicks ^ other),
-            np.uint64(keys.purchases ^ other),
-        )
-        there = Stage(stage.shelf, stage.catalogue, stage.log_price, stage.users, stage.laws, moved)
-        out[mood] = np.sum(serve(there, step, user, kind, query, shown, empty_outcome(shown.shape[0])) * worth)
+        out[mood] = expect(stage, step, user, kind, query, shown, worth, mood + 1)

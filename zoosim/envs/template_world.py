@@ -5,17 +5,16 @@ regret is counted against is each template's expected reward in each cell, a pai
 from visits that no policy meets.
 """
 
-import hashlib
-import zipfile
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
-from zoosim.core.files import atomic, cache_folder, source_digest
 from zoosim.core.jit import jit
+from zoosim.core.market_shift import in_force
 from zoosim.core.normals import fill_normals
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import SearchConfig
@@ -26,13 +25,18 @@ from zoosim.dynamics.visit import empty_outcome
 from zoosim.envs.search_shop import SearchShop
 from zoosim.ranking.scores import base_scores, top
 from zoosim.ranking.templates import TEMPLATES
-from zoosim.world.search import Queries, build_search_world
+from zoosim.world.market import only
+from zoosim.world.queries import Queries
+from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
+from zoosim.world.users import Users
 from zoosim.world.world import Stretch, World, frozen
 
-BLOCK = 1_000
+ROOMS = ("core", "world", "ranking", "dynamics", "envs")
+"""The rooms that what templates earn depends on."""
+
 APART, APART_VISITS = 2**40, 40_000
-"""The first of the visits that the truth is estimated from, where no run gets, and how many they are."""
+"""The first of the visits that the truth is estimated from, where no run gets, and how many they are in a market."""
 
 
 class Earnings(NamedTuple):
@@ -73,7 +77,10 @@ def _world(text: str, files: str, seed: int, steps: int) -> World:
         segments=frozen(cells),
         products=frozen(np.eye(len(TEMPLATES))),
         groups=frozen(np.arange(len(TEMPLATES))),
-        stretches=(Stretch(0, truth, mask),),
+        stretches=tuple(
+            Stretch(market.start, rewards, mask) for market, rewards in zip(shop.world.markets, truth, strict=True)
+        ),
+        shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
         segment_names=tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types),
         group_names=TEMPLATES,
         visit_key=stream_key(seed, "visits"),
@@ -99,49 +106,41 @@ def _observed(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
 @lru_cache(maxsize=2)
 def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
     """Return what each template comes to at each visit, and the truth; from disk where it was computed before."""
-    name = hashlib.sha256(f"{source_digest()} {text} {files} {seed} {steps}".encode()).hexdigest()[:24]
-    path = cache_folder() / "templates" / f"{name}.npz"
-    saved = _read(path)
-    if saved is None:
+
+    def make() -> dict[str, FloatArray]:
         shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
-        saved = {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
-        _keep(path, saved)
+        return {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
+
+    saved = kept("templates", (text, files, seed, steps), ROOMS, (*Earnings._fields, "truth"), make)
     found = {name: frozen(array) for name, array in saved.items()}
     truth = found.pop("truth")
-    if truth.max(axis=1).mean() <= 0.0:
+    if truth.max(axis=2).mean() <= 0.0:
         raise ConfigError("env.reward: with these weights the best templates lose money; nothing can be compared by it")
     return Earnings(**found), truth
 
 
-def _keep(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays to a file; where the folder cannot be written, they are computed again next time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
-    except OSError:
-        return
-
-
-def _read(path: Path) -> dict[str, FloatArray] | None:
-    """Return the arrays of a file; None where there is none, or it is damaged."""
-    try:
-        with path.open("rb") as opened, np.load(opened) as file:
-            return {name: file[name] for name in (*Earnings._fields, "truth")}
-    except (OSError, ValueError, LookupError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile):
-        return None
-
-
 def expected_rewards(shop: SearchShop) -> FloatArray:
-    """Return the mean reward of each template in each cell, `(segments x query types, 8)`, over visits apart."""
+    """Return the mean reward of each template in each cell of each market, `(M, segments x query types, 8)`.
+
+    Each over as many visits of its own, so that a rare cell is known as well as a common one.
+    """
     config = shop.world.config
-    rewards = reward_of(config, earnings(shop, APART, APART + APART_VISITS))
-    queries = shop.world.queries(APART, APART + APART_VISITS)
-    cells = shop.world.users.segment[queries.users] * len(config.query_types) + queries.types
-    count = len(config.segments) * len(config.query_types)
-    sums = np.array([np.bincount(cells, column, count) for column in rewards.T]).T
-    means: FloatArray = sums / np.maximum(np.bincount(cells, minlength=count), 1)[:, None]
+    cells = list(np.ndindex(len(config.segments), len(config.query_types)))
+    each = -(-APART_VISITS // len(cells))
+    means = np.empty((len(shop.world.markets), len(cells), len(TEMPLATES)))
+    for number, market in enumerate(shop.world.markets):
+        for place, (segment, kind) in enumerate(cells):
+            if _ever(market.users, segment):
+                there = market._replace(shares=only(segment, kind, market.shares))
+                queries = shop.world.queries_in(there, APART + place * each, APART + (place + 1) * each)
+                means[number, place] = reward_of(config, _earn(shop, number, queries)).mean(axis=0)
+            else:
+                means[number, place] = 0.0
     return means
+
+
+def _ever(users: Users, segment: int) -> bool:
+    return bool(users.bounds[segment] < users.bounds[segment + 1])
 
 
 def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
@@ -152,14 +151,21 @@ def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
 
 def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
     """Let every template serve the visits `start` to `stop - 1`."""
+    borders = [market.start for market in shop.world.markets if start < market.start < stop]
+    marks = [start, *borders, stop]
+    parts = [
+        _earn(shop, shop.world.market_at(first), shop.world.queries(first, behind)) for first, behind in pairwise(marks)
+    ]
+    return Earnings(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _earn(shop: SearchShop, market: int, queries: Queries) -> Earnings:
+    """Let every template serve visits of one market."""
     world, weights, relevance = shop.world, shop.world.config.reward, shop.world.config.relevance
-    values = world.config.a_max * shop.templates
-    out = np.zeros((stop - start, len(TEMPLATES), len(Earnings._fields)))
-    for first in range(start, stop, BLOCK):
-        queries = world.queries(first, min(first + BLOCK, stop))
-        part = out[first - start : first - start + len(queries.users)]
-        noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
-        _serve_all(shop.stage, queries, world.overlap, noise, values, shop.k, weights.rank_change_at, part)
+    values = world.config.a_max * shop.templates(market)
+    noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
+    out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
+    _serve_all(shop.stage(market), queries, world.table.shared, noise, values, shop.k, weights.rank_change_at, out)
     return Earnings(*(np.ascontiguousarray(out[:, :, n]) for n in range(out.shape[2])))
 
 
@@ -167,7 +173,7 @@ def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
 def _serve_all(
     stage: Stage,
     queries: Queries,
-    overlap: FloatArray,
+    words: FloatArray,
     relevance: tuple[np.uint64, float, float, float],
     values: FloatArray,
     k: int,
@@ -181,7 +187,7 @@ def _serve_all(
     for i in range(out.shape[0]):
         step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
         fill_normals(relevance[0], step, base)
-        shared = overlap[queries.intents[i]]
+        shared = words[queries.rows[i]]
         base_scores(stage.shelf, query, shared, relevance[1], relevance[2], relevance[3], base)
         top(base, baseline)
         for template in range(values.shape[0]):

@@ -92,10 +92,17 @@ def _also_held(plan: Plan, folder: RunFolder) -> tuple[str, ...]:
 
 
 def _tasks(plan: Plan) -> Iterator[Task]:
-    """Yield the cells seed by seed; within a seed, the policies that first train on a log come first."""
+    """Yield the cells seed by seed; within a seed, the policies that first train on a log come first.
+
+    In a search world the first policy goes through all seeds before the others, since each process that meets a seed
+    first settles what its templates earn: two of them are not to do that for the same one.
+    """
     slow = {entry.name: bool(entry.params.get("past_visits")) or not entry.built_in for entry in plan.entries}
+    ordered = sorted(plan.entries, key=lambda e: not slow[e.name])
+    ahead = ordered[:1] if plan.experiment.kind == "search" else []
+    yield from ((entry, seed) for entry in ahead for seed in plan.seeds)
     for seed in plan.seeds:
-        yield from ((entry, seed) for entry in sorted(plan.entries, key=lambda e: not slow[e.name]))
+        yield from ((entry, seed) for entry in ordered[len(ahead) :])
 
 
 def _done(folder: RunFolder, key: CellKey, keep_log: bool) -> bool:

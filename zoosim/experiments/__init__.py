@@ -8,7 +8,7 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
-from zoosim.experiments.template_bandits import TEMPLATE_BANDITS
+from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -22,6 +22,7 @@ EXPERIMENTS = {
         ROBUSTNESS,
         LARGE_WORLD,
         TEMPLATE_BANDITS,
+        MARKET_SHIFTS,
     )
 }
 

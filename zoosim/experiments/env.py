@@ -1,10 +1,11 @@
 """Read what world a user asks for: the experiment's, the file's and the settings', from weakest to strongest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build
 from zoosim.core.errors import ConfigError
+from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.experiment import Experiment
@@ -30,18 +31,27 @@ def read_env(
         return build(LabelledConfig, values, "env"), ()
     if experiment.kind == "search":
         shop: SearchConfig = build(SearchConfig, values, "env")
-        return (shop if finished else settled(shop)), ()
+        _check_late([f"shifts: {s.name!r} is at step {s.step}" for s in shop.shifts if s.step >= steps], steps)
+        notes = tuple[str, ...]()
+        if "shifts" not in values:
+            shifts, notes = _built_in(experiment, steps, lambda shift: _names_known(shift, shop))
+            shop = shop.model_copy(update={"shifts": shifts})
+        return (shop if finished else settled(shop)), notes
     asked: EnvConfig = build(EnvConfig, values, "env")
     _check_over(asked, steps)
     env, notes = resolve_shocks(asked, steps), tuple[str, ...]()
     if "shocks" not in values and "random_shocks" not in values:
-        shocks, notes = _built_in_shocks(experiment, env, steps)
+        shocks, notes = _built_in(experiment, steps, lambda shock: _cells_known(shock, env))
         env = env.model_copy(update={"shocks": shocks})
     late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
     late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
+    _check_late(late, steps)
+    return (env if env.random_shocks is None else asked), notes
+
+
+def _check_late(late: Sequence[str], steps: int) -> None:
     if late:
         raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
-    return (env if env.random_shocks is None else asked), notes
 
 
 def _check_over(env: EnvConfig, steps: int) -> None:
@@ -73,17 +83,26 @@ def _check_cells(values: Mapping[str, Any], settings: Sequence[tuple[list[str], 
         )
 
 
-def _built_in_shocks(experiment: Experiment, env: EnvConfig, steps: int) -> tuple[list[Shock], tuple[str, ...]]:
+def _built_in(
+    experiment: Experiment, steps: int, known: Callable[[Any], bool]
+) -> tuple[list[Shock | MarketShift], tuple[str, ...]]:
     """Return the experiment's shocks that fit the world and the run, and a note on each that does not."""
     kept, notes = [], []
     for shock in experiment.shocks:
-        known = all(p in env.personas and set(row) <= set(env.categories) for p, row in shock.set.items())
-        if known and shock.step < steps:
+        if known(shock) and shock.step < steps:
             kept.append(shock)
         else:
-            why = "its personas or categories are not in this world" if not known else f"the run ends at {steps}"
+            why = f"the run ends at {steps}" if known(shock) else "what it names is not in this world"
             notes.append(f"shock {shock.name!r} at step {shock.step} is dropped: {why}")
     return kept, tuple(notes)
+
+
+def _cells_known(shock: Shock, env: EnvConfig) -> bool:
+    return all(persona in env.personas and set(row) <= set(env.categories) for persona, row in shock.set.items())
+
+
+def _names_known(shift: MarketShift, shop: SearchConfig) -> bool:
+    return set(shift.segments) <= set(shop.segments) and set(shift.categories) <= set(shop.categories)
 
 
 def check_worlds(env: EnvConfig | LabelledConfig | SearchConfig, seeds: Sequence[int]) -> None:

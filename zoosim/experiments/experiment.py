@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from zoosim.core.config import Shock
+from zoosim.core.market_shift import MarketShift
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Experiment:
     policies: Mapping[str, Mapping[str, Any]]
     kind: Literal["recommendation", "labelled", "search"] = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
-    shocks: tuple[Shock, ...] = ()
+    shocks: tuple[Shock | MarketShift, ...] = ()
     seeds: int = 10
     tail: int = 0
     world_seed: int | None = None

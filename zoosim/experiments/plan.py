@@ -10,6 +10,7 @@ import numpy as np
 
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
+from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.template_world import template_world
@@ -69,10 +70,14 @@ class Plan:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
 
     @property
-    def shocks(self) -> tuple[Shock, ...]:
-        """List the shocks that all worlds share, in order."""
-        shocks = self.env.shocks if isinstance(self.env, EnvConfig) else []
-        return tuple(sorted(shocks, key=lambda shock: shock.step))
+    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+        """List the shocks, or the market shifts, that all worlds share, in order."""
+        if isinstance(self.env, LabelledConfig):
+            return ()
+        events: list[Shock | MarketShift] = (
+            [*self.env.shocks] if isinstance(self.env, EnvConfig) else [*self.env.shifts]
+        )
+        return tuple(sorted(events, key=lambda event: event.step))
 
     @property
     def shock_names(self) -> tuple[str, ...]:
@@ -84,9 +89,8 @@ class Plan:
 
     def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
         """Return for each shock of a seed's world its step, and that of the next shock or the end."""
-        if not isinstance(self.env, EnvConfig):
-            return ()
-        starts = sorted(shock.step for shock in drawn(self.shop, self._world_seed(seed)).shocks)
+        own = drawn(self.shop, self._world_seed(seed)).shocks if isinstance(self.env, EnvConfig) else self.shocks
+        starts = sorted(shock.step for shock in own)
         ends = [next((later for later in starts if later > start), self.steps) for start in starts]
         return tuple(zip(starts, ends, strict=True))
 
@@ -325,7 +329,7 @@ def _hash(plan: Plan) -> str:
         env: dict[str, Any] = {"table": plan.table.digest}
     elif isinstance(plan.env, SearchConfig):
         tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
-        paths = {"catalogue_file": None, "users_file": None}  # what the files hold counts, not where they lie
+        paths = dict.fromkeys(plan.env.files)  # what the files hold counts, not where they lie
         env = {**plan.env.model_dump(), **paths, "order": [list(table) for table in tables], "files": digest(plan.env)}
     else:  # personas and categories are numbered in their order
         env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}

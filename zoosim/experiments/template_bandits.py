@@ -1,6 +1,7 @@
 """Eight templates over a base ranker's scores: who finds the right one for each kind of visit?"""
 
 from zoosim.experiments.experiment import Experiment
+from zoosim.world.shifts import SAVING, TRADING_UP
 
 WIDTHS: dict[str, dict[str, dict[str, float]]] = {
     "template-greedy": {"simple": {}, "rich": {}, "rich-oracle": {}},
@@ -36,5 +37,30 @@ TEMPLATE_BANDITS = Experiment(
             for name, widths in WIDTHS.items()
             for context, params in widths.items()
         },
+    },
+)
+
+FADING: dict[str, dict[str, float]] = {
+    "template-linucb": {"alpha": 2.0, "discount": 1 - 1 / 2_000},
+    "template-ts": {"alpha": 0.5, "discount": 1 - 1 / 2_000},
+}
+"""Width and memory of the learners that follow the market: the best for all visits over seeds 0 to 11."""
+
+MARKET_SHIFTS = Experiment(
+    name="market-shifts",
+    summary="30,000 visits to a search shop whose market shifts twice, templates that never change and learners",
+    question="Which template should each search be ranked with when the market moves, and who notices?",
+    kind="search",
+    steps=30_000,
+    shocks=(SAVING, TRADING_UP),
+    tail=5_000,
+    reward_name="reward",
+    policies={
+        "template-premium": {},
+        "template-private-label": {},
+        "template-linucb": {"context": "simple", "alpha": 5.0},
+        "template-ts": {"context": "simple", "alpha": 1.0},
+        "template-linucb-fading": {"type": "template-linucb", "context": "simple", **FADING["template-linucb"]},
+        "template-ts-fading": {"type": "template-ts", "context": "simple", **FADING["template-ts"]},
     },
 )

@@ -2,7 +2,8 @@
 
 Rewards of a search shop are EUR, mostly 0 and sometimes 100, so how wide to explore is told in standard deviations of
 the reward around its estimate, which is estimated along the way. LinUCB: Li, Chu, Langford & Schapire (2010); linear
-Thompson sampling: Agrawal & Goyal (2013).
+Thompson sampling: Agrawal & Goyal (2013). A discount below 1 follows a market that moves (D-LinUCB, Russac, Vernade &
+Cappe 2019).
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
+from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
 from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, with_one
 
 CONTEXTS = ("simple", "rich", "rich-oracle")
@@ -84,6 +85,8 @@ def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: fl
     moments[1] += 1.0
     moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])
     moments[0] = max(moments[0], LEAST)  # as long as all rewards were 0, what was tried least comes next
+    if state.ridge.discount < 1.0:
+        fade(state.ridge, 0, action, state.ridge.b.shape[0], int(moments[1]))
     observe(state.ridge, action, x, nonzeros(x), reward)
 
 
@@ -96,11 +99,12 @@ class _TemplateBandit(KernelPolicy):
     sampling: ClassVar[bool] = False
     context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
+    discount: float = parameter(1.0, low=0.9, high=1, help="weight that an observation keeps, a visit")
     alpha: float
 
     def _new_state(self) -> State:
         return State(
-            ridge=new_ridge(self.spec.n_products, self.spec.user_dim + 1, self.regularization),
+            ridge=new_ridge(self.spec.n_products, self.spec.user_dim + 1, self.regularization, self.discount),
             moments=np.array([1.0, 0.0]),
             key=np.array([draw_key(self.rng)]),
             draws=np.zeros(1, np.int64),
@@ -109,7 +113,7 @@ class _TemplateBandit(KernelPolicy):
         )
 
     def _signature(self) -> str:
-        return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}"
+        return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
         return super()._sound(saved) and bool((np.asarray(saved["moments"]) >= 0.0).all())

@@ -1,4 +1,4 @@
-"""A shop's own catalogue and users, from CSV or Parquet files with these columns.
+"""A shop's own catalogue, users and queries, from CSV or Parquet files with these columns.
 
 Catalogue: `id` (whole numbers, each once), `category` (a name of `SearchConfig.categories`), `price` and `cm2` in EUR;
 and where they are given `discount` (0 to 1), `private_label`, `bestseller` (at least 0), `strategic`.
@@ -6,10 +6,15 @@ and where they are given `discount` (0 to 1), `private_label`, `bestseller` (at 
 Users: `segment` (a name of `SearchConfig.segments`), `price_taste`, `label_taste`, and `taste_CATEGORY` (at least 0)
 for each category; a user's number is the place in the file, sorted by segment.
 
-Both: `e0`, `e1`, ... up to `embedding_dim` - 1, an embedding; without, embeddings are drawn by the laws of the config.
+Queries: `query`, the text; `category` that it means and `type` (names of the configuration); and where it is given
+`weight` (above 0, 1 without), how often it is typed among those of its category. Words that a text and a category share
+count for base relevance.
+
+All: `e0`, `e1`, ... up to `embedding_dim` - 1, an embedding; without, embeddings are drawn by the laws of the config.
 """
 
 import hashlib
+import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,11 +27,12 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.world.catalogue import Catalogue
 from zoosim.world.frames import read_frame
+from zoosim.world.queries import QueryTable
 from zoosim.world.users import Users
 from zoosim.world.world import frozen
 
-LARGEST, MAX_ID = 1e9, 2**62
-"""The largest number in a table, in size, and the largest id."""
+LARGEST, LEAST, MAX_ID = 1e9, 1e-9, 2**62
+"""The largest number in a table, in size, the least weight, and the largest id."""
 
 
 def settled(config: SearchConfig) -> SearchConfig:
@@ -36,6 +42,9 @@ def settled(config: SearchConfig) -> SearchConfig:
         found |= {"n_products": len(catalogue_of(config).ids), "catalogue_file": _whole_path(config.catalogue_file)}
     if config.users_file is not None:
         found |= {"n_users": len(users_of(config).segment), "users_file": _whole_path(config.users_file)}
+    if config.queries_file is not None:
+        query_table(config)
+        found["queries_file"] = _whole_path(config.queries_file)
     return config.model_copy(update=found)
 
 
@@ -45,8 +54,8 @@ def _whole_path(file: str) -> str:
 
 def digest(config: SearchConfig) -> str:
     """Hash the content of a config's files, empty where it has none: results of other files are not to be mixed."""
-    files = [file for file in (config.catalogue_file, config.users_file) if file is not None]
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16] if files else ""
+    files = {field: hashlib.sha256(Path(file).read_bytes()).hexdigest() for field, file in config.files.items()}
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16] if files else ""
 
 
 def catalogue_of(config: SearchConfig) -> Catalogue:
@@ -59,6 +68,22 @@ def users_of(config: SearchConfig) -> Users:
     """Return the users of a config's file, with embeddings `(0, d)` where the file has none."""
     assert config.users_file is not None
     return _users(config.users_file, _changed(config.users_file), config.model_dump_json())
+
+
+def query_table(config: SearchConfig) -> QueryTable:
+    """Return the queries of a config's file, or without one the categories' own words."""
+    if config.queries_file is None:
+        none, words = np.zeros(0), [kind.words for kind in config.categories.values()]
+        count = len(config.categories) + 1
+        empty = np.zeros((0, config.embedding_dim))
+        return QueryTable(none.astype(np.int64), none, np.zeros(count, np.int64), empty, _shared(words, config))
+    return _queries(config.queries_file, _changed(config.queries_file), config.model_dump_json())
+
+
+def _shared(texts: list[list[str]], config: SearchConfig) -> FloatArray:
+    """Return how many words each of Q texts shares with each category, `(Q, C)`."""
+    own = [{word.lower() for word in kind.words} for kind in config.categories.values()]
+    return np.array([[len({word.lower() for word in text} & words) for words in own] for text in texts], float)
 
 
 def _changed(file: str) -> int:
@@ -104,9 +129,7 @@ def _users(file: str, changed: int, text: str) -> Users:
     if len(nobody):
         raise DataError(f"{file}: row {nobody[0] + 1} has no taste for any category; give one a number above 0")
     counts = np.bincount(segment, minlength=len(config.segments))
-    missing = [
-        name for (name, kind), n in zip(config.segments.items(), counts, strict=True) if kind.share > 0 and not n
-    ]
+    missing = [name for name, n in zip(config.segments, counts, strict=True) if not n and any(config.shares_of(name))]
     if missing:
         raise DataError(f"{file}: no user of segment {missing[0]}; add some, or set its share to 0")
     embeddings = _embeddings(frame, file, config.embedding_dim)
@@ -117,6 +140,27 @@ def _users(file: str, changed: int, text: str) -> Users:
         category_tastes=frozen((tastes / tastes.sum(axis=1, keepdims=True))[order]),
         embeddings=frozen(embeddings[order] if len(embeddings) else embeddings),
         bounds=frozen(np.concatenate([[0], np.cumsum(counts)])),
+    )
+
+
+@lru_cache(maxsize=4)
+def _queries(file: str, changed: int, text: str) -> QueryTable:
+    config = SearchConfig.model_validate_json(text)
+    frame = _read(file, ("query", "category", "type"), "queries")
+    category = _names(frame, "category", file, list(config.categories))
+    types = _names(frame, "type", file, list(config.query_types))
+    weights = _numbers(frame, "weight", file, low=LEAST) if "weight" in frame.columns else np.ones(frame.height)
+    order = np.argsort(category, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(category, minlength=len(config.categories)))])
+    cumulative = [np.cumsum(part) / np.sum(part) for part in np.split(weights[order], bounds[1:-1]) if len(part)]
+    embeddings = _embeddings(frame, file, config.embedding_dim)
+    shared = _shared([str(words).split() for words in frame["query"].to_list()], config)
+    return QueryTable(
+        types=frozen(types[order]),
+        weights=frozen(np.concatenate(cumulative)),
+        bounds=frozen(bounds),
+        embeddings=frozen(embeddings[order] if len(embeddings) else embeddings),
+        shared=frozen(shared[order]),
     )
 
 

@@ -26,7 +26,7 @@ class Users(NamedTuple):
 def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     """Draw a population by the laws of `config`, its segments in proportion to their shares."""
     kinds = list(config.segments.values())
-    counts = _counts([kind.share for kind in kinds], config.n_users)
+    counts = _counts([_first_share(config.shares_of(name)) for name in config.segments], config.n_users)
     segment, total = np.repeat(np.arange(len(kinds)), counts), int(counts.sum())
 
     def of(name: str) -> FloatArray:
@@ -47,6 +47,11 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
         embeddings=frozen(embeddings),
         bounds=frozen(bounds),
     )
+
+
+def _first_share(shares: list[float]) -> float:
+    """Return the first of the shares that a segment has over time, of one that is to come the largest."""
+    return shares[0] or max(shares)
 
 
 def _counts(shares: list[float], total: int) -> IntArray:

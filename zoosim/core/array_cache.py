@@ -1,0 +1,64 @@
+"""Arrays that take long to compute, kept on disk under what they depend on; the oldest make room."""
+
+import hashlib
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.files import atomic, cache_folder, source_digest
+
+ROOM = 4_000_000_000
+"""Bytes that a folder of kept arrays may take."""
+
+Arrays = Mapping[str, Any]
+
+
+def kept(
+    folder: str, key: Sequence[object], rooms: Sequence[str], names: Sequence[str], make: Callable[[], Arrays]
+) -> dict[str, Any]:
+    """Return the arrays `names` that were kept in `folder` under `key`, else those that `make` returns.
+
+    They are made anew when a source in one of the `rooms` of the package has changed, or the file is damaged. Where the
+    folder cannot be written nothing is kept.
+    """
+    text = " ".join(map(str, (source_digest(*rooms), *key)))
+    path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+    found = _read(path, names)
+    if found is None:
+        found = dict(make())
+        _keep(path, found)
+    return found
+
+
+def _keep(path: Path, arrays: Arrays) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        make_room(path.parent, ROOM)
+    except OSError:
+        return
+
+
+def make_room(folder: Path, most: int) -> None:
+    """Remove the files of a folder that were used longest ago, until it takes at most `most` bytes."""
+    files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
+    total = 0
+    for _, size, path in files:
+        total += size
+        if total > most:
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the arrays of a file; None where there is none, or it is damaged."""
+    try:
+        with path.open("rb") as opened, np.load(opened) as file:
+            found = {name: file[name] for name in names}
+        path.touch()
+    except (OSError, ValueError, LookupError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile):
+        return None
+    return found

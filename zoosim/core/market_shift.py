@@ -1,0 +1,98 @@
+"""Market shifts of a search world: what changes from a visitor on, and what holds after several of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from zoosim.core.config import Probability, Strict
+
+Factor = Annotated[float, Field(gt=0, le=1_000)]
+Change = Annotated[float, Field(ge=-1e6, le=1e6)]
+
+
+class Tastes(Strict):
+    """How tastes of a segment differ from those it began with.
+
+    `price` and `label` are added to every user's tastes for price and private label; tastes for the named `categories`
+    are multiplied, and all of a user's then brought to add up to 1.
+    """
+
+    price: Change = 0.0
+    label: Change = 0.0
+    categories: dict[str, Factor] = Field(default_factory=dict)
+
+
+class Promotion(Strict):
+    """A promotion of a category: a `share` of its products is discounted by at least `discount`."""
+
+    share: Probability
+    discount: Probability
+
+
+class MarketShift(Strict):
+    """From visitor `step` on, what is named here differs like this from the world's beginning.
+
+    `segment_mix` gives shares of visitors, and takes the place of any mix before; segments that it leaves out share
+    what is left in their first proportions. `tastes` of segments; `prices` of categories as factors, CM2 following by
+    the category's slope; `promotions` of categories. What a shift does not name stays as the shifts before left it; a
+    factor of 1, a change of 0 or a share of 0 ends what an earlier one began.
+    """
+
+    step: Annotated[int, Field(ge=1)]
+    name: Annotated[str, Field(min_length=1)]
+    segment_mix: dict[str, Probability] = Field(default_factory=dict)
+    tastes: dict[str, Tastes] = Field(default_factory=dict)
+    prices: dict[str, Factor] = Field(default_factory=dict)
+    promotions: dict[str, Promotion] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _something(self) -> "MarketShift":
+        if not (self.segment_mix or self.tastes or self.prices or self.promotions):
+            raise ValueError("changes nothing; give segment_mix, tastes, prices or promotions")
+        return self
+
+    @property
+    def segments(self) -> list[str]:
+        """List the segments that it names."""
+        return [*self.segment_mix, *self.tastes]
+
+    @property
+    def categories(self) -> list[str]:
+        """List the categories that it names."""
+        return [
+            *self.prices,
+            *self.promotions,
+            *(name for tastes in self.tastes.values() for name in tastes.categories),
+        ]
+
+    def shares(self, first: Mapping[str, float]) -> dict[str, float]:
+        """Return the share of each segment, given its `first`; raises `ValueError` where they cannot add up to 1."""
+        if not self.segment_mix:
+            return dict(first)
+        left, others = (
+            1.0 - sum(self.segment_mix.values()),
+            {n: s for n, s in first.items() if n not in self.segment_mix},
+        )
+        among = sum(others.values())
+        if left < -1e-6 or (among == 0.0 and left > 1e-6):
+            expected = "at most 1" if among > 0.0 else "1"
+            raise ValueError(f"segment_mix: shares add up to {1.0 - left:g}, expected {expected}")
+        rest = {name: max(left, 0.0) * share / among if among > 0.0 else 0.0 for name, share in others.items()}
+        return {name: self.segment_mix.get(name, rest.get(name, 0.0)) for name in first}
+
+    def after(self, before: "MarketShift | None") -> "MarketShift":
+        """Return this shift with what still holds of `before`."""
+        if before is None:
+            return self
+        parts = ("tastes", "prices", "promotions")
+        merged = {part: {**getattr(before, part), **getattr(self, part)} for part in parts}
+        return self.model_copy(update={**merged, "segment_mix": self.segment_mix or before.segment_mix})
+
+
+def in_force(shifts: Sequence[MarketShift]) -> tuple[MarketShift, ...]:
+    """Return the shifts in the order of their steps, each with what still holds of those before."""
+    found: list[MarketShift] = []
+    for shift in sorted(shifts, key=lambda shift: shift.step):
+        found.append(shift.after(found[-1] if found else None))
+    return tuple(found)

@@ -1,0 +1,96 @@
+"""What boosts are worth in expectation: many vectors at many visits, paired by common random numbers."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.dynamics.reward import left_top, worth
+from zoosim.dynamics.stage import Stage, expect
+from zoosim.envs.search_shop import SearchShop
+from zoosim.ranking.scores import base_scores, boosted_scores, top
+from zoosim.world.market import Market, only
+from zoosim.world.queries import Queries
+
+
+class Group(NamedTuple):
+    """Visits of one `segment` and query type `kind`, by number; None stands for all of them as they come."""
+
+    name: str
+    segment: int | None
+    kind: int | None
+
+
+def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
+    """Return the groups that come in some market: `all` visits, each `segment`, or each `cell` with a query type."""
+    config = shop.world.config
+    segments, kinds = list(enumerate(config.segments)), list(enumerate(config.query_types))
+    coming = [(n, name) for n, name in segments if any(config.shares_of(name))]
+    if by == "all":
+        return (Group("all", None, None),)
+    if by == "segment":
+        return tuple(Group(name, n, None) for n, name in coming)
+    return tuple(Group(f"{name}, {kind}", n, m) for n, name in coming for m, kind in kinds)
+
+
+def visits_of(shop: SearchShop, market: Market, group: Group, start: int, stop: int) -> Queries:
+    """Return the visits `start` to `stop - 1` as they would be were all of one group."""
+    there = market._replace(shares=only(group.segment, group.kind, market.shares))
+    return shop.world.queries_in(there, start, stop)
+
+
+def boost_rewards(shop: SearchShop, market: int, queries: Queries, actions: FloatArray, moods: int = 1) -> FloatArray:
+    """Return what boosts `actions (m, 10)` come to at each of n visits of a market, `(m, n)`, the mean over `moods`.
+
+    The mean over visits estimates the expected reward without bias; moods are the same for all actions.
+    """
+    world, stage = shop.world, shop.stage(market)
+    relevance, weights = world.config.relevance, world.config.reward
+    noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
+    price = (worth(weights), weights.rank_change, weights.rank_change_at)
+    out = np.empty((len(actions), len(queries.users)))
+    rows = np.ascontiguousarray(actions, np.float64)
+    _rewards(stage, queries, world.table.shared, noise, shop.specificity, price, rows, shop.k, moods, out)
+    return out
+
+
+@jit
+def _rewards(
+    stage: Stage,
+    queries: Queries,
+    words: FloatArray,
+    relevance: tuple[np.uint64, float, float, float],
+    specificity: FloatArray,
+    price: tuple[FloatArray, float, int],
+    actions: FloatArray,
+    k: int,
+    moods: int,
+    out: FloatArray,
+) -> None:
+    users, count = stage.users, stage.log_price.shape[0]
+    base, scores = np.empty(count), np.empty(count)
+    baseline, shown, signs = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(3)
+    for i in range(out.shape[1]):
+        step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
+        fill_normals(relevance[0], step, base)
+        base_scores(stage.shelf, query, words[queries.rows[i]], relevance[1], relevance[2], relevance[3], base)
+        top(base, baseline)
+        signs[0], signs[1] = np.sign(users.price_taste[user]), np.sign(users.label_taste[user])
+        signs[2] = np.sign(specificity[kind])
+        for n in range(actions.shape[0]):
+            boosted_scores(stage.shelf, base, users.embeddings[user], signs, actions[n], scores)
+            top(scores, shown)
+            out[n, i] = _mean(stage, step, user, kind, query, shown, price[0], moods)
+            out[n, i] -= price[1] * left_top(baseline, shown, price[2])
+
+
+@jit
+def _mean(
+    stage: Stage, step: int, user: int, kind: int, query: FloatArray, shown: IntArray, worth: FloatArray, moods: int
+) -> float:
+    total = 0.0
+    for mood in range(1, moods + 1):
+        total += expect(stage, step, user, kind, query, shown, worth, mood)
+    return total / moods

@@ -6,6 +6,7 @@ ZoosimError
   PolicyError          a policy file, class or decision is not usable
     PolicyFailure      a policy failed while it ran: carries the place in the user's file
   ActionError          an action that the environment cannot take
+  ObjectiveError       an objective returned what an optimizer cannot use
   OrderError           a call that came out of order (step before reset)
 """
 
@@ -49,6 +50,10 @@ class PolicyFailure(PolicyError):
 
 class ActionError(ZoosimError, ValueError):
     """An action that the environment cannot take: out of range, or a product that is not available."""
+
+
+class ObjectiveError(ZoosimError, ValueError):
+    """An objective returned what an optimizer cannot use: NaN, infinity, or another shape."""
 
 
 class OrderError(ZoosimError, RuntimeError):

@@ -32,10 +32,10 @@ def fill_normals(key: np.uint64, i: int, out: FloatArray) -> None:
         _split(row, start, radius, angle)
         _to_radius(radius)
         _to_circle(radius, angle)
-        middle = min(start + BLOCK, out.shape[0])
-        end = min(middle + BLOCK, out.shape[0])
-        out[start:middle] = angle[: middle - start]
-        out[middle:end] = radius[: end - middle]
+        for j in range(min(BLOCK, out.shape[0] - start)):  # an assignment of slices takes seconds to compile
+            out[start + j] = angle[j]
+        for j in range(min(BLOCK, out.shape[0] - start - BLOCK)):
+            out[start + BLOCK + j] = radius[j]
 
 
 @jit

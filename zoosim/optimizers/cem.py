@@ -1,0 +1,327 @@
+"""The cross-entropy method for continuous actions in a box and a trust region, for one request or for many at once.
+
+A normal distribution over actions is fitted to the best of its own samples, again and again (Rubinstein & Kroese 2004;
+De Boer et al. 2005). The objective takes all samples of an iteration at once, and costs nearly all that a call costs.
+
+Three things differ from the plain method. The deviations of the elites are taken from the mean that they were drawn
+around, not from their own: taken from their own, the spread shrinks in directions that the objective has told nothing
+about yet, and the search ends there (Hansen & Ostermeier 2001). The mean itself is the first sample of each iteration.
+And a start stops when it has converged, rather than keep a floor under its spread: a floor is noise that hides what is
+left to gain.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
+from zoosim.core.parameters import shown
+from zoosim.core.types import BoolArray, FloatArray
+from zoosim.optimizers.checks import (
+    SMALLEST_RADIUS,
+    check_number,
+    check_optional,
+    check_output,
+    check_whole,
+    refuse_output,
+)
+from zoosim.optimizers.projection import project
+from zoosim.optimizers.region import Region, make_region
+
+Objective = Callable[[FloatArray], Any]
+"""Takes actions `(n, d)`, or `(m, n, d)` for m requests, and returns their values `(n,)` or `(m, n)`."""
+
+
+@dataclass(frozen=True)
+class CEMConfig:
+    """How to search; raises `ConfigError` at construction with the field, its value and its range.
+
+    `n_samples` an iteration and start, at most `n_iters` iterations, `n_starts` starts side by side. The best
+    `elite_fraction` are the elites. `alpha` is the weight of the former mean and deviation, 0 for none. All of
+    `init_std`, `min_std`, `tolerance` and `a_max` are in units of the action. With `trust_region_delta` actions stay
+    within that Euclidean distance of a base action. Where they are left out, `init_std` is as wide as the region (the
+    smaller of `a_max` and the radius), `min_std` a millionth of it, and `tolerance` .002 of it. A start stops when no
+    deviation is above `tolerance` and `min_std`, or when all its samples are worth the same.
+
+    `spread` says what the elites' deviations are taken from: the "former" mean, or that of the "elites", as in
+    algorithm 7.1 of the chapter on continuous boosts.
+    """
+
+    n_samples: int = 96
+    n_iters: int = 120
+    elite_fraction: float = 0.25
+    init_std: float | None = None
+    min_std: float | None = None
+    alpha: float = 0.1
+    a_max: float = 0.5
+    trust_region_delta: float | None = None
+    n_starts: int = 1
+    tolerance: float | None = None
+    spread: Literal["former", "elites"] = "former"
+
+    def __post_init__(self) -> None:
+        check_whole("CEMConfig.n_samples", self.n_samples, 2, 1_000_000)
+        check_whole("CEMConfig.n_iters", self.n_iters, 1, 1_000_000)
+        check_whole("CEMConfig.n_starts", self.n_starts, 1, 10_000)
+        check_number("CEMConfig.elite_fraction", self.elite_fraction, 0.0, 1.0, above=True)
+        check_number("CEMConfig.alpha", self.alpha, 0.0, 1.0)
+        check_number("CEMConfig.a_max", self.a_max, SMALLEST_RADIUS, 1e9)
+        check_optional("CEMConfig.trust_region_delta", self.trust_region_delta, SMALLEST_RADIUS, 1e9)
+        for name in ("init_std", "min_std", "tolerance"):
+            check_optional(f"CEMConfig.{name}", getattr(self, name), 0.0, 1e9)
+        if self.n_elites < 2:
+            raise ConfigError(
+                f"CEMConfig.elite_fraction: got {self.elite_fraction:g}, one of {self.n_samples} samples; expected at "
+                "least 2 elites"
+            )
+        if self.spread not in ("former", "elites"):
+            raise ConfigError(f"CEMConfig.spread: got {shown(self.spread)}, expected former or elites")
+
+    @classmethod
+    def fast(cls, a_max: float = 0.5, trust_region_delta: float | None = None) -> "CEMConfig":
+        """Return the preset of 5 iterations of 64 samples: a good action soon, not the best one.
+
+        In 10 dimensions it ends .14 (Euclidean, .31 at worst) from the optimum of the chapter's quadratic, where the
+        default ends .001 from it, and 73% of the way from a random action to the best of Rastrigin's function (default:
+        99%), over 100 seeds: `pytest tests/optimizers -k presets -s -n 0`.
+        """
+        quick = cls(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.0)
+        return replace(quick, a_max=a_max, trust_region_delta=trust_region_delta)
+
+    @property
+    def n_elites(self) -> int:
+        """Say how many samples of an iteration are elites: `elite_fraction` of them, rounded up."""
+        return ceil(self.elite_fraction * self.n_samples)
+
+
+@dataclass(frozen=True)
+class CEMResult:
+    """The best `action (d,)` that was sampled, and its `value`.
+
+    `history (t,)` is the best value found by each iteration. `converged` tells whether every start stopped by itself
+    rather than at `n_iters`.
+    """
+
+    action: FloatArray
+    value: float
+    history: FloatArray
+    converged: bool
+
+
+@dataclass(frozen=True)
+class CEMResults:
+    """The same for m requests: `actions (m, d)`, `values (m,)`, `histories (m, t)`, `converged (m,)`."""
+
+    actions: FloatArray
+    values: FloatArray
+    histories: FloatArray
+    converged: BoolArray
+
+
+def cem_optimize(
+    objective: Objective,
+    action_dim: int,
+    config: CEMConfig | None = None,
+    *,
+    rng: np.random.Generator,
+    init_mean: Any = None,
+    base_action: Any = None,
+    radius: float | None = None,
+) -> CEMResult:
+    """Search the action in [-a_max, a_max]^d that `objective`, `(n, d) -> (n,)`, values most.
+
+    Without a `config` the default one is taken. The first start begins at `init_mean (d,)`: by default the base action,
+    or 0. Others begin anywhere in the region. `base_action (d,)` is the centre of the trust region, which
+    `config.trust_region_delta` asks for; `radius` takes its place for this call. Each start draws a number from `rng`.
+    Raises `ConfigError` for arguments that do not fit, and `ObjectiveError` when the objective returns NaN, infinity or
+    another shape.
+    """
+    made = _made(config)
+    region = make_region(made, None, action_dim, rng, init_mean, base_action, radius)
+
+    def values(actions: FloatArray) -> FloatArray:
+        return check_output("values", objective(actions[0]), (actions.shape[1],)).reshape(1, -1)
+
+    found = _search(values, region, made)
+    return CEMResult(found.actions[0], float(found.values[0]), found.histories[0], bool(found.converged[0]))
+
+
+def cem_optimize_many(
+    objective: Objective,
+    n_requests: int,
+    action_dim: int,
+    config: CEMConfig | None = None,
+    *,
+    rng: np.random.Generator,
+    init_mean: Any = None,
+    base_action: Any = None,
+    radius: Any = None,
+) -> CEMResults:
+    """Search for m requests at once: `objective` takes actions `(m, n, d)` and returns values `(m, n)`.
+
+    `init_mean` and `base_action` are `(m, d)`, or `(d,)` for all; `radius` is `(m,)`, or a number for all. Each request
+    gets what `cem_optimize` gives in m calls with the same `rng`, if the objective values it alike.
+    """
+    made = _made(config)
+    region = make_region(made, n_requests, action_dim, rng, init_mean, base_action, radius)
+
+    def values(actions: FloatArray) -> FloatArray:
+        return check_output("values", objective(actions), actions.shape[:2])
+
+    return _search(values, region, made)
+
+
+def _made(config: CEMConfig | None) -> CEMConfig:
+    if config is not None and not isinstance(config, CEMConfig):
+        raise ConfigError(f"config: got {shown(config)}, expected a CEMConfig")
+    return CEMConfig() if config is None else config
+
+
+class Search(NamedTuple):
+    """Where r starts are: their distributions, the best that each has found, and which of them go on."""
+
+    mean: FloatArray  # (r, d)
+    std: FloatArray  # (r, d)
+    min_std: FloatArray  # (r,)
+    tolerance: FloatArray  # (r,)
+    best: FloatArray  # (r, d)
+    best_value: FloatArray  # (r,)
+    active: BoolArray  # (r,)
+
+
+def _search(objective: Callable[[FloatArray], FloatArray], region: Region, config: CEMConfig) -> CEMResults:
+    search, starts = _begin(region, config), config.n_starts
+    rows, d = search.mean.shape
+    requests, n = rows // starts, config.n_samples
+    history = []
+    for iteration in range(config.n_iters):
+        actions = np.empty((requests, starts * n, d))
+        samples = actions.reshape(rows, n, d)
+        draw(search.mean, search.std, search.active, region, iteration, samples)
+        values = objective(actions).reshape(rows, n)
+        wrong = refit_all(samples, values, config.n_elites, config.alpha, config.spread == "elites", search)
+        if wrong >= 0:
+            refuse_output("values", float(values.flat[wrong]), samples.reshape(-1, d)[wrong])
+        history.append(search.best_value.copy())
+        if not search.active.any():
+            break
+    return _best_start(search, np.array(history), starts)
+
+
+def _begin(region: Region, config: CEMConfig) -> Search:
+    rows, d = region.start.shape
+    given = [(config.init_std, 1.0), (config.min_std, 1e-6), (config.tolerance, 2e-3)]
+    width, min_std, tolerance = (share * region.scale if x is None else np.full(rows, float(x)) for x, share in given)
+    spread = np.repeat(np.maximum(width, min_std)[:, np.newaxis], d, axis=1)
+    stop = np.maximum(min_std, tolerance)
+    best = np.empty((rows, d)), np.full(rows, -np.inf)
+    return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_))
+
+
+def _best_start(search: Search, history: FloatArray, starts: int) -> CEMResults:
+    """Choose for each request its best start, the first of those that tie."""
+    rows = len(search.best)
+    chosen = search.best_value.reshape(-1, starts).argmax(axis=1) + np.arange(0, rows, starts)
+    histories = np.ascontiguousarray(history.reshape(len(history), -1, starts).max(axis=2).T)
+    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
+    return CEMResults(search.best[chosen], search.best_value[chosen], histories, stopped)
+
+
+@jit
+def draw(
+    mean: FloatArray, std: FloatArray, active: BoolArray, region: Region, iteration: int, samples: FloatArray
+) -> None:
+    """Fill `samples (r, n, d)`: the mean of each start, and normal draws around it, put into the region."""
+    rows, n, d = samples.shape
+    for i in range(rows):
+        if active[i]:
+            fill_normals(region.keys[i], iteration, samples[i].reshape(n * d))
+        for j in range(n):
+            for k in range(d):
+                moved = active[i] and j > 0
+                samples[i, j, k] = mean[i, k] + std[i, k] * samples[i, j, k] if moved else mean[i, k]
+            project(samples[i, j], region.centre[i], region.radius[i], region.a_max)
+
+
+@jit
+def refit_all(samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, own: bool, search: Search) -> int:
+    """Fit each start that goes on to its elites; return -1, or the number of the first value that is not finite.
+
+    Nothing is changed where one is not.
+    """
+    rows, n, _ = samples.shape
+    for i in range(rows * n):
+        if not np.isfinite(values[i // n, i % n]):
+            return i
+    for i in range(rows):
+        if search.active[i]:
+            elites = best_of(values[i], n_elites)
+            if values[i, elites[0]] > search.best_value[i]:
+                search.best_value[i] = values[i, elites[0]]
+                for k in range(search.best.shape[1]):
+                    search.best[i, k] = samples[i, elites[0], k]
+            refit(samples[i], elites, alpha, search.min_std[i], own, search.mean[i], search.std[i])
+            search.active[i] = _varies(values[i]) and _above(search.std[i], search.tolerance[i])
+    return -1
+
+
+@jit
+def _varies(values: FloatArray) -> bool:
+    differ = False
+    for value in values:
+        differ |= value != values[0]
+    return differ
+
+
+@jit
+def _above(std: FloatArray, tolerance: float) -> bool:
+    larger = False
+    for deviation in std:
+        larger |= deviation > tolerance
+    return larger
+
+
+@jit
+def best_of(values: FloatArray, count: int) -> np.ndarray:
+    """Return the indices of the `count` highest of `values (n,)`, highest first, ties to the lowest index."""
+    out, held = np.empty(count, np.int64), 0
+    for j in range(values.shape[0]):
+        if held < count or values[j] > values[out[count - 1]]:
+            held = min(held + 1, count)
+            place = held - 1
+            while place > 0 and values[out[place - 1]] < values[j]:
+                out[place] = out[place - 1]
+                place -= 1
+            out[place] = j
+    return out
+
+
+@jit
+def refit(
+    samples: FloatArray,
+    elites: np.ndarray,
+    alpha: float,
+    min_std: float,
+    own: bool,
+    mean: FloatArray,
+    std: FloatArray,
+) -> None:
+    """Move `mean (d,)` and `std (d,)` to those of the elites among `samples (n, d)`, with weight `alpha` on the former.
+
+    Deviations are divided by the number of elites, and taken from the former mean, or from the elites' where `own`.
+    """
+    for k in range(mean.shape[0]):
+        elite_mean, squares = 0.0, 0.0
+        for j in elites:
+            elite_mean += samples[j, k] / elites.shape[0]
+        around = elite_mean if own else mean[k]
+        for j in elites:
+            squares += (samples[j, k] - around) ** 2
+        elite_std = np.sqrt(squares / elites.shape[0])
+        mean[k] = alpha * mean[k] + (1.0 - alpha) * elite_mean
+        std[k] = max(min_std, alpha * std[k] + (1.0 - alpha) * elite_std)

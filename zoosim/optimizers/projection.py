@@ -1,0 +1,81 @@
+"""The exact Euclidean projection onto a trust region: a ball and the box [-a_max, a_max]^d together.
+
+Clipping to the box and then scaling to the ball, or the other way round, ends in the region but not at its nearest
+point. With v = a - centre and b_i the distance from the centre to the side of the box that v_i points to, the nearest
+point is centre + sign(v_i) min(s |v_i|, b_i), with s in (0, 1] such that its squares add up to radius^2 (the
+Karush-Kuhn-Tucker conditions; s = 1 / (1 + multiplier of the ball)).
+"""
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray
+from zoosim.optimizers.checks import check_base, check_points, check_radius
+
+
+def project_trust_region(a: FloatArray, a_prev: FloatArray, delta: float, a_max: float = np.inf) -> FloatArray:
+    """Return the point of the trust region that is nearest to `a`, the same shape: `(d,)`, or `(n, d)` for n points.
+
+    The region is {a : |a - a_prev| <= delta} within [-a_max, a_max]^d; without `a_max` it is the ball alone. Raises
+    `ConfigError` unless `a_prev (d,)` lies in the box, `a` is finite and `delta` above 0.
+    """
+    points = check_points("a", a)
+    centre = check_base("a_prev", a_prev, points.shape[-1:], a_max)
+    radius = check_radius("delta", delta, ())
+    out = points.reshape(-1, points.shape[-1]).copy()
+    _project_all(out, centre, float(radius), a_max)
+    return out.reshape(points.shape)
+
+
+@jit
+def _project_all(points: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
+    for i in range(points.shape[0]):
+        project(points[i], centre, radius, a_max)
+
+
+@jit
+def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
+    """Replace `a (d,)` by the nearest point of ball and box; with an infinite `radius` of the box, whatever `centre`.
+
+    The loop solves for s without sorting: with no side of the box reached, s is too small; each pass takes the sides
+    that this s already reaches as reached, so s only grows, and at most d passes end at the exact one.
+    """
+    if _distance(a, centre, a_max, 1.0) <= radius:
+        _place(a, centre, a_max, 1.0)
+        return
+    s, before = 0.0, -1.0
+    while s > before:
+        before = s
+        left, free = radius * radius, 0.0
+        for i in range(a.shape[0]):
+            v = abs(a[i] - centre[i])
+            b = _room(a[i], centre[i], a_max)
+            if s * v >= b:
+                left -= b * b
+            else:
+                free += v * v
+        s = max(s, np.sqrt(max(left, 0.0) / free)) if free > 0.0 else s
+    _place(a, centre, a_max, s)
+
+
+@jit
+def _room(a: float, centre: float, a_max: float) -> float:
+    """Return the distance from `centre` to the side of the box in the direction of `a`."""
+    return a_max - centre if a > centre else a_max + centre
+
+
+@jit
+def _distance(a: FloatArray, centre: FloatArray, a_max: float, s: float) -> float:
+    total = 0.0
+    for i in range(a.shape[0]):
+        step = min(s * abs(a[i] - centre[i]), _room(a[i], centre[i], a_max))
+        total += step * step
+    return float(np.sqrt(total))
+
+
+@jit
+def _place(a: FloatArray, centre: FloatArray, a_max: float, s: float) -> None:
+    """Replace `a` by centre + s (a - centre), cut to the box."""
+    for i in range(a.shape[0]):
+        moved = a[i] if s == 1.0 else centre[i] + s * (a[i] - centre[i])
+        a[i] = min(max(moved, -a_max), a_max)

@@ -1,0 +1,85 @@
+"""Where an optimizer may look, and where it starts: a box, a trust region, and keys for its draws."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.jit import jit
+from zoosim.core.rng import uniform
+from zoosim.core.types import FloatArray
+from zoosim.optimizers.checks import check_base, check_radius, check_rng, check_whole
+from zoosim.optimizers.projection import project
+
+STARTS = -1
+"""The place of a key's draws that starts are made from; iterations have the numbers from 0 on."""
+
+
+class Bounds(Protocol):
+    """What configurations of optimizers have in common."""
+
+    @property
+    def a_max(self) -> float: ...
+    @property
+    def trust_region_delta(self) -> float | None: ...
+    @property
+    def n_starts(self) -> int: ...
+
+
+class Region(NamedTuple):
+    """Ball and box of r starts, those of a request next to each other."""
+
+    keys: np.ndarray  # (r,) of the draws of each start
+    start: FloatArray  # (r, d)
+    centre: FloatArray  # (r, d)
+    radius: FloatArray  # (r,) infinity without a trust region
+    scale: FloatArray  # (r,) the smaller of a_max and the radius
+    a_max: float
+
+
+def make_region(
+    config: Bounds, n_requests: int | None, d: int, rng: np.random.Generator, init: Any, base: Any, radius: Any
+) -> Region:
+    """Check what a call was given, for several requests or (None) a single one, and draw a key for each start.
+
+    Raises `ConfigError`.
+    """
+    requests = 1 if n_requests is None else n_requests
+    check_whole("n_requests", requests, 1, 10_000_000)
+    check_whole("action_dim", d, 1, 100_000)
+    check_rng(rng)
+    a_max, starts = float(config.a_max), config.n_starts
+    shape = (d,) if n_requests is None else (n_requests, d)
+    radii = np.broadcast_to(_radii(config, shape[:-1], base, radius), (requests,))
+    centre = np.zeros(shape) if base is None else check_base("base_action", base, shape, a_max)
+    first = centre if init is None else check_base("init_mean", init, shape, a_max)
+    keys = rng.integers(0, 2**64, size=requests * starts, dtype=np.uint64)
+    centres = np.repeat(centre.reshape(requests, d), starts, axis=0)
+    begin = np.repeat(first.reshape(requests, d), starts, axis=0)
+    spread = np.repeat(radii, starts)
+    _place_starts(keys, starts, begin, centres, spread, a_max)
+    return Region(keys, begin, centres, spread, np.minimum(spread, a_max), a_max)
+
+
+def _radii(config: Bounds, shape: tuple[int, ...], base: Any, radius: Any) -> FloatArray:
+    wanted = config.trust_region_delta if radius is None else radius
+    if (wanted is None) != (base is None):
+        given, missing = ("a radius", "base_action") if base is None else ("base_action", "radius")
+        raise ConfigError(f"{missing}: got none, but {given}; a trust region needs both, or neither")
+    if wanted is None:
+        return np.full(shape, np.inf)
+    return check_radius("radius", wanted, shape)
+
+
+@jit
+def _place_starts(
+    keys: np.ndarray, starts: int, begin: FloatArray, centre: FloatArray, radius: FloatArray, a_max: float
+) -> None:
+    """Put the first start of each request into the region, and draw the others uniformly in the box around it."""
+    rows, d = begin.shape
+    for i in range(rows):
+        if i % starts > 0:
+            for k in range(d):
+                reach = min(a_max, radius[i])
+                begin[i, k] = centre[i, k] + reach * (2.0 * uniform(keys[i], STARTS, k) - 1.0)
+        project(begin[i], centre[i], radius[i], a_max)

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.dynamics.visit import Keys, Laws, Outcome, Slate, behave, empty_outcome, in_mood, purchase_chance, sigmoid
+from zoosim.dynamics.visit import Keys, Laws, Outcome, Slate, behave, expectation, in_mood
 from zoosim.ranking.shelf import Shelf
 from zoosim.world.catalogue import Catalogue
 from zoosim.world.users import Users
@@ -62,23 +62,26 @@ def serve(
 
 @jit
 def expect(
-    stage: Stage, step: int, user: int, kind: int, query: FloatArray, shown: IntArray, worth: FloatArray, mood: int
-) -> float:
-    """Return what the products `shown (k,)` come to in one mood of a visitor, weighed by `worth (4,)`.
+    stage: Stage,
+    step: int,
+    user: int,
+    kind: int,
+    query: FloatArray,
+    shown: IntArray,
+    worth: FloatArray,
+    first: int,
+    out: FloatArray,
+) -> None:
+    """Write to `out (moods,)` what the products `shown (k,)` come to in moods `first` on, weighed by `worth (4,)`.
 
-    Utilities and satisfaction go as they are drawn; at each position that it comes to, clicks and purchases count by
-    their chances, so that the mean over moods is the expectation, and varies less than what visits come to (Rao 1945,
-    Blackwell 1947). Mood 0 is that of the visit as it happens.
+    See `expectation`; mood 0 is that of the visit as it happens.
     """
-    slate, out = slate_of(stage, user, query, shown), empty_outcome(shown.shape[0])
-    tastes = (stage.users.price_taste[user], stage.users.label_taste[user])
-    behave(stage.laws, slate, kind, tastes, in_mood(stage.keys, mood), step, out)
-    total = 0.0
+    slate, values = slate_of(stage, user, query, shown), np.empty(shown.shape[0] + 1)
     for n, p in enumerate(shown):
-        if np.isnan(out.examine[n]):
-            break
-        bought = purchase_chance(stage.laws, out.utilities[n], stage.log_price[p])
-        value = worth[GMV] * stage.catalogue.price[p] + worth[CM2] * stage.catalogue.cm2[p]
-        value += worth[STRATEGIC] * stage.catalogue.strategic[p]
-        total += out.examine[n] * sigmoid(out.utilities[n]) * (worth[CLICKS] + bought * value)
-    return total
+        values[n] = worth[GMV] * stage.catalogue.price[p] + worth[CM2] * stage.catalogue.cm2[p]
+        values[n] += worth[STRATEGIC] * stage.catalogue.strategic[p]
+    values[-1] = worth[CLICKS]
+    tastes = (stage.users.price_taste[user], stage.users.label_taste[user])
+    for mood in range(out.shape[0]):
+        keys = in_mood(stage.keys, first + mood)
+        out[mood] = expectation(stage.laws, slate, kind, tastes, keys, step, values)

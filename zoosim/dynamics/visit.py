@@ -116,28 +116,72 @@ def purchase_chance(laws: Laws, liking: float, log_price: float) -> float:
 
 
 @jit
+def draw_utility(laws: Laws, slate: Slate, n: int, tastes: tuple[float, float], keys: Keys, visit: int) -> float:
+    """Return the utility of the product at position `n` with the noise of a visit."""
+    noise = laws.utility_sd * normal(keys.utility, visit, slate.products[n])
+    return utility(laws, slate, n, tastes[0], tastes[1]) + noise
+
+
+@jit
+def look_chance(laws: Laws, kind: int, n: int, satisfaction: float) -> float:
+    """Return the chance that position `n` is looked at."""
+    bias = laws.bias[kind, min(n, laws.bias.shape[1] - 1)]
+    return sigmoid(bias + laws.examine_satisfaction * satisfaction)
+
+
+@jit
+def react(laws: Laws, keys: Keys, visit: int, product: int, liking: float, buy: float) -> tuple[bool, bool, float]:
+    """Settle what a visitor does with a product of utility `liking` that is bought, once clicked, with chance `buy`.
+
+    Returns whether it is clicked, whether it is bought, and how satisfaction moves.
+    """
+    if uniform(keys.clicks, visit, product) >= sigmoid(liking):
+        return False, False, laws.skip_satisfaction
+    pleased = laws.click_satisfaction * liking
+    if uniform(keys.purchases, visit, product) >= buy:
+        return True, False, pleased
+    return True, True, pleased + laws.purchase_satisfaction
+
+
+@jit
 def behave(
     laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, out: Outcome
 ) -> None:
     """Let a visitor go through a ranking: query type `kind`, `tastes` for price and private label; `out` is new."""
-    satisfaction, bought, there, last = 0.0, 0, True, laws.bias.shape[1] - 1
+    satisfaction, bought, there = 0.0, 0, True
     for n, product in enumerate(slate.products):
-        noise = laws.utility_sd * normal(keys.utility, visit, product)
-        out.utilities[n] = utility(laws, slate, n, tastes[0], tastes[1]) + noise
+        liking = out.utilities[n] = draw_utility(laws, slate, n, tastes, keys, visit)
         if there:
-            out.examine[n] = sigmoid(laws.bias[kind, min(n, last)] + laws.examine_satisfaction * satisfaction)
+            out.examine[n] = look_chance(laws, kind, n, satisfaction)
             there = out.examined[n] = uniform(keys.examination, visit, n) < out.examine[n]
         if there:
-            out.click[n] = sigmoid(out.utilities[n])
-            if uniform(keys.clicks, visit, product) < out.click[n]:
-                out.clicks[n] = True
-                satisfaction += laws.click_satisfaction * out.utilities[n]
-                out.purchase[n] = purchase_chance(laws, out.utilities[n], slate.log_price[n])
-                if uniform(keys.purchases, visit, product) < out.purchase[n]:
-                    out.purchases[n] = True
-                    satisfaction += laws.purchase_satisfaction
-                    bought += 1
-            else:
-                satisfaction += laws.skip_satisfaction
+            buy = purchase_chance(laws, liking, slate.log_price[n])
+            out.click[n] = sigmoid(liking)
+            out.clicks[n], out.purchases[n], move = react(laws, keys, visit, product, liking, buy)
+            if out.clicks[n]:
+                out.purchase[n] = buy
+            satisfaction, bought = satisfaction + move, bought + out.purchases[n]
             there = bought < laws.max_purchases and satisfaction >= laws.leave_below
         out.satisfaction[n] = satisfaction
+
+
+@jit
+def expectation(
+    laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, values: FloatArray
+) -> float:
+    """Return what a ranking comes to in one mood, products being worth `values (k + 1,)` EUR, the last one a click's.
+
+    Utilities and satisfaction go as they are drawn; at each position that it comes to, clicks and purchases count by
+    their chances, so that the mean over moods is the expectation, and varies less than what visits come to (Rao 1945,
+    Blackwell 1947).
+    """
+    satisfaction, bought, total, n = 0.0, 0, 0.0, 0
+    while n < slate.products.shape[0] and bought < laws.max_purchases and satisfaction >= laws.leave_below:
+        liking, look = draw_utility(laws, slate, n, tastes, keys, visit), look_chance(laws, kind, n, satisfaction)
+        buy = purchase_chance(laws, liking, slate.log_price[n])
+        total += look * sigmoid(liking) * (values[-1] + buy * values[n])
+        if uniform(keys.examination, visit, n) >= look:
+            break
+        _, purchased, move = react(laws, keys, visit, slate.products[n], liking, buy)
+        satisfaction, bought, n = satisfaction + move, bought + purchased, n + 1
+    return total

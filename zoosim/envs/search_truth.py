@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.dynamics.reward import left_top, worth
-from zoosim.dynamics.stage import Stage, expect
+from zoosim.dynamics.stage import expect
 from zoosim.envs.search_shop import SearchShop, Visit
 
 
@@ -37,23 +36,7 @@ class SearchTruth:
         return Expected(float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(moods)))
 
     def rewards(self, visit: Visit, shown: IntArray, moods: int) -> FloatArray:
-        """Return what the products `shown (k,)` come to in each of `moods`, `(moods,)`; see `dynamics.stage.expect`."""
+        """Return what the products `shown (k,)` come to in each of `moods`, `(moods,)`; see `expectation`."""
         weights, out, stage = self._shop.world.config.reward, np.empty(moods), self._shop.stage(visit.market)
-        _expect_moods(stage, visit.step, visit.user, visit.kind, visit.query, shown, worth(weights), out)
+        expect(stage, visit.step, visit.user, visit.kind, visit.query, shown, worth(weights), 1, out)
         return out - weights.rank_change * left_top(visit.baseline, shown, weights.rank_change_at)
-
-
-@jit
-def _expect_moods(
-    stage: Stage,
-    step: int,
-    user: int,
-    kind: int,
-    query: FloatArray,
-    shown: IntArray,
-    worth: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write what a ranking comes to in moods 1, 2, ... to `out (moods,)`."""
-    for mood in range(out.shape[0]):
-        out[mood] = expect(stage, step, user, kind, query, shown, worth, mood + 1)

@@ -6,11 +6,12 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.search_config import FEATURES
+from zoosim.core.types import FloatArray
 from zoosim.dynamics.reward import left_top, worth
 from zoosim.dynamics.stage import Stage, expect
 from zoosim.envs.search_shop import SearchShop
-from zoosim.ranking.scores import base_scores, boosted_scores, top
+from zoosim.ranking.scores import base_scores, matched_scores, matches, top
 from zoosim.world.market import Market, only
 from zoosim.world.queries import Queries
 
@@ -46,13 +47,25 @@ def boost_rewards(shop: SearchShop, market: int, queries: Queries, actions: Floa
 
     The mean over visits estimates the expected reward without bias; moods are the same for all actions.
     """
+    none = np.zeros((0, len(shop.world.catalogue.ids)))
+    return _run(shop, market, queries, none, np.ascontiguousarray(actions, np.float64), moods)
+
+
+def template_rewards(shop: SearchShop, market: int, queries: Queries, moods: int = 1) -> FloatArray:
+    """Return what each template comes to at each of n visits of a market, `(8, n)`; see `boost_rewards`."""
+    values = shop.world.config.a_max * shop.templates(market)
+    return _run(shop, market, queries, values, np.zeros((0, len(FEATURES))), moods)
+
+
+def _run(
+    shop: SearchShop, market: int, queries: Queries, values: FloatArray, actions: FloatArray, moods: int
+) -> FloatArray:
     world, stage = shop.world, shop.stage(market)
     relevance, weights = world.config.relevance, world.config.reward
     noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
     price = (worth(weights), weights.rank_change, weights.rank_change_at)
-    out = np.empty((len(actions), len(queries.users)))
-    rows = np.ascontiguousarray(actions, np.float64)
-    _rewards(stage, queries, world.table.shared, noise, shop.specificity, price, rows, shop.k, moods, out)
+    out = np.empty((len(values) + len(actions), len(queries.users)))
+    _rewards(stage, queries, world.table.shared, noise, shop.specificity, price, values, actions, shop.k, moods, out)
     return out
 
 
@@ -64,13 +77,15 @@ def _rewards(
     relevance: tuple[np.uint64, float, float, float],
     specificity: FloatArray,
     price: tuple[FloatArray, float, int],
+    values: FloatArray,
     actions: FloatArray,
     k: int,
     moods: int,
     out: FloatArray,
 ) -> None:
+    """Write what rankings come to, those by `values (t, K)` added to base scores first, then those by `actions`."""
     users, count = stage.users, stage.log_price.shape[0]
-    base, scores = np.empty(count), np.empty(count)
+    base, match, scores, each = np.empty(count), np.empty(count), np.empty(count), np.empty(moods)
     baseline, shown, signs = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(3)
     for i in range(out.shape[1]):
         step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
@@ -79,18 +94,13 @@ def _rewards(
         top(base, baseline)
         signs[0], signs[1] = np.sign(users.price_taste[user]), np.sign(users.label_taste[user])
         signs[2] = np.sign(specificity[kind])
-        for n in range(actions.shape[0]):
-            boosted_scores(stage.shelf, base, users.embeddings[user], signs, actions[n], scores)
+        matches(stage.shelf, users.embeddings[user], match)
+        for n in range(out.shape[0]):
+            if n < values.shape[0]:
+                for p in range(count):
+                    scores[p] = base[p] + values[n, p]
+            else:
+                matched_scores(stage.shelf, base, match, signs, actions[n - values.shape[0]], scores)
             top(scores, shown)
-            out[n, i] = _mean(stage, step, user, kind, query, shown, price[0], moods)
-            out[n, i] -= price[1] * left_top(baseline, shown, price[2])
-
-
-@jit
-def _mean(
-    stage: Stage, step: int, user: int, kind: int, query: FloatArray, shown: IntArray, worth: FloatArray, moods: int
-) -> float:
-    total = 0.0
-    for mood in range(1, moods + 1):
-        total += expect(stage, step, user, kind, query, shown, worth, mood)
-    return total / moods
+            expect(stage, step, user, kind, query, shown, price[0], 1, each)
+            out[n, i] = np.mean(each) - price[1] * left_top(baseline, shown, price[2])

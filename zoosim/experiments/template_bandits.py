@@ -41,8 +41,8 @@ TEMPLATE_BANDITS = Experiment(
 )
 
 FADING: dict[str, dict[str, float]] = {
-    "template-linucb": {"alpha": 2.0, "discount": 1 - 1 / 2_000},
-    "template-ts": {"alpha": 0.5, "discount": 1 - 1 / 2_000},
+    "template-linucb": {"alpha": 2.0, "discount": 1 - 1 / 1_500},
+    "template-ts": {"alpha": 0.7, "discount": 1 - 1 / 1_500},
 }
 """Width and memory of the learners that follow the market: the best for all visits over seeds 0 to 11."""
 

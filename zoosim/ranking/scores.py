@@ -66,11 +66,38 @@ def boosted_scores(
         part[:] = base[first : first + BLOCK] - match * scale * mean
         if match * scale != 0.0:
             add_match(shelf, vector, first, part)
-        for n in range(static.shape[0]):
-            row = shelf.static[n, first : first + BLOCK]
-            if static[n] != 0.0:
-                for j in range(part.shape[0]):
-                    part[j] += static[n] * row[j]
+        _add_static(shelf, static, first, part)
+
+
+@jit
+def matches(shelf: Shelf, user: FloatArray, out: FloatArray) -> None:
+    """Write the standardised match of a user `(d,)` and each product to `out (K,)`."""
+    mean, scale = match_scale(shelf, user)
+    for first in range(0, out.shape[0], BLOCK):
+        part = out[first : first + BLOCK]
+        part[:] = -scale * mean
+        add_match(shelf, user * scale, first, part)
+
+
+@jit
+def matched_scores(
+    shelf: Shelf, base: FloatArray, match: FloatArray, signs: FloatArray, action: FloatArray, out: FloatArray
+) -> None:
+    """Write what `boosted_scores` does, but for rounding, when a user's `matches (K,)` are at hand."""
+    static, weight = weights_of(action, signs)
+    for first in range(0, out.shape[0], BLOCK):
+        part = out[first : first + BLOCK]
+        part[:] = base[first : first + BLOCK] + weight * match[first : first + BLOCK]
+        _add_static(shelf, static, first, part)
+
+
+@jit
+def _add_static(shelf: Shelf, weights: FloatArray, first: int, out: FloatArray) -> None:
+    for n in range(weights.shape[0]):
+        row = shelf.static[n, first : first + out.shape[0]]
+        if weights[n] != 0.0:
+            for j in range(out.shape[0]):
+                out[j] += weights[n] * row[j]
 
 
 @jit

@@ -15,9 +15,8 @@ def main() -> None:
         print(f"Learned Q-function after {rewards:,} rewards:")
         for x in range(3):
             print(f"Context {x}: Q-values = {[f'{Q.get(x, a):.2f}' for a in range(4)]}")
-            print(
-                f"           -> pi*(x={x}) = action {Q.get_optimal_action(x)}, V*(x={x}) = {Q.get_optimal_value(x):.2f}"
-            )
+            best, value = Q.get_optimal_action(x), Q.get_optimal_value(x)
+            print(f"           -> pi*(x={x}) = action {best}, V*(x={x}) = {value:.2f}")
 
 
 if __name__ == "__main__":

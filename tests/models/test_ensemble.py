@@ -1,5 +1,7 @@
 """The compiled ensemble: against plain numpy at every width, finite differences, and torch's autograd and Adam."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -41,7 +43,8 @@ def plain(net: Ensemble, rows: FloatArray) -> FloatArray:
             z = a @ matrix.T + bias
             a = 0.5 * z * (1 + z / np.sqrt(z * z + 4))
         outputs.append(z[:, 0])
-    return net.reward[0] + net.reward[1] * np.array(outputs)
+    values: FloatArray = net.reward[0] + net.reward[1] * np.array(outputs)
+    return values
 
 
 def predicted(net: Ensemble, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -86,7 +89,8 @@ def test_gradients_equal_finite_differences(hidden: list[int], beta: float) -> N
     def value(moved: FloatArray) -> FloatArray:
         rows = np.concatenate([np.repeat(states, 70, axis=0), moved.reshape(-1, ACTIONS)], axis=1)
         outputs = plain(net, rows)
-        return (outputs.mean(axis=0) + beta * outputs.std(axis=0)).reshape(2, 70)
+        values: FloatArray = outputs.mean(axis=0) + beta * outputs.std(axis=0)
+        return values.reshape(2, 70)
 
     for i in range(ACTIONS):
         step = 1e-5 * np.eye(ACTIONS)[i]
@@ -108,7 +112,7 @@ def as_torch(net: Ensemble, member: int) -> list[torch.Tensor]:
 
 def loss_of(
     parts: list[torch.Tensor], net: Ensemble, rows: FloatArray, targets: FloatArray, weights: FloatArray
-) -> torch.Tensor:
+) -> Any:
     a = torch.tensor((rows - net.centre) * net.scale)
     for matrix, bias in zip(parts[::2], parts[1::2], strict=True):
         z = a @ matrix.T + bias

@@ -73,6 +73,15 @@ def test_predict_returns_mean_and_population_deviation_of_the_members() -> None:
     np.testing.assert_allclose(std, members.std(axis=0), rtol=1e-9)
 
 
+def test_distance_is_one_on_average_over_the_data() -> None:
+    q, rng = QEnsembleRegressor(2, 1, SMALL), np.random.default_rng(4)
+    states, actions = rng.normal(3, 2, (500, 2)), rng.normal(-1, 0.1, (500, 1))
+    q.update_batch(states, actions, np.zeros(500))
+    assert np.mean(q.distance(states, actions) ** 2) == pytest.approx(1.0)
+    far = np.array([[states[:, 0].mean() + 3 * states[:, 0].std(), states[:, 1].mean()]])
+    assert q.distance(far, actions.mean(axis=0)[None])[0] == pytest.approx(3 / np.sqrt(3))
+
+
 def test_the_same_calls_give_the_same_bits_and_a_saved_state_goes_on() -> None:
     a, b = trained(SMALL), trained(SMALL)
     copy = QEnsembleRegressor(2, 1, SMALL)

@@ -50,6 +50,12 @@ def check_array(label: str, value: Any, shape: tuple[int | None, ...]) -> FloatA
     return array
 
 
+def alike(saved: Any, own: np.ndarray) -> bool:
+    """Tell whether `saved` is an array of finite numbers with the shape and type of `own`."""
+    same = isinstance(saved, np.ndarray) and saved.shape == own.shape and saved.dtype == own.dtype
+    return same and bool(np.isfinite(saved).all())
+
+
 def written_shape(shape: tuple[int | None, ...]) -> str:
     """Write a shape or a place, "n" where any length will do."""
     return f"({', '.join('n' if size is None else str(size) for size in shape)}{',' if len(shape) == 1 else ''})"

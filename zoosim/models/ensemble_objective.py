@@ -20,7 +20,6 @@ from zoosim.models.ensemble_net import (
     descend,
     first_layer,
     layer_of,
-    spread,
     summarise,
 )
 
@@ -44,25 +43,44 @@ def state_parts(net: Ensemble, states: FloatArray) -> Float32Array:
 @jit
 def mean_std(net: Ensemble, parts: Float32Array, actions: FloatArray, mean: FloatArray, std: FloatArray) -> None:
     """Write mean and standard deviation `(m, n)` of `actions (m, n, d_a)`; `parts` from `state_parts`."""
-    for request in range(actions.shape[0]):
-        for start in range(0, actions.shape[1], TILE):
-            end = min(start + TILE, actions.shape[1])
-            outputs, _ = _tile_up(net, parts[request], actions[request, start:end])
-            summarise(outputs, net.reward, mean[request, start:end], std[request, start:end])
+    each, rows = actions.shape[1], actions.reshape(-1, actions.shape[2])
+    means, stds = mean.reshape(-1), std.reshape(-1)
+    for start in range(0, rows.shape[0], TILE):
+        end = min(start + TILE, rows.shape[0])
+        outputs, _ = _tile_up(net, parts, rows[start:end], start, each)
+        summarise(outputs, net.reward, means[start:end], stds[start:end])
 
 
 @jit
-def _tile_up(net: Ensemble, parts: Float32Array, actions: FloatArray) -> tuple[FloatArray, Float32Array]:
-    """Return outputs `(M, w)` and slopes of all units `(M, sum n_l, w)` of a request at `actions (w, d_a)`."""
-    members, d, total, width = net.trained.shape[0], net.states, np.sum(net.sizes[1:]), actions.shape[0]
-    tile, units = np.empty((actions.shape[1], width), np.float32), np.empty((total, width), np.float32)
+def _tile_up(
+    net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, each: int
+) -> tuple[FloatArray, Float32Array]:
+    """Return outputs `(M, w)` and slopes of all units `(M, sum n_l, w)` at actions `rows (w, d_a)`.
+
+    They are numbers `start`, ... of all rows, of which each request has `each`.
+    """
+    members, d, total, width = net.trained.shape[0], net.states, np.sum(net.sizes[1:]), rows.shape[0]
+    tile, units = np.empty((rows.shape[1], width), np.float32), np.empty((total, width), np.float32)
     outputs, slopes = np.empty((members, width)), np.empty((members, total, width), np.float32)
-    as_tile(actions, net.centre[d:], net.scale[d:], tile)
+    as_tile(rows, net.centre[d:], net.scale[d:], tile)
     for m in range(members):
-        spread(parts[m], units[: net.sizes[1]])
+        _start_from(parts, m, start, each, units[: net.sizes[1]])
         climb(net, m, tile, units, slopes[m])
         copy(units[total - 1], outputs[m])
     return outputs, slopes
+
+
+@jit
+def _start_from(parts: Float32Array, member: int, start: int, each: int, out: Float32Array) -> None:
+    """Fill each column of `out (n_1, w)` with the part of the request that row `start` + column belongs to."""
+    first = 0
+    while first < out.shape[1]:
+        request = (start + first) // each
+        last = min((request + 1) * each - start, out.shape[1])
+        for i in range(out.shape[0]):
+            for j in range(first, last):
+                out[i, j] = parts[request, member, i]
+        first = last
 
 
 @jit
@@ -73,15 +91,16 @@ def value_and_slope(
 
     Where all members agree the gradient of std is taken as 0.
     """
-    for request in range(actions.shape[0]):
-        for start in range(0, actions.shape[1], TILE):
-            end = min(start + TILE, actions.shape[1])
-            outputs, slopes = _tile_up(net, parts[request], actions[request, start:end])
-            mean, std = np.empty(end - start), np.empty(end - start)
-            summarise(outputs, net.reward, mean, std)
-            for n in range(end - start):
-                value[request, start + n] = mean[n] + beta * std[n]
-            _tile_down(net, outputs, slopes, mean, std, beta, slope[request, start:end])
+    each, rows = actions.shape[1], actions.reshape(-1, actions.shape[2])
+    values, gradients = value.reshape(-1), slope.reshape(-1, actions.shape[2])
+    for start in range(0, rows.shape[0], TILE):
+        end = min(start + TILE, rows.shape[0])
+        outputs, slopes = _tile_up(net, parts, rows[start:end], start, each)
+        mean, std = np.empty(end - start), np.empty(end - start)
+        summarise(outputs, net.reward, mean, std)
+        for n in range(end - start):
+            values[start + n] = mean[n] + beta * std[n]
+        _tile_down(net, outputs, slopes, mean, std, beta, gradients[start:end])
 
 
 @jit

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import check_array, check_number, check_whole
+from zoosim.core.checks import alike, check_array, check_number, check_whole
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
@@ -105,7 +105,7 @@ class QEnsembleRegressor:
         """Return the mean reward and the population standard deviation over members, `(n,)` each, at n rows."""
         rows = self._rows(states, actions)
         mean, std = np.empty(len(rows)), np.empty(len(rows))
-        predict_rows(self._net(self._trained, self._moments), rows, mean, std)
+        predict_rows(self.network(), rows, mean, std)
         return mean, std
 
     def objective(self, states: FloatArray, beta: float = 0.0) -> EnsembleObjective:
@@ -113,15 +113,26 @@ class QEnsembleRegressor:
         lead = () if np.ndim(states) == 1 else (None,)
         checked = check_array("states", states, (*lead, self.state_dim))
         weight = check_number("beta", beta, -1e6, 1e6)
-        return EnsembleObjective(self._net(self._trained, self._moments), checked, weight)
+        return EnsembleObjective(self.network(), checked, weight)
 
     def members(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         """Return what each member predicts, `(n_ensembles, n)`."""
         rows = self._rows(states, actions)
-        out, net = np.empty((self.config.n_ensembles, len(rows))), self._net(self._trained, self._moments)
+        out, net = np.empty((self.config.n_ensembles, len(rows))), self.network()
         for member, values in zip(net.trained, out, strict=True):
             predict_rows(net._replace(trained=member[None]), rows, values, np.empty(len(rows)))
         return out
+
+    def network(self) -> Ensemble:
+        """Return the networks as they are now, for compiled code such as an `Actor`; later training leaves it alone."""
+        return self._net(self._trained, self._moments)
+
+    def distance(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """Return how far rows lie from the data `(n,)`: the root mean square of their standardised inputs."""
+        net = self.network()
+        standardised = (self._rows(states, actions) - net.centre) * net.scale
+        far: FloatArray = np.sqrt(np.mean(standardised**2, axis=1))
+        return far
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that was learned, as arrays."""
@@ -131,7 +142,7 @@ class QEnsembleRegressor:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what an ensemble of the same sizes saved; raises `DataError` before anything moves if it is not."""
         own = self.state_dict()
-        fits = set(state) == set(own) and all(_alike(state[name], own[name]) for name in own)
+        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
         if not fits or any((state[name] < 0).any() for name in ("steps", "seen", "squares")):
             raise DataError("QEnsembleRegressor: the saved state is of another ensemble, or broken")
         self._trained, self._steps = state["trained"].copy(), state["steps"].copy()
@@ -151,8 +162,3 @@ class QEnsembleRegressor:
         deviation = moments.deviation()
         reward = np.array([moments.mean[-1], deviation[-1]])
         return Ensemble(trained, self._sizes, self.state_dim, moments.mean[:-1], 1.0 / deviation[:-1], reward)
-
-
-def _alike(saved: Any, own: Any) -> bool:
-    same = isinstance(saved, np.ndarray) and saved.shape == own.shape and saved.dtype == own.dtype
-    return same and bool(np.isfinite(saved).all())

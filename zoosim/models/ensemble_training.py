@@ -1,0 +1,152 @@
+"""Train an ensemble on rows and rewards: Adam on each member's own weighted squared error, each in its own order.
+
+Weights of rows are drawn as in the Bayesian bootstrap (Rubin 1981): Exp(1), for each row and member. They belong to
+what a row holds, so that a replay memory may bring a row again and again, in any place: each member has its own view of
+the data, and members differ most where there is little of it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix, uniform
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import add_matrix
+from zoosim.models.embedding_net import Float32Array, adam_step
+from zoosim.models.ensemble_net import Ensemble, as_tile, climb, descend, first_layer, layer_of
+
+GAIN = 0.6
+"""Width of the first weights in units of 1/sqrt(inputs); 1 is how torch starts. Smaller ones start smoother."""
+
+
+def new_weights(sizes: IntArray, members: int, *, rng: np.random.Generator) -> Float32Array:
+    """Return fresh `trained (M, 3, p)`: weights uniform in +-GAIN/sqrt(inputs), moments 0."""
+    inputs = np.repeat(sizes[:-1], sizes[1:] * (sizes[:-1] + 1))
+    trained = np.zeros((members, 3, len(inputs)), np.float32)
+    trained[:, 0] = GAIN * rng.uniform(-1, 1, (members, len(inputs))) / np.sqrt(inputs)
+    return trained
+
+
+def bootstrap_weights(key: np.uint64, rows: FloatArray, members: int) -> Float32Array:
+    """Return draws from Exp(1), `(M, n)`; those of a row are settled by what `rows (n, d)` holds there.
+
+    Of equal rows the first, the second and so on have draws of their own.
+    """
+    names, out = np.empty(len(rows), np.uint64), np.empty((members, len(rows)), np.float32)
+    _name_rows(rows, names)
+    _exponentials(key, names, _occurrences(names), out)
+    return out
+
+
+def _occurrences(names: NDArray[np.uint64]) -> IntArray:
+    """Count, for each of `names (n,)`, how many equal ones stand before it."""
+    order, places = np.argsort(names, kind="stable"), np.arange(len(names))
+    ordered, out = names[order], np.empty(len(names), np.int64)
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    out[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return out
+
+
+@jit
+def _name_rows(rows: FloatArray, out: NDArray[np.uint64]) -> None:
+    """Hash each of `rows (n, d)` to 64 bits."""
+    for n in range(rows.shape[0]):
+        out[n] = 0
+        for bits in rows[n].view(np.uint64):
+            out[n] = mix(np.uint64(out[n] ^ bits))
+
+
+@jit
+def _exponentials(key: np.uint64, names: NDArray[np.uint64], occurrences: IntArray, out: Float32Array) -> None:
+    for n in range(names.shape[0]):
+        for m in range(out.shape[0]):
+            out[m, n] = -np.log(1.0 - uniform(np.uint64(key ^ names[n]), occurrences[n], m))
+
+
+@jit
+def fit(
+    net: Ensemble,
+    rows: FloatArray,
+    targets: FloatArray,
+    weights: Float32Array,
+    key: np.uint64,
+    steps: IntArray,
+    n_epochs: int,
+    batch_size: int,
+    rate: float,
+) -> None:
+    """Train all members on `rows (n, d)`, `targets (n,)` as the networks put them out, and `weights (M, n)`.
+
+    `steps (2,)` counts Adam's steps and the epochs so far, and goes on; epoch number e of member m runs in an order of
+    its own, settled by (key, e, m).
+    """
+    count, members = rows.shape[0], net.trained.shape[0]
+    inputs = np.empty((rows.shape[1], count), np.float32)
+    as_tile(rows, net.centre, net.scale, inputs)
+    before = steps[0]
+    for m in range(members):
+        steps[0] = before
+        for epoch in range(n_epochs):
+            order = _shuffled(key, (steps[1] + epoch) * members + m, count)
+            for start in range(0, count, batch_size):
+                steps[0] += 1
+                _fit_batch(net, m, inputs, targets, weights[m], order[start : start + batch_size], rate, steps[0])
+    steps[1] += n_epochs
+
+
+@jit
+def _shuffled(key: np.uint64, i: int, count: int) -> IntArray:
+    """Return 0, ..., count - 1 in an order settled by (key, i) (Fisher & Yates 1938, Durstenfeld 1964)."""
+    order = np.arange(count)
+    for n in range(count - 1, 0, -1):
+        other = int(uniform(key, i, n) * (n + 1))
+        order[n], order[other] = order[other], order[n]
+    return order
+
+
+@jit
+def _fit_batch(
+    net: Ensemble,
+    member: int,
+    inputs: Float32Array,
+    targets: FloatArray,
+    weights: Float32Array,
+    chosen: IntArray,
+    rate: float,
+    step: int,
+) -> None:
+    """Take one step of Adam on the mean weighted squared error of the `chosen (b,)` columns of `inputs (d, n)`."""
+    width, total, last = chosen.shape[0], np.sum(net.sizes[1:]), np.sum(net.sizes[1:]) - 1
+    tile = np.empty((inputs.shape[0], width), np.float32)
+    units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+    for j in range(width):
+        for i in range(inputs.shape[0]):
+            tile[i, j] = inputs[i, chosen[j]]
+    first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
+    climb(net, member, tile[net.states :], units, slopes)
+    for j in range(width):
+        slopes[last, j] = 2.0 * weights[chosen[j]] * (units[last, j] - targets[chosen[j]]) / width
+    improve(net, member, tile, units, slopes, rate, step)
+
+
+@jit
+def improve(
+    net: Ensemble, member: int, tile: Float32Array, units: Float32Array, slopes: Float32Array, rate: float, step: int
+) -> None:
+    """Take Adam step number `step` = 1, 2, ... against the slopes of a loss in the outputs.
+
+    `tile (d, w)`, and `units` and `slopes (sum n_l, w)` from `climb`, with the loss's slopes in the last rows of
+    `slopes`, which is used up.
+    """
+    descend(net, member, slopes)
+    gradient = np.zeros(net.trained.shape[2], np.float32)
+    start, below = 0, tile
+    for layer in range(1, net.sizes.shape[0]):
+        end = start + net.sizes[layer]
+        matrix, bias = layer_of(gradient, net.sizes, layer)
+        add_matrix(slopes[start:end, : tile.shape[1]], below.T.copy(), matrix)
+        for i in range(bias.shape[0]):
+            for j in range(tile.shape[1]):
+                bias[i] += slopes[start + i, j]
+        start, below = end, units[start:end]
+    adam_step(net.trained[member], gradient, rate, step)

@@ -1,0 +1,164 @@
+"""Q(x, a) = E[R | X = x, A = a] by an ensemble of networks: a mean, and a spread that tells what is not known.
+
+    config = QEnsembleConfig(n_ensembles=5, hidden_sizes=(64, 64), learning_rate=3e-3, device="cpu", seed=42)
+    q = QEnsembleRegressor(state_dim=5, action_dim=10, config=config)
+    q.update_batch(states, actions, rewards, n_epochs=50, batch_size=64)
+    mean, std = q.predict(states, actions)
+
+Members start from their own weights, see the data in their own order, and weigh it by their own Bayesian bootstrap, so
+that they differ where data is thin or noisy (Lakshminarayanan, Pritzel & Blundell 2017; Osband et al. 2016). The spread
+is the population standard deviation, divided by M. It is about the mean reward: what one visit earns scatters around
+that by far more (`zoosim.evaluation.calibration`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.checks import alike, check_array, check_number, check_whole
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
+from zoosim.core.rng import stream, stream_key
+from zoosim.core.types import FloatArray
+from zoosim.models.ensemble_net import Ensemble, predict_rows
+from zoosim.models.ensemble_objective import EnsembleObjective
+from zoosim.models.ensemble_training import bootstrap_weights, fit, new_weights
+from zoosim.models.moments import Moments
+
+
+@dataclass(frozen=True)
+class QEnsembleConfig:
+    """How many members, the widths of their hidden layers, Adam's learning rate, and the seed of all draws.
+
+    With `bootstrap` each member weighs the data in its own way; without, members differ by their first weights and the
+    order of their batches alone. `device` is "cpu": at this size a graphics card would spend its time waiting.
+    """
+
+    n_ensembles: int = 5
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    learning_rate: float = 3e-3
+    device: str = "cpu"
+    seed: int = 0
+    bootstrap: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` at the first value that is out of range."""
+        check_whole("n_ensembles", self.n_ensembles, 1, 1_000)
+        if not isinstance(self.hidden_sizes, tuple | list) or not 1 <= len(self.hidden_sizes) <= 8:
+            raise ConfigError(f"hidden_sizes: got {shown(self.hidden_sizes)}, expected 1 to 8 widths, such as (64, 64)")
+        for size in self.hidden_sizes:
+            check_whole("hidden_sizes", size, 1, 4_096)
+        object.__setattr__(self, "hidden_sizes", tuple(self.hidden_sizes))
+        check_number("learning_rate", self.learning_rate, 1e-9, 1.0)
+        if self.device != "cpu":
+            raise ConfigError(f"device: got {shown(self.device)}, expected cpu; these networks run there alone")
+        check_whole("seed", self.seed, 0, 2**63)
+        if not isinstance(self.bootstrap, bool):
+            raise ConfigError(f"bootstrap: got {shown(self.bootstrap)}, expected true or false")
+
+
+class QEnsembleRegressor:
+    """Learn rewards of states and actions, and predict their mean with how far the members differ.
+
+    Inputs and rewards are brought to mean 0 and standard deviation 1 by all that was seen; what comes out is in the
+    units of the rewards. All draws are private: the same calls give the same bits.
+    """
+
+    def __init__(self, state_dim: int, action_dim: int, config: QEnsembleConfig | None = None) -> None:
+        """Make an ensemble that has seen nothing; raises `ConfigError`."""
+        self.config = QEnsembleConfig() if config is None else config
+        if not isinstance(self.config, QEnsembleConfig):
+            raise ConfigError(f"config: got {shown(config)}, expected a QEnsembleConfig")
+        self.state_dim = check_whole("state_dim", state_dim, 1, 100_000)
+        self.action_dim = check_whole("action_dim", action_dim, 1, 100_000)
+        self._sizes = np.array([state_dim + action_dim, *self.config.hidden_sizes, 1])
+        rng = stream(self.config.seed, "q-ensemble", "weights")
+        self._trained = new_weights(self._sizes, self.config.n_ensembles, rng=rng)
+        self._moments = Moments.none(state_dim + action_dim + 1)
+        self._steps = np.zeros(2, np.int64)
+
+    def update_batch(
+        self, states: FloatArray, actions: FloatArray, rewards: FloatArray, n_epochs: int = 1, batch_size: int = 64
+    ) -> None:
+        """Train on `states (n, state_dim)`, `actions (n, action_dim)` and `rewards (n,)`, going on from before.
+
+        Raises `DataError` for wrong shapes, no rows, or what is NaN, infinite or beyond 1e9, and `ConfigError` for
+        `n_epochs` or `batch_size` below 1, before anything is learned.
+        """
+        rows = self._rows(states, actions)
+        targets = check_array("rewards", rewards, (len(rows),))
+        epochs = check_whole("n_epochs", n_epochs, 1, 1_000_000)
+        size = check_whole("batch_size", batch_size, 1, 1_000_000)
+        moments = self._moments.joined(np.column_stack([rows, targets]))
+        net = self._net(self._trained.copy(), moments)
+        weights = self._weights(np.column_stack([rows, targets]))
+        key, (shift, unit) = stream_key(self.config.seed, "q-ensemble", "order"), net.reward
+        steps = self._steps.copy()
+        fit(net, rows, (targets - shift) / unit, weights, key, steps, epochs, size, self.config.learning_rate)
+        if not np.isfinite(net.trained).all():
+            raise DataError("update_batch: training diverged and is undone; take a smaller learning_rate")
+        self._trained, self._moments, self._steps = net.trained, moments, steps
+
+    def predict(self, states: FloatArray, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean reward and the population standard deviation over members, `(n,)` each, at n rows."""
+        rows = self._rows(states, actions)
+        mean, std = np.empty(len(rows)), np.empty(len(rows))
+        predict_rows(self.network(), rows, mean, std)
+        return mean, std
+
+    def objective(self, states: FloatArray, beta: float = 0.0) -> EnsembleObjective:
+        """Return mean + beta std as a function of actions, for one state `(state_dim,)` or m of them, a row each."""
+        lead = () if np.ndim(states) == 1 else (None,)
+        checked = check_array("states", states, (*lead, self.state_dim))
+        weight = check_number("beta", beta, -1e6, 1e6)
+        return EnsembleObjective(self.network(), checked, weight)
+
+    def members(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """Return what each member predicts, `(n_ensembles, n)`."""
+        rows = self._rows(states, actions)
+        out, net = np.empty((self.config.n_ensembles, len(rows))), self.network()
+        for member, values in zip(net.trained, out, strict=True):
+            predict_rows(net._replace(trained=member[None]), rows, values, np.empty(len(rows)))
+        return out
+
+    def network(self) -> Ensemble:
+        """Return the networks as they are now, for compiled code such as an `Actor`; later training leaves it alone."""
+        return self._net(self._trained, self._moments)
+
+    def distance(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """Return how far rows lie from the data `(n,)`: the root mean square of their standardised inputs."""
+        net = self.network()
+        standardised = (self._rows(states, actions) - net.centre) * net.scale
+        far: FloatArray = np.sqrt(np.mean(standardised**2, axis=1))
+        return far
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that was learned, as arrays."""
+        moments = {name: value.copy() for name, value in self._moments._asdict().items()}
+        return {"trained": self._trained.copy(), "steps": self._steps.copy(), **moments}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what an ensemble of the same sizes saved; raises `DataError` before anything moves if it is not."""
+        own = self.state_dict()
+        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
+        if not fits or any((state[name] < 0).any() for name in ("steps", "seen", "squares")):
+            raise DataError("QEnsembleRegressor: the saved state is of another ensemble, or broken")
+        self._trained, self._steps = state["trained"].copy(), state["steps"].copy()
+        self._moments = Moments(*(state[name].copy() for name in Moments._fields))
+
+    def _rows(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        left = check_array("states", states, (None, self.state_dim))
+        return np.column_stack([left, check_array("actions", actions, (len(left), self.action_dim))])
+
+    def _weights(self, rows: FloatArray) -> Any:
+        if not self.config.bootstrap:
+            return np.ones((self.config.n_ensembles, len(rows)), np.float32)
+        key = stream_key(self.config.seed, "q-ensemble", "bootstrap")
+        return bootstrap_weights(key, rows + 0.0, self.config.n_ensembles)  # + 0.0: -0.0 is 0.0
+
+    def _net(self, trained: Any, moments: Moments) -> Ensemble:
+        deviation = moments.deviation()
+        reward = np.array([moments.mean[-1], deviation[-1]])
+        return Ensemble(trained, self._sizes, self.state_dim, moments.mean[:-1], 1.0 / deviation[:-1], reward)

@@ -30,8 +30,8 @@ from zoosim.optimizers.checks import (
     check_whole,
     refuse_output,
 )
-from zoosim.optimizers.projection import project
-from zoosim.optimizers.region import Region, make_region
+from zoosim.optimizers.projection import copy, project
+from zoosim.optimizers.region import Region, best_starts, make_region
 
 Objective = Callable[[FloatArray], Any]
 """Takes actions `(n, d)`, or `(m, n, d)` for m requests, and returns their values `(n,)` or `(m, n)`."""
@@ -210,7 +210,8 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
         history.append(search.best_value.copy())
         if not search.active.any():
             break
-    return _best_start(search, np.array(history), starts)
+    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
+    return CEMResults(*best_starts(search.best, search.best_value, history, starts), stopped)
 
 
 def _begin(region: Region, config: CEMConfig) -> Search:
@@ -221,15 +222,6 @@ def _begin(region: Region, config: CEMConfig) -> Search:
     stop = np.maximum(min_std, tolerance)
     best = np.empty((rows, d)), np.full(rows, -np.inf)
     return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_))
-
-
-def _best_start(search: Search, history: FloatArray, starts: int) -> CEMResults:
-    """Choose for each request its best start, the first of those that tie."""
-    rows = len(search.best)
-    chosen = search.best_value.reshape(-1, starts).argmax(axis=1) + np.arange(0, rows, starts)
-    histories = np.ascontiguousarray(history.reshape(len(history), -1, starts).max(axis=2).T)
-    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
-    return CEMResults(search.best[chosen], search.best_value[chosen], histories, stopped)
 
 
 @jit
@@ -263,8 +255,7 @@ def refit_all(samples: FloatArray, values: FloatArray, n_elites: int, alpha: flo
             elites = best_of(values[i], n_elites)
             if values[i, elites[0]] > search.best_value[i]:
                 search.best_value[i] = values[i, elites[0]]
-                for k in range(search.best.shape[1]):
-                    search.best[i, k] = samples[i, elites[0], k]
+                copy(samples[i, elites[0]], search.best[i])
             refit(samples[i], elites, alpha, search.min_std[i], own, search.mean[i], search.std[i])
             search.active[i] = _varies(values[i]) and _above(search.std[i], search.tolerance[i])
     return -1

@@ -1,6 +1,6 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import RunResult, read_run, run
+from zoosim.api import RunResult, StudyResult, read_run, run, run_study
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
@@ -8,6 +8,17 @@ from zoosim.envs import register_envs
 from zoosim.policies.base import Policy
 
 __version__ = "0.1.0"
-__all__ = ["Context", "Policy", "PolicySpec", "RunResult", "ZoosimError", "parameter", "read_run", "run"]
+__all__ = [
+    "Context",
+    "Policy",
+    "PolicySpec",
+    "RunResult",
+    "StudyResult",
+    "ZoosimError",
+    "parameter",
+    "read_run",
+    "run",
+    "run_study",
+]
 
 register_envs()

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from zoosim.evaluation.cell import Report
     from zoosim.evaluation.store import RunFolder
     from zoosim.evaluation.summary import Comparison
-    from zoosim.experiments.bottleneck.measure import Timing
+    from zoosim.experiments import Study
     from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
+    from zoosim.report import Story
 
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
@@ -175,25 +176,59 @@ def run(
     return result
 
 
-def measure_bottleneck(
-    out: str | os.PathLike[str] = "runs/bottleneck", progress: "Progress" = lambda line: None, **sizes: Any
-) -> "list[Timing]":
-    """Measure what a decision of NeuralUCB costs, and write summary.json and report.html to the folder `out`.
+@dataclass(frozen=True)
+class StudyResult:
+    """A finished study: what was measured, a record a `row`; its `story`; and the folder with summary and page."""
 
-    Takes minutes; run it on a machine at rest. `sizes` are those of `zoosim.experiments.bottleneck.measure.measure`.
-    Raises `ConfigError` when `out` cannot be written or holds a run of policies.
+    study: "Study"
+    rows: Sequence[Any]
+    story: "Story"
+    path: Path
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence."""
+        return self.story.verdict
+
+
+def run_study(
+    name: str,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    progress: "Progress" = lambda line: None,
+    **options: Any,
+) -> StudyResult:
+    """Do a study, such as "cem-optima", and write summary.json and report.html to the folder `out`, runs/NAME if none.
+
+    `options` are those of `zoosim.studies.NAME.measure`. Raises `ConfigError` when there is no such study, or `out`
+    cannot be written or holds a run of policies.
     """
     import json
     from dataclasses import asdict
+    from importlib import import_module
 
     from zoosim.core.errors import ConfigError
     from zoosim.core.files import write_text
-    from zoosim.experiments import bottleneck
-    from zoosim.experiments.bottleneck.analysis import verdict
-    from zoosim.experiments.bottleneck.measure import measure
-    from zoosim.report.bottleneck import render_bottleneck
+    from zoosim.core.parameters import unknown
+    from zoosim.experiments import STUDIES
+    from zoosim.report import render_story
 
-    folder = Path(out)
+    study = STUDIES.get(name)
+    if study is None:
+        raise ConfigError(unknown("unknown study", name, STUDIES))
+    folder = _study_folder(Path(f"runs/{name}" if out is None else out))
+    module = import_module(study.module)
+    rows = module.measure(progress=progress, **{**study.options, **options})
+    story = module.tell(rows)
+    summary = {"schema_version": 1, "study": name, "verdict": story.verdict, "rows": [asdict(row) for row in rows]}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    write_text(folder / "report.html", render_story(name, study.question, story, _study_command(name, folder, options)))
+    return StudyResult(study, rows, story, folder)
+
+
+def _study_folder(folder: Path) -> Path:
+    from zoosim.core.errors import ConfigError
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -202,12 +237,15 @@ def measure_bottleneck(
         raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
-    timings = measure(progress=progress, **sizes)
-    summary = {"schema_version": 1, "experiment": bottleneck.NAME, "timings": [asdict(timing) for timing in timings]}
-    words = (bottleneck.NAME, bottleneck.QUESTION, verdict(timings))
-    write_text(folder / "summary.json", json.dumps(summary, indent=1) + "\n")
-    write_text(folder / "report.html", render_bottleneck(*words, timings, f"zoosim run {bottleneck.NAME} --out {out}"))
-    return timings
+    return folder
+
+
+def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
+    """Say how to do a study again, as far as the command line can."""
+    from zoosim.experiments import STUDIES
+
+    chosen = "".join(f" --{key} {value}" for key, value in options.items() if key in STUDIES[name].options)
+    return f"zoosim run {name}{chosen} --out {folder}"
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

@@ -82,11 +82,12 @@ def run(
 ) -> None:
     """Compare policies on the same visitors and write a report."""
     from zoosim import api, terminal
-    from zoosim.experiments import bottleneck
+    from zoosim.experiments import STUDIES
 
-    if name == bottleneck.NAME:
-        others = [seeds, steps, policies, policy, config, settings, data, label, jobs, log or None, csv or None]
-        _measure(out, json, any(value is not None for value in others))
+    if name in STUDIES:
+        numbers = {"seeds": seeds, "steps": steps, "jobs": jobs, "data": data, "label": label, "config": config}
+        rest = {"policies": policies, "policy": policy, "set": settings, "log": log or None, "csv": csv or None}
+        _study(name, out, json, {**numbers, **rest})
         return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
@@ -109,19 +110,23 @@ def run(
     _show(result, json, debug)
 
 
-def _measure(out: Path | None, json: bool, others: bool) -> None:
-    """Measure what decisions cost, which has neither policies nor seeds."""
+def _study(name: str, out: Path | None, json: bool, given: dict[str, Any]) -> None:
+    """Do a study, which compares no policies; each takes some of the options of a run."""
     from zoosim import api, terminal
     from zoosim.core.errors import ConfigError
+    from zoosim.experiments import STUDIES
 
-    if others:
-        raise ConfigError("bottleneck: measures time and takes --out, --json and --debug alone; leave the others out")
-    folder = out or Path("runs/bottleneck")
-    timings = api.measure_bottleneck(folder, lambda line: typer.echo(f"  {line}", err=True))
+    options = {key: value for key, value in given.items() if value is not None}
+    allowed = [f"--{key}" for key in STUDIES[name].options]
+    for key in options:
+        if f"--{key}" not in allowed:
+            others = ", ".join([*allowed, "--out", "--json"])
+            raise ConfigError(f"{name}: takes {others} and --debug alone; leave --{key} out")
+    result = api.run_study(name, out, progress=lambda line: typer.echo(f"  {line}", err=True), **options)
     if json:
-        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
+        typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal.print_timings(timings, folder)
+        terminal.print_study(result)
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
@@ -157,10 +162,10 @@ def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
 @app.command("list")
 def list_experiments() -> None:
     """Name the experiments, a line each."""
-    from zoosim.experiments import EXPERIMENTS, bottleneck
+    from zoosim.experiments import EXPERIMENTS, STUDIES
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
-    summaries[bottleneck.NAME] = bottleneck.SUMMARY
+    summaries |= {name: study.summary for name, study in STUDIES.items()}
     for name, summary in summaries.items():
         typer.echo(f"{name:<{max(map(len, summaries))}}  {summary}")
 

@@ -14,8 +14,7 @@ from rich.table import Table
 from zoosim.evaluation.store import CellKey
 
 if TYPE_CHECKING:
-    from zoosim.api import RunResult
-    from zoosim.experiments.bottleneck.measure import Timing
+    from zoosim.api import RunResult, StudyResult
     from zoosim.experiments.plan import Plan
 
 QUIET_SECONDS = 10.0
@@ -78,21 +77,18 @@ def print_result(result: "RunResult") -> None:
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
 
 
-def print_timings(timings: "Sequence[Timing]", folder: Path) -> None:
-    """Print the table of the bottleneck experiment, its verdict and the page's address."""
-    from zoosim.experiments.bottleneck.analysis import verdict
-
-    table = Table(title="bottleneck: a decision of NeuralUCB, learning included", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for head in ("network", "parameters", "candidates", "ms", "MB", "on"):
-        table.add_column(head, justify="right")
-    for t in timings:
-        sizes = (f"9-{t.network}-1", f"{t.parameters:,}", f"{t.candidates:,}")
-        table.add_row(t.method, *sizes, f"{t.milliseconds:,.3f}", f"{t.megabytes:,.2f}", t.device)
+def print_study(result: "StudyResult") -> None:
+    """Print the first table of a study, its verdict and the page's address."""
+    told = result.story.tables[0]
+    table = Table(title=f"{result.study.name}: {told.heading}", title_justify="left")
+    for number, head in enumerate(told.heads):
+        table.add_column(head, justify="left" if number < told.n_text else "right")
+    for row in told.rows:
+        table.add_row(*row)
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    console.print(verdict(timings), highlight=False, soft_wrap=True)
-    console.print(f"Page: {address(folder / 'report.html')}", highlight=False, soft_wrap=True)
+    console.print(result.verdict, highlight=False, soft_wrap=True)
+    console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
 
 
 def address(path: Path) -> str:

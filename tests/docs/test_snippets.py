@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from zoosim.cli import app
-from zoosim.experiments import EXPERIMENTS, bottleneck
+from zoosim.experiments import EXPERIMENTS, STUDIES
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.contract import check_policy
@@ -88,7 +88,7 @@ def test_commands_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> N
             continue
         name, params = parse(line)
         named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml", shlex.join(shlex.split(line, comments=True)))
-        if name == "run" and params["name"] != bottleneck.NAME and not named:
+        if name == "run" and params["name"] not in STUDIES and not named:
             plan_of(params)
 
 
@@ -131,7 +131,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("experiment | what it asks", {**EXPERIMENTS, bottleneck.NAME: None}),
+        ("experiment | what it asks", {**EXPERIMENTS, **STUDIES}),
         ("policy | what it does", BUILT_IN),
         ("policy | % of oracle", EXPERIMENTS["gauntlet"].policies),
     ],

@@ -134,6 +134,7 @@ def test_many_requests_get_what_each_gets_alone() -> None:
         assert np.array_equal(alone.action, together.actions[i])
         assert alone.value == together.values[i]
         assert alone.history[-1] == together.histories[i, -1]
+        assert alone.n_evaluations == together.n_evaluations[i] == 96 * len(alone.history)
 
 
 def test_a_generator_repeats_and_never_gives_the_same_noise_twice() -> None:

@@ -41,6 +41,16 @@ def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def share_interval(hits: Sequence[bool] | Sequence[float] | FloatArray) -> Interval:
+    """Return the share of `hits (n,)` that are true with its 95% interval (Wilson 1927), never empty at 0 or 1."""
+    array = np.asarray(hits, float)
+    n, share, z = len(array), float(array.mean()), float(special.ndtri(0.975))
+    if n < 2:
+        return Interval(share, None, None)
+    middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(share, max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n)))
+
+
 def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray) -> PairedTest:
     """Compare two policies seed by seed: `a (n,)` and `b (n,)` under the same seeds."""
     differences = np.asarray(a, float) - np.asarray(b, float)

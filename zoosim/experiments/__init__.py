@@ -1,4 +1,4 @@
-"""The experiments, by name."""
+"""The experiments and the studies, by name."""
 
 from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.gauntlet import GAUNTLET
@@ -8,6 +8,7 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
+from zoosim.experiments.study import BOTTLENECK, CEM_OPTIMA, Study
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 
 EXPERIMENTS = {
@@ -26,4 +27,6 @@ EXPERIMENTS = {
     )
 }
 
-__all__ = ["EXPERIMENTS", "Experiment"]
+STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA)}
+
+__all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

@@ -14,7 +14,7 @@ from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.template_world import template_world
-from zoosim.experiments import EXPERIMENTS, Experiment, bottleneck
+from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
@@ -136,12 +136,11 @@ def type_label(entry: PolicyEntry) -> str:
 def make_plan(request: Request) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
     experiment = EXPERIMENTS.get(request.experiment)
-    if request.experiment == bottleneck.NAME:
-        raise ConfigError(
-            "bottleneck: compares no policies; call zoosim.api.measure_bottleneck, or zoosim run bottleneck"
-        )
+    if request.experiment in STUDIES:
+        name = request.experiment
+        raise ConfigError(f"{name}: compares no policies; call zoosim.run_study({name!r}), or zoosim run {name}")
     if experiment is None:
-        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, bottleneck.NAME]))
+        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, *STUDIES]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)

@@ -21,7 +21,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, FloatArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.optimizers.checks import (
     SMALLEST_RADIUS,
     check_number,
@@ -30,8 +30,8 @@ from zoosim.optimizers.checks import (
     check_whole,
     refuse_output,
 )
-from zoosim.optimizers.projection import project
-from zoosim.optimizers.region import Region, make_region
+from zoosim.optimizers.projection import copy, project
+from zoosim.optimizers.region import Region, best_starts, make_region
 
 Objective = Callable[[FloatArray], Any]
 """Takes actions `(n, d)`, or `(m, n, d)` for m requests, and returns their values `(n,)` or `(m, n)`."""
@@ -104,23 +104,28 @@ class CEMResult:
     """The best `action (d,)` that was sampled, and its `value`.
 
     `history (t,)` is the best value found by each iteration. `converged` tells whether every start stopped by itself
-    rather than at `n_iters`.
+    rather than at `n_iters`, and `n_evaluations` how many samples were drawn until then.
     """
 
     action: FloatArray
     value: float
     history: FloatArray
     converged: bool
+    n_evaluations: int
 
 
 @dataclass(frozen=True)
 class CEMResults:
-    """The same for m requests: `actions (m, d)`, `values (m,)`, `histories (m, t)`, `converged (m,)`."""
+    """The same for m requests: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
+
+    In the histories a request that stopped before others keeps its last value.
+    """
 
     actions: FloatArray
     values: FloatArray
     histories: FloatArray
     converged: BoolArray
+    n_evaluations: IntArray
 
 
 def cem_optimize(
@@ -148,7 +153,8 @@ def cem_optimize(
         return check_output("values", objective(actions[0]), (actions.shape[1],)).reshape(1, -1)
 
     found = _search(values, region, made)
-    return CEMResult(found.actions[0], float(found.values[0]), found.histories[0], bool(found.converged[0]))
+    ended = bool(found.converged[0]), int(found.n_evaluations[0])
+    return CEMResult(found.actions[0], float(found.values[0]), found.histories[0], *ended)
 
 
 def cem_optimize_many(
@@ -192,6 +198,7 @@ class Search(NamedTuple):
     best: FloatArray  # (r, d)
     best_value: FloatArray  # (r,)
     active: BoolArray  # (r,)
+    iterations: IntArray  # (r,) how many each has gone through
 
 
 def _search(objective: Callable[[FloatArray], FloatArray], region: Region, config: CEMConfig) -> CEMResults:
@@ -210,7 +217,9 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
         history.append(search.best_value.copy())
         if not search.active.any():
             break
-    return _best_start(search, np.array(history), starts)
+    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
+    drawn: IntArray = n * search.iterations.reshape(-1, starts).sum(axis=1)
+    return CEMResults(*best_starts(search.best, search.best_value, history, starts), stopped, drawn)
 
 
 def _begin(region: Region, config: CEMConfig) -> Search:
@@ -220,16 +229,7 @@ def _begin(region: Region, config: CEMConfig) -> Search:
     spread = np.repeat(np.maximum(width, min_std)[:, np.newaxis], d, axis=1)
     stop = np.maximum(min_std, tolerance)
     best = np.empty((rows, d)), np.full(rows, -np.inf)
-    return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_))
-
-
-def _best_start(search: Search, history: FloatArray, starts: int) -> CEMResults:
-    """Choose for each request its best start, the first of those that tie."""
-    rows = len(search.best)
-    chosen = search.best_value.reshape(-1, starts).argmax(axis=1) + np.arange(0, rows, starts)
-    histories = np.ascontiguousarray(history.reshape(len(history), -1, starts).max(axis=2).T)
-    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
-    return CEMResults(search.best[chosen], search.best_value[chosen], histories, stopped)
+    return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_), np.zeros(rows, np.int64))
 
 
 @jit
@@ -260,11 +260,11 @@ def refit_all(samples: FloatArray, values: FloatArray, n_elites: int, alpha: flo
             return i
     for i in range(rows):
         if search.active[i]:
+            search.iterations[i] += 1
             elites = best_of(values[i], n_elites)
             if values[i, elites[0]] > search.best_value[i]:
                 search.best_value[i] = values[i, elites[0]]
-                for k in range(search.best.shape[1]):
-                    search.best[i, k] = samples[i, elites[0], k]
+                copy(samples[i, elites[0]], search.best[i])
             refit(samples[i], elites, alpha, search.min_std[i], own, search.mean[i], search.std[i])
             search.active[i] = _varies(values[i]) and _above(search.std[i], search.tolerance[i])
     return -1

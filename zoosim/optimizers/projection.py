@@ -34,6 +34,13 @@ def _project_all(points: FloatArray, centre: FloatArray, radius: float, a_max: f
 
 
 @jit
+def copy(a: FloatArray, out: FloatArray) -> None:
+    """Write `a (d,)` over `out`; an assignment of slices takes seconds to compile."""
+    for k in range(a.shape[0]):
+        out[k] = a[k]
+
+
+@jit
 def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
     """Replace `a (d,)` by the nearest point of ball and box; with an infinite `radius` of the box, whatever `centre`.
 

@@ -83,3 +83,16 @@ def _place_starts(
                 reach = min(a_max, radius[i])
                 begin[i, k] = centre[i, k] + reach * (2.0 * uniform(keys[i], STARTS, k) - 1.0)
         project(begin[i], centre[i], radius[i], a_max)
+
+
+def best_starts(
+    best: FloatArray, best_value: FloatArray, history: list[FloatArray], starts: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Take for each of m requests its best start, the first of those that tie: actions, values and histories.
+
+    `best (r, d)`, `best_value (r,)` and `history`, t times `(r,)`, are of every start: they become `(m, d)`, `(m,)` and
+    `(m, t)`.
+    """
+    chosen = best_value.reshape(-1, starts).argmax(axis=1) + np.arange(0, len(best), starts)
+    best_yet = np.array(history).reshape(len(history), -1, starts).max(axis=2)
+    return best[chosen], best_value[chosen], np.ascontiguousarray(best_yet.T)

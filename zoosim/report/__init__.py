@@ -1,7 +1,18 @@
-"""The page that shows a comparison: data, figures, one self-contained HTML file."""
+"""The pages that show a comparison or a study: data, figures, one self-contained HTML file."""
 
 from zoosim.report.data import Curve, ReportData, Sweep
 from zoosim.report.figures import figures
 from zoosim.report.page import render_page
+from zoosim.report.story import Drawing, Story, Table, render_story
 
-__all__ = ["Curve", "ReportData", "Sweep", "figures", "render_page"]
+__all__ = [
+    "Curve",
+    "Drawing",
+    "ReportData",
+    "Story",
+    "Sweep",
+    "Table",
+    "figures",
+    "render_page",
+    "render_story",
+]

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, PolicySpec, Progress
-from zoosim.experiments.bottleneck.published import Published
 from zoosim.policies.neural_ucb import NeuralUCB
+from zoosim.studies.bottleneck.published import Published
 
 USER_DIM, PRODUCT_DIM = 4, 5
 CANDIDATES = (10, 50, 200, 1_000, 10_000, 50_000)

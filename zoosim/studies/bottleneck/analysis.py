@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoosim.experiments.bottleneck.measure import Timing
+from zoosim.studies.bottleneck.timing import Timing
 
 
 def verdict(timings: Sequence[Timing]) -> str:

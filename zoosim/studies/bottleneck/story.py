@@ -1,4 +1,4 @@
-"""The page of the bottleneck experiment: what a decision costs against candidates and parameters, on log-log axes."""
+"""The page of the bottleneck study: what a decision costs against candidates and parameters, on log-log axes."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from zoosim.experiments.bottleneck.measure import Timing
 from zoosim.report.drawing import (
     CHARACTER,
     COLORS,
@@ -19,7 +18,9 @@ from zoosim.report.drawing import (
     rgba,
     spread_apart,
 )
-from zoosim.report.page import environment, figures_json, plotly_js
+from zoosim.report.story import Drawing, Story, Table
+from zoosim.studies.bottleneck.analysis import verdict
+from zoosim.studies.bottleneck.timing import Timing
 
 PARTS = {
     "gradients": COLORS[0],
@@ -28,26 +29,36 @@ PARTS = {
     "choosing": COLORS[5],
     "learning": COLORS[3],
 }
+TERMS = {
+    "plain loop": "As published: a backward pass for each candidate, the inverse of a (p, p) matrix, the bonuses.",
+    "Jacobian": "The same with all gradients in one vectorised pass, kept as a (K, p) matrix.",
+    "inverse": "The inverse alone: what both of them pay however few candidates there are.",
+    "MB": "Of the published forms what one decision needs; of neural-ucb all that it keeps, candidates of earlier "
+    "visitors included.",
+    "exact": "neural-ucb: the same bonuses from the factors of the gradients; new candidates at every visit.",
+    "exact, fixed pool": "The same for one visitor and a fixed set of products: only those are evaluated that may be "
+    "best.",
+    "last layer": "Only the last layer's gradients: cheap, and another bonus.",
+}
 
 
-def render_bottleneck(title: str, question: str, verdict: str, timings: Sequence[Timing], command: str) -> str:
-    """Render one self-contained HTML page."""
-    drawn = bottleneck_figures(timings)
+def tell(timings: Sequence[Timing]) -> Story:
+    """Tell what was measured: figures, and every measurement in a table."""
     words = _words(timings)
-    return (
-        environment()
-        .get_template("bottleneck.html")
-        .render(
-            title=title,
-            question=question,
-            verdict=verdict,
-            command=command,
-            timings=timings,
-            figures=[(key, *words[key], int(figure.layout.height)) for key, figure in drawn.items()],
-            figures_json=figures_json(drawn),
-            plotly_js=plotly_js(),
+    drawings = [Drawing(*words[key], figure) for key, figure in bottleneck_figures(timings).items()]
+    return Story(verdict(timings), [_table(timings)], drawings, TERMS)
+
+
+def _table(timings: Sequence[Timing]) -> Table:
+    heads = ("method", "network", "on", "parameters", "candidates", "ms", "MB", "runs")
+    rows = [
+        (
+            *(t.method, f"9-{t.network}-1", t.device, f"{t.parameters:,}", f"{t.candidates:,}"),
+            *(f"{t.milliseconds:,.3f}", f"{t.megabytes:,.2f}", f"{t.repeats}"),
         )
-    )
+        for t in timings
+    ]
+    return Table("Every measurement", heads, rows, n_text=3, caption="A decision, learning included.")
 
 
 def bottleneck_figures(timings: Sequence[Timing]) -> dict[str, go.Figure]:

@@ -1,4 +1,4 @@
-"""The bottleneck experiment: the published forms agree with each other, and what is measured ends up on the page."""
+"""The bottleneck study: the published forms agree with each other, and what is measured ends up on the page."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim import api
+from zoosim import run_study
 from zoosim.core.errors import ConfigError
-from zoosim.experiments.bottleneck.analysis import verdict
-from zoosim.experiments.bottleneck.measure import LIMITS, OURS, Timing, _on_device, parameters_of
-from zoosim.experiments.bottleneck.published import REGULARIZATION, Published
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
+from zoosim.studies.bottleneck.analysis import verdict
+from zoosim.studies.bottleneck.published import REGULARIZATION, Published
+from zoosim.studies.bottleneck.timing import LIMITS, OURS, Timing, _on_device, parameters_of
 
 
 def test_parameters_are_counted_as_published() -> None:
@@ -36,12 +36,12 @@ def test_the_jacobian_is_the_loop_and_the_bonus_its_formula() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bottleneck")
-    api.measure_bottleneck(made, candidates=(3, 50), networks=("8",), updates=20)
+    run_study("bottleneck", made, candidates=(3, 50), networks=("8",), updates=20)
     return made
 
 
 def test_every_method_is_measured_and_written(folder: Path) -> None:
-    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["timings"]
+    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["rows"]
     found = {(timing["method"], timing["candidates"]) for timing in timings}
     assert found == {(method, count) for method in ("inverse", *LIMITS) for count in (3, 50)}
     assert set(OURS) < set(LIMITS)
@@ -54,7 +54,7 @@ def test_every_method_is_measured_and_written(folder: Path) -> None:
 
 def test_memory_counts_what_is_kept_of_candidates_and_repeats_are_counted(folder: Path) -> None:
     """At least 20 visitors with 50 candidates of 9 features and 3 numbers each, and the pool of 5 features."""
-    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["timings"]
+    timings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["rows"]
     [exact] = [t for t in timings if (t["method"], t["candidates"]) == ("exact", 50)]
     assert exact["megabytes"] > 8e-6 * (20 * 50 * 12 + 50 * 5)
     assert all(t["repeats"] > 1 for t in timings if t["method"] == "inverse")
@@ -79,7 +79,7 @@ def test_memory_counts_what_is_kept_of_candidates_and_repeats_are_counted(folder
 def test_sizes_that_cannot_be_measured_are_refused(tmp_path: Path, sizes: dict[str, Any], message: str) -> None:
     lines: list[str] = []
     with pytest.raises(ConfigError, match=re.escape(message)):
-        api.measure_bottleneck(tmp_path, lines.append, **sizes)
+        run_study("bottleneck", tmp_path, progress=lines.append, **sizes)
     assert not lines
 
 
@@ -91,7 +91,7 @@ def test_the_page_shows_every_figure(folder: Path) -> None:
 
 
 def test_a_device_gets_the_jacobian_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoosim.experiments.bottleneck.measure.CHUNK", 4)
+    monkeypatch.setattr("zoosim.studies.bottleneck.timing.CHUNK", 4)
     timing = _on_device("cpu", "8", 10, 5)
     assert timing.candidates == 10
     assert timing.megabytes == pytest.approx(8e-6 * (2 * 89**2 + 4 * 89))
@@ -111,8 +111,8 @@ def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
         make_plan(Request("bottleneck"))
     (tmp_path / "config.yaml").write_text("x: 1")
     with pytest.raises(ConfigError, match="holds a run of policies"):
-        api.measure_bottleneck(tmp_path)
+        run_study("bottleneck", tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot be written"):
-        api.measure_bottleneck(tmp_path / "file" / "inner")
+        run_study("bottleneck", tmp_path / "file" / "inner")
     assert not [path for path in tmp_path.iterdir() if path.name not in ("config.yaml", "file")]

@@ -1,0 +1,38 @@
+"""The studies: questions that a comparison of policies does not answer. Constants only; `zoosim.studies` does them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named study, done by the module `zoosim.studies.NAME`, with underscores for hyphens.
+
+    That module has two functions: `measure(*, progress, **options)` returns rows, frozen records of plain data, and
+    `tell(rows)` makes a `zoosim.report.Story` of them. `options` are what the command line lets one choose, with the
+    defaults: "seeds", as a count or a range such as "1000:1040".
+    """
+
+    name: str
+    summary: str
+    question: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """Name the module that does it."""
+        return f"zoosim.studies.{self.name.replace('-', '_')}"
+
+
+BOTTLENECK = Study(
+    name="bottleneck",
+    summary="what a NeuralUCB decision costs, by candidates and parameters (minutes, on a machine at rest)",
+    question="Is exact NeuralUCB too dear to serve, as its publication says?",
+)
+CEM_OPTIMA = Study(
+    name="cem-optima",
+    summary="CEM from ten starts: local optima, too few samples, or a search that was not finished? (minutes)",
+    question="Does CEM end in other places because there are several optima, or because it stops too soon?",
+    options={"seeds": "1000:1040"},
+)

@@ -1,0 +1,56 @@
+"""The page of a study: what it found in a sentence, figures and tables, from plain data alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import plotly.graph_objects as go
+
+from zoosim.report.page import environment, figures_json, plotly_js
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures."""
+
+    heading: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_text: int = 1
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its heading and caption; `figure.layout.height` must be set."""
+
+    heading: str
+    caption: str
+    figure: go.Figure
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a study found: the `verdict`, tables (the first is printed to the terminal too), drawings, and terms."""
+
+    verdict: str
+    tables: Sequence[Table]
+    drawings: Sequence[Drawing] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_story(title: str, question: str, story: Story, command: str) -> str:
+    """Render one self-contained HTML page."""
+    drawn = {str(number): drawing.figure for number, drawing in enumerate(story.drawings)}
+    return (
+        environment()
+        .get_template("story.html")
+        .render(
+            title=title,
+            question=question,
+            story=story,
+            figures=[(str(n), d.heading, d.caption, int(d.figure.layout.height)) for n, d in enumerate(story.drawings)],
+            command=command,
+            figures_json=figures_json(drawn),
+            plotly_js=plotly_js(),
+        )
+    )

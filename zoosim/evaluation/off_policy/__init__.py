@@ -1,0 +1,1 @@
+"""Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""

@@ -61,7 +61,7 @@ def switch_dr(
 def shrunk_dr(
     weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray, shrinkage: float
 ) -> Terms:
-    """Shrink weights to lambda w / (w^2 + lambda), `shrinkage` lambda of 0 or more (Su et al. 2020, optimistic shrinkage).
+    """Shrink weights to lambda w / (w^2 + lambda), lambda = `shrinkage` of 0 or more (Su et al. 2020, optimistic form).
 
     At 0 it is the direct method, towards infinity doubly robust.
     """

@@ -1,8 +1,10 @@
 """Rows that belong together, such as those of a user, summed: what intervals are computed from."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.jit import jit
@@ -34,9 +36,12 @@ def make_clusters(n: int, user_ids: IntArray | None = None, max_groups: int = MA
     if user_ids is None:
         group = np.arange(n) if n <= max_groups else _hashed(np.arange(n), max_groups)
         return Clusters(group, np.bincount(group, minlength=min(n, max_groups)).astype(float), n)
-    users, codes = np.unique(user_ids, return_inverse=True)
-    group = codes.astype(np.int64) if len(users) <= max_groups else _hashed(codes.astype(np.int64), max_groups)
-    return Clusters(group, np.bincount(group).astype(float), len(users))
+    count = pl.Series(user_ids).n_unique()
+    if count > max_groups:
+        group = _hashed(user_ids, max_groups)
+    else:
+        group = np.unique(user_ids, return_inverse=True)[1].astype(np.int64)
+    return Clusters(group, np.bincount(group).astype(float), count)
 
 
 @jit
@@ -49,36 +54,54 @@ def _hashed(ids: IntArray, groups: int) -> IntArray:
 
 
 class Sums(NamedTuple):
-    """An estimate by group, each `(G,)`: value = sum(base) / sum(sizes) + sum(top) / sum(bottom) - the same of `less`.
+    """An estimate, or a difference of two, by group: arrays `(G,)`.
 
-    `influence` is each group's share of the estimate's deviation; it sums to 0.
+    value = sum(base) / sum(sizes) + sum(top) / sum(bottom) over the `ratios` (top, bottom), of which there are two; one
+    that is not needed has a top of 0.
     """
 
-    value: float
     sizes: FloatArray
     base: FloatArray
     ratios: tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-    influence: FloatArray
+
+    @property
+    def value(self) -> float:
+        """Return the estimate."""
+        mean = float(self.base.sum() / self.sizes.sum())
+        return mean + sum(float(top.sum() / bottom.sum()) for top, bottom in self.ratios)
+
+    @property
+    def influence(self) -> FloatArray:
+        """Return each group's influence on the estimate, times the number of rows: its rows' influences, summed."""
+        n = self.sizes.sum()
+        shares: FloatArray = self.base - self.base.sum() / n * self.sizes
+        for top, bottom in self.ratios:
+            total = bottom.sum()
+            shares += n / total * (top - top.sum() / total * bottom)
+        return shares
 
 
-def group_sums(clusters: Clusters, terms: Terms, less: Terms | None = None) -> Sums:
-    """Add an estimate's terms up by group; with `less`, the terms of the difference of the two."""
-    if not np.isfinite(terms.value) or (less is not None and not np.isfinite(less.value)):
-        raise DataError("weights: sum to 0, expected the target policy to take some logged action")
-    value, influence, base = terms.value, terms.influence(), terms.base
-    ratios = [_ratio(clusters, terms, 1.0)]
-    if less is not None:
-        value, influence, base = value - less.value, influence - less.influence(), base - less.base
-        ratios.append(_ratio(clusters, less, -1.0))
-    first, second = ratios[0], ratios[-1] if less is not None else _none(clusters)
-    return Sums(value, clusters.sizes, clusters.sums(base), (first, second), clusters.sums(influence))
-
-
-def _ratio(clusters: Clusters, terms: Terms, sign: float) -> tuple[FloatArray, FloatArray]:
+def group_sums(clusters: Clusters, terms: Terms) -> Sums:
+    """Add an estimate's terms up by group; raises `DataError` when all weights are 0."""
+    none = (np.zeros(len(clusters.sizes)), clusters.sizes)
+    base = clusters.sums(terms.base) if terms.base.any() else none[0]
     if terms.top is None or terms.bottom is None:
-        return _none(clusters)
-    return sign * clusters.sums(terms.top), clusters.sums(terms.bottom)
+        return Sums(clusters.sizes, base, (none, none))
+    ratio = (clusters.sums(terms.top), clusters.sums(terms.bottom))
+    if not ratio[1].sum() > 0.0:
+        raise DataError("weights: sum to 0, expected the target policy to take some logged action")
+    return Sums(clusters.sizes, base, (ratio, none))
 
 
-def _none(clusters: Clusters) -> tuple[FloatArray, FloatArray]:
-    return np.zeros(len(clusters.sizes)), clusters.sizes
+def difference(sums: Sums, less: Sums) -> Sums:
+    """Return the difference of two estimates of the same log, neither of which is a difference."""
+    top, bottom = less.ratios[0]
+    return Sums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
+
+
+def standard_error(sums: Sums) -> float:
+    """Return the estimate's standard error, with groups as independent units (Liang & Zeger 1986)."""
+    groups, n, influence = len(sums.sizes), float(sums.sizes.sum()), sums.influence
+    if groups < 2:
+        return math.inf
+    return math.sqrt(float(influence @ influence) * groups / (groups - 1)) / n

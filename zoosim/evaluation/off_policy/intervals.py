@@ -1,48 +1,20 @@
 """Intervals of an estimate: bootstrap (the default), asymptotic, and one that holds for any sample size."""
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.jit import jit
-from zoosim.core.rng import mix, stream_key
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.clusters import Clusters, Sums
+from zoosim.evaluation.off_policy.bootstrap import SAMPLES, Bootstrap, bootstrap
+from zoosim.evaluation.off_policy.clusters import Clusters, Sums, standard_error
 from zoosim.evaluation.off_policy.terms import check_arrays
 from zoosim.evaluation.statistics import Interval, t_quantile
 
-SAMPLES = 1_000
 LIMITS = tuple(4.0**k for k in range(7))
 """Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
 POWER = 0.8
-ROUNDING = 1e-9
-
-
-class Bootstrap(NamedTuple):
-    """Resampled estimates `(B,)` less the estimate, each with its own standard error `(B,)`."""
-
-    deviations: FloatArray
-    errors: FloatArray
-
-    @property
-    def ratios(self) -> FloatArray:
-        """Return deviations in standard errors; infinite where a sample has none."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.deviations / self.errors
-        return np.where(np.isnan(found), 0.0, found)
-
-
-def standard_error(sums: Sums) -> float:
-    """Return the estimate's standard error, with groups as independent units (Liang & Zeger 1986)."""
-    groups, n = len(sums.sizes), float(sums.sizes.sum())
-    if groups < 2:
-        return math.inf
-    return math.sqrt(float(sums.influence @ sums.influence) * groups / (groups - 1)) / n
 
 
 def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
@@ -52,20 +24,23 @@ def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
     return Interval(sums.value, sums.value - half, sums.value + half)
 
 
-def bootstrap_interval(sums: Sums, level: float = 0.95, *, samples: int = SAMPLES, seed: int = 0) -> Interval:
+def bootstrap_interval(
+    sums: Sums, level: float = 0.95, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None
+) -> Interval:
     """Return the studentised bootstrap interval (Efron & Tibshirani 1993, section 12.5), groups resampled whole.
 
     Each sample's deviation is measured in its own standard error, which corrects for the skewness that rare rewards
     and large weights bring. An end is infinite where more samples than the tail holds have no spread at all: the log
-    then has too few rewards for an interval.
+    then has too few rewards for an interval. Samples that are `drawn` already are not drawn again.
     """
-    drawn, error = bootstrap(sums, samples=samples, seed=seed), standard_error(sums)
+    error = standard_error(sums)
     if error == 0.0:
         return Interval(sums.value, sums.value, sums.value)
     if not math.isfinite(error):
         return Interval(sums.value, -math.inf, math.inf)
     tail = (1.0 - checked_level(level)) / 2
-    ratios = np.sort(drawn.ratios)
+    ratios = np.sort((drawn or bootstrap(sums, samples=samples, seed=seed)).ratios)
+    samples = len(ratios)
     rank = math.floor(tail * (samples + 1)) - 1
     if rank < 0:
         raise ConfigError(f"samples: got {samples}, expected at least {math.ceil(1 / tail)} for a level of {level:g}")
@@ -73,81 +48,14 @@ def bootstrap_interval(sums: Sums, level: float = 0.95, *, samples: int = SAMPLE
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
 
-def bootstrap_p(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> float:
+def bootstrap_p(sums: Sums, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None) -> float:
     """Return the two-sided p of a value of 0: how often samples lie as far from the estimate as it lies from 0."""
     error = standard_error(sums)
     if error == 0.0:
         return 1.0 if sums.value == 0.0 else 0.0
-    ratios, seen = bootstrap(sums, samples=samples, seed=seed).ratios, sums.value / error
+    ratios, seen = (drawn or bootstrap(sums, samples=samples, seed=seed)).ratios, sums.value / error
     above, below = int((ratios >= seen).sum()), int((ratios <= seen).sum())
-    return min(1.0, 2.0 * (min(above, below) + 1) / (samples + 1))
-
-
-def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:
-    """Resample groups with Poisson(1) counts (Hanley & MacGibbon 2006), drawn by (seed, sample, group).
-
-    The same draws serve every estimate of a log, so differences are paired. Any number of threads gives the same bits.
-    """
-    key, columns = stream_key(seed, "bootstrap"), _centred(sums)
-    deviations, errors = np.empty(samples), np.empty(samples)
-    threads = max(1, min(samples, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1))
-    bounds = np.linspace(0, samples, threads + 1).astype(int).tolist()
-
-    def draw(piece: int) -> None:
-        _bootstrap(key, columns, bounds[piece], bounds[piece + 1], deviations, errors)
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(draw, range(threads)))
-    errors[errors < ROUNDING * standard_error(sums)] = 0.0
-    return Bootstrap(deviations, errors)
-
-
-def _centred(sums: Sums) -> FloatArray:
-    """Return `(6, G)`: sizes, and base, tops and bottoms so scaled and centred that the estimate itself comes to 0."""
-    n = sums.sizes.sum()
-    rows = [sums.sizes / n, (sums.base - sums.base.sum() / n * sums.sizes) / n]
-    for top, bottom in sums.ratios:
-        total = bottom.sum()
-        rows += [(top - top.sum() / total * bottom) / total, bottom / total]
-    return np.ascontiguousarray(rows)
-
-
-@jit
-def _bootstrap(
-    key: np.uint64, columns: FloatArray, start: int, stop: int, deviations: FloatArray, errors: FloatArray
-) -> None:
-    """Fill in samples `start` to `stop - 1`; an empty sample, or one without weight, deviates by nothing."""
-    groups = columns.shape[1]
-    counts = np.empty(groups)
-    for s in range(start, stop):
-        row = mix(np.uint64(key ^ mix(np.uint64(s))))
-        total = np.zeros(6)
-        for g in range(groups):
-            counts[g] = _poisson(mix(np.uint64(row ^ np.uint64(g))))
-            for c in range(6):
-                total[c] += counts[g] * columns[c, g]
-        deviations[s] = errors[s] = 0.0
-        if total[0] <= 0.0 or total[3] <= 0.0 or total[5] <= 0.0:
-            continue
-        base, first, second = total[1] / total[0], total[2] / total[3], total[4] / total[5]
-        squares = 0.0
-        for g in range(groups):
-            share = (columns[1, g] - base * columns[0, g]) / total[0]
-            share += (columns[2, g] - first * columns[3, g]) / total[3]
-            share += (columns[4, g] - second * columns[5, g]) / total[5]
-            squares += counts[g] * share * share
-        deviations[s], errors[s] = base + first + second, np.sqrt(squares)
-
-
-@jit
-def _poisson(bits: np.uint64) -> float:
-    """Return a draw from Poisson(1) made of 64 random bits, by inversion; 20 at most."""
-    u, k, p = float(bits >> np.uint64(11)) * 2.0**-53, 0.0, 0.36787944117144233
-    while u >= p and k < 20.0:
-        u -= p
-        k += 1.0
-        p /= k
-    return k
+    return min(1.0, 2.0 * (min(above, below) + 1) / (len(ratios) + 1))
 
 
 def bernstein_interval(

@@ -5,9 +5,21 @@ from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
 from zoosim.envs import register_envs
+from zoosim.logs import evaluate, import_log
 from zoosim.policies.base import Policy
 
 __version__ = "0.1.0"
-__all__ = ["Context", "Policy", "PolicySpec", "RunResult", "ZoosimError", "parameter", "read_run", "run"]
+__all__ = [
+    "Context",
+    "Policy",
+    "PolicySpec",
+    "RunResult",
+    "ZoosimError",
+    "evaluate",
+    "import_log",
+    "parameter",
+    "read_run",
+    "run",
+]
 
 register_envs()

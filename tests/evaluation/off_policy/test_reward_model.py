@@ -79,7 +79,7 @@ def test_it_finds_what_rewards_are_made_of() -> None:
 def test_positions_are_features_and_an_empty_log_of_features_will_do() -> None:
     log, _ = drawn()
     positions = np.arange(N) % 3
-    by_place = replace(log, features=np.zeros((N, 0)), positions=positions, rewards=positions * 1.0)
+    by_place = replace(log, features=np.zeros((N, 0)), positions=positions, rewards=positions.astype(np.float64))
     guesses = fit_reward_model(by_place, make_clusters(N)).predict(0, N)
     assert np.abs(guesses - positions[:, None]).max() < 0.1
     constant = replace(by_place, positions=np.zeros(N, np.int64), rewards=(log.actions == 2).astype(np.float64))

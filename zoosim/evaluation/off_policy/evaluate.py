@@ -36,7 +36,7 @@ from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import Target, make_target, named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import Verdict, judge_model, judge_weighted
+from zoosim.evaluation.off_policy.verdict import WORDS, Verdict, judge_model, judge_weighted
 from zoosim.evaluation.statistics import Interval
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
@@ -67,8 +67,9 @@ class Result(NamedTuple):
 class Difference(NamedTuple):
     """How much more `policy` earns than `other` (the logged choices, by default), estimated on the same rows.
 
-    `p` is two-sided, not corrected for several comparisons; `rows_needed` is how many rows like these would show a
-    difference of this size at the level of the intervals with 80% power, None when there is none.
+    `verdict` is the worse of the two policies'; `p` is two-sided, not corrected for several comparisons; `rows_needed`
+    is how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
+    there is none.
     """
 
     policy: str
@@ -79,6 +80,7 @@ class Difference(NamedTuple):
     high: float | None
     p: float
     rows_needed: int | None
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def evaluate(
     model = fit_reward_model(log, clusters) if wanted else None
     logged = group_sums(clusters, Terms(log.rewards))
     results: list[Result] = []
-    values: dict[tuple[str, str], Sums] = {}
+    values: dict[tuple[str, str], tuple[Sums, str]] = {}
     differences: list[Difference] = []
     for name, target in targets.items():
         try:
@@ -163,13 +165,13 @@ def evaluate(
             raise named(name, error) from error
         for result, sums in found:
             results.append(result)
-            differences.append(_difference((name, LOGGED, result.estimator), difference(sums, logged), options))
-            differences += [
-                _difference((name, other, estimator), difference(sums, rival), options)
-                for (other, estimator), rival in values.items()
-                if estimator == result.estimator and other != name
-            ]
-            values[name, result.estimator] = sums
+            names = (name, LOGGED, result.estimator)
+            differences.append(_difference(names, difference(sums, logged), options, result.verdict))
+            for (other, estimator), (rival, word) in values.items():
+                if estimator == result.estimator and other != name:
+                    names, worse = (name, other, estimator), max(word, result.verdict, key=WORDS.index)
+                    differences.append(_difference(names, difference(sums, rival), options, worse))
+            values[name, result.estimator] = (sums, result.verdict)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
     n_clusters = clusters.n_clusters
     return Evaluation(tuple(results), tuple(differences), earned, len(log), n_clusters, dict(log.skipped), log.source)
@@ -284,11 +286,11 @@ def _verdict(
     return judge_weighted(weights, errors, interval, clusters.n_clusters, bias)
 
 
-def _difference(names: tuple[str, str, str], sums: Sums, options: Options) -> Difference:
+def _difference(names: tuple[str, str, str], sums: Sums, options: Options, verdict: str) -> Difference:
     drawn = bootstrap(sums, samples=options.samples, seed=options.seed)
     interval, p = bootstrap_interval(sums, options.level, drawn=drawn), bootstrap_p(sums, drawn=drawn)
     needed = rows_to_decide(sums, options.level) if math.isfinite(standard_error(sums)) else None
-    return Difference(*names, *interval, p, needed)
+    return Difference(*names, *interval, p, needed, verdict)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.errors import DataError
+from zoosim.core.parameters import unknown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.evaluation.off_policy.checks import check_columns, faults, sound_rows
 from zoosim.evaluation.off_policy.log import Log
@@ -33,6 +34,9 @@ def read_records(path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
         raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
     try:
         known = pl.read_parquet_schema(path)
+        missing = [name for name in columns if name not in known]
+        if missing:
+            raise DataError(f"{path}: {unknown('no column', missing[0], list(known))}")
         return pl.read_parquet(path, columns=[n for n in known if n in {*READ, "unavailable", *columns}])
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0]

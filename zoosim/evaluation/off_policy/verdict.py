@@ -6,7 +6,7 @@ from typing import NamedTuple
 from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
 from zoosim.evaluation.statistics import Interval
 
-TRUST, WEAK, DO_NOT_USE = "trust", "weak", "do not use"
+WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
 
 
 class Verdict(NamedTuple):
@@ -23,13 +23,13 @@ class Limits(NamedTuple):
     useless: float
 
 
-ESS = Limits(100.0, 30.0)
-CARRIERS = Limits(40.0, 10.0)
+ESS = Limits(100.0, 20.0)
+CARRIERS = Limits(40.0, 2.0)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 MEAN_ERRORS = Limits(3.0, 4.5)
 MEAN_GAP = Limits(0.25, 0.5)
-LOST_MASS = Limits(0.01, 0.05)
+LOST_MASS = Limits(0.01, 0.1)
 CLIP_SHIFT = Limits(1.5, 3.0)
 SLOPE = Limits(0.5, 0.0)
 BIAS_ERRORS = Limits(0.5, 1.5)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks.quality import faithful, search_templates
-from benchmarks.speed import command_line, decision, gauntlet, neural, search
+from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S7": neural.lazy,
     "S8": neural.large,
     "S9": search.main,
+    "S10": off_policy.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
 }

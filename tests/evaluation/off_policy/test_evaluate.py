@@ -291,3 +291,34 @@ def test_the_real_women_logs_cannot_tell_of_a_uniform_policy(real: Path) -> None
         assert row.mean_weight == pytest.approx(3.134, abs=1e-3)
         assert row.max_weight == pytest.approx(21_739, abs=1)
         assert any("the mean weight is 3.13, expected 1" in reason for reason in row.reasons)
+
+
+def test_trust_is_not_given_where_intervals_fail() -> None:
+    """A log that hardly shows what the target chooses: its 95% intervals hold on fewer than 30 of 40 logs, and none is
+    trusted; an effective sample size above 10, taken for enough, would let 15 or more pass. On a near target intervals
+    hold, and are trusted."""
+    held, trusted, passed = _told(TableWorld(12, 0.4))
+    assert held >= 34
+    assert trusted >= 38
+    far = TableWorld(3, 0.0)
+    shown = np.exp(3.0 * np.random.default_rng(53).normal(size=(4, 10)))
+    far.logging, far.target = np.asarray(shown / shown.sum(axis=1, keepdims=True)), np.full((4, 10), 0.1)
+    far.value = float(far.clicks.mean())
+    held, trusted, passed = _told(far)
+    assert held < 30
+    assert trusted == 0
+    assert passed >= 15
+
+
+def _told(world: TableWorld) -> tuple[int, int, int]:
+    """Of 40 logs of 1,000 rows, count intervals that hold, verdicts of trust, and effective sizes above 10."""
+    held = trusted = passed = 0
+    for run in range(40):
+        log = drawn(world, 1_000, seed=run)
+        row = evaluate(log, {"p": "column:p_new"}, estimators=["snips"], samples=200, seed=run).results[0]
+        assert row.low is not None
+        assert row.high is not None
+        held += row.low <= world.value <= row.high
+        trusted += row.verdict == "trust"
+        passed += row.ess > 10
+    return held, trusted, passed

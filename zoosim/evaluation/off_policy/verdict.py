@@ -23,8 +23,8 @@ class Limits(NamedTuple):
     useless: float
 
 
-ESS = Limits(100.0, 20.0)
-CARRIERS = Limits(40.0, 2.0)
+ESS = Limits(100.0, 15.0)
+CARRIERS = Limits(40.0, 1.5)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 MEAN_ERRORS = Limits(3.0, 4.5)

@@ -81,6 +81,7 @@ def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
         (log_frame(), ["random", "random"], ConfigError, "got random twice"),
         (log_frame(), ["randm"], ConfigError, "unknown policy 'randm' .did you mean random"),
         (tmp_path / "log.parquet", ["column:p_nw"], DataError, "no column 'p_nw' .did you mean p_new"),
+        (3, ["random"], DataError, "got a int, expected a CSV or Parquet file or a data frame"),
         (tmp_path / "none.parquet", ["random"], DataError, "no such file"),
         ("open-bandit:bts/kids", ["random"], ConfigError, "got policy 'bts' and campaign 'kids'"),
     ]

@@ -28,9 +28,9 @@ def evaluate(
 ) -> "Evaluation":
     """Judge policies by a log that another policy wrote: values, intervals, verdicts, and differences.
 
-    `log` is a Parquet file of Records, a frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in the
-    folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged; by
-    name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
+    `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
+    the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
+    by name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
     array or function of probabilities. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range`
     of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
@@ -80,16 +80,15 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
 
 
 def _read(log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool) -> "Log":
-    import polars as pl
-
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.open_bandit import read_open_bandit
     from zoosim.evaluation.off_policy.reading import read_log, to_log
+    from zoosim.evaluation.off_policy.tables import read_words
 
     if isinstance(log, Log):
         return log
-    if isinstance(log, pl.DataFrame):
-        return to_log(log, columns=columns, skip_bad=skip_bad)
+    if not isinstance(log, str | os.PathLike):
+        return to_log(read_words(log)[0], columns=columns, skip_bad=skip_bad)
     if isinstance(log, str) and log.startswith(OPEN_BANDIT):
         policy, _, campaign = log.removeprefix(OPEN_BANDIT).partition("/")
         return read_open_bandit(policy, campaign, data, skip_bad=skip_bad)

@@ -106,7 +106,7 @@ def print_evaluation(evaluation: "Evaluation") -> None:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_row("logged choices", "", f"{evaluation.logged.mean:.6g}", _ends(*evaluation.logged[1:]), "", "", "", "")
     for row in evaluation.results:
-        figures = (f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", f"{row.max_weight:,.4g}", row.verdict)
+        figures = (f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight), row.verdict)
         table.add_row(row.policy, row.estimator, f"{row.value:.6g}", _ends(row.low, row.high), *figures)
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
     console.print(table)
@@ -118,6 +118,10 @@ def print_evaluation(evaluation: "Evaluation") -> None:
             console.print(why, highlight=False, soft_wrap=True)
     for found in (each for each in evaluation.differences if each.verdict != "do not use"):
         console.print(_told_difference(found), highlight=False, soft_wrap=True)
+
+
+def _weight(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
 
 
 def _told_difference(found: "Difference") -> str:

@@ -69,7 +69,8 @@ def judge_weighted(
     findings.below(
         weights.ess, ESS, f"the log counts for {weights.ess:,.0f} rows of this policy's own (effective sample size)"
     )
-    share = f"the largest weight, {weights.max_weight:,.4g}, is {100 * weights.max_share:.0f}% of all weight"
+    largest = f"{weights.max_weight:,.0f}" if weights.max_weight >= 100.0 else f"{weights.max_weight:.3g}"
+    share = f"the largest weight, {largest}, is {100 * weights.max_share:.0f}% of all weight"
     findings.above(weights.max_share, MAX_SHARE, share)
     _weigh_error(findings, errors, interval, n_clusters)
     if errors.clip_shift is not None:
@@ -122,7 +123,7 @@ def _weigh_overlap(findings: Findings, weights: WeightFigures) -> None:
 
 def _weigh_error(findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int) -> None:
     findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
-    carriers = f"the error bar rests on {errors.carriers:,.0f} of them"
+    carriers = f"the error bar rests on {errors.carriers:,.0f} of the users or rows"
     findings.below(errors.carriers, CARRIERS, carriers)
     ends = (interval.low, interval.high)
     if any(end is None or not math.isfinite(end) for end in ends):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks.quality import faithful, search_templates
-from benchmarks.speed import command_line, decision, gauntlet, neural, optimizers, search
+from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S8": neural.large,
     "S9": search.main,
     "S10": optimizers.main,
+    "S11": off_policy.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
 }

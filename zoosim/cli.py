@@ -24,6 +24,7 @@ Settings = Annotated[
 ]
 Data = Annotated[str | None, typer.Option(metavar="FILE", help="labelled: a CSV or Parquet table.")]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: the column with the classes.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out, and say how many.")]
 Debug = Annotated[bool, typer.Option(help="Show tracebacks.")]
 
 
@@ -208,6 +209,50 @@ def log(
 
     mean = api.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
     typer.echo(f"{n:,} interactions of {policy}, mean click {mean:.4f}: {out}")
+
+
+@app.command("import")
+def import_table(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")],
+    mapping: Annotated[Path, typer.Argument(metavar="MAPPING.yaml", help="Which column holds what.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where the Records go.")],
+    skip_bad: SkipBad = False,
+    debug: Debug = False,
+) -> None:
+    """Write a table of one's own as Records, which `zoosim evaluate` reads."""
+    from zoosim.logs import import_log
+
+    skipped = import_log(table, mapping, out, skip_bad=skip_bad)
+    for reason, count in skipped.items():
+        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
+    typer.echo(f"Records: {out}")
+
+
+@app.command()
+def evaluate(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
+    policy: Annotated[list[str], typer.Option(metavar="SPEC", help="A name, FILE.py:Class or column:NAME.")],
+    estimators: Annotated[str | None, typer.Option(metavar="A,B", help="ips,snips,dr by default.")] = None,
+    interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
+    level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    skip_bad: SkipBad = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Judge policies by a log that another one wrote, and say whether the log can tell."""
+    from zoosim import logs, terminal
+
+    options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
+    if estimators is not None:
+        options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
+    evaluation = logs.evaluate(log, policy, **options)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(evaluation.summary, indent=2, allow_nan=False))
+    else:
+        terminal.print_evaluation(evaluation)
 
 
 @app.command("check-policy")

@@ -1,5 +1,6 @@
 """What the command line shows: progress on standard error, the table on standard output."""
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from zoosim.evaluation.store import CellKey
 
 if TYPE_CHECKING:
     from zoosim.api import RunResult, StudyResult
+    from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
     from zoosim.experiments.plan import Plan
 
 QUIET_SECONDS = 10.0
@@ -89,6 +91,52 @@ def print_study(result: "StudyResult") -> None:
     console.print(table)
     console.print(result.verdict, highlight=False, soft_wrap=True)
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
+
+
+def print_evaluation(evaluation: "Evaluation") -> None:
+    """Print values, intervals and verdicts of policies judged by a log, with the reasons below."""
+    table = Table(title=f"{evaluation.source}: {evaluation.n:,} rows", title_justify="left")
+    table.add_column("policy", no_wrap=True)
+    table.add_column("estimator", no_wrap=True)
+    for head in ("value", "interval", "effective rows", "mean weight", "largest", "verdict"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_row("logged choices", "", f"{evaluation.logged.mean:.6g}", _ends(*evaluation.logged[1:]), "", "", "", "")
+    for row in evaluation.results:
+        figures = (f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight), row.verdict)
+        table.add_row(row.policy, row.estimator, f"{row.value:.6g}", _ends(row.low, row.high), *figures)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    for reason, count in evaluation.skipped.items():
+        console.print(f"note: skipped {count:,} rows: {reason}", highlight=False, soft_wrap=True)
+    for row in evaluation.results:
+        if row.reasons:
+            why = f"{row.policy}, {row.estimator}: {row.verdict}: {'; '.join(row.reasons)}."
+            console.print(why, highlight=False, soft_wrap=True)
+    for found in (each for each in evaluation.differences if each.verdict != "do not use"):
+        console.print(_told_difference(found), highlight=False, soft_wrap=True)
+
+
+def _weight(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
+
+
+def _told_difference(found: "Difference") -> str:
+    """Say how far two policies lie apart, and how much more log would settle it."""
+    apart = f"{found.policy} less {found.other} ({found.estimator}): {found.value:+.6g}"
+    ends = f"{_ends(found.low, found.high)}, p {_p(found.p)}"
+    unsettled = found.low is not None and found.high is not None and found.low <= 0.0 <= found.high
+    more = f"; about {found.rows_needed:,} rows would settle it" if unsettled and found.rows_needed else ""
+    return f"{apart} ({ends}){more}"
+
+
+def _p(p: float) -> str:
+    return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    """Write an interval; an end that the log leaves open is said so."""
+    ends = ["open" if end is None or not math.isfinite(end) else f"{end:.6g}" for end in (low, high)]
+    return " to ".join(ends)
 
 
 def address(path: Path) -> str:

@@ -1,0 +1,325 @@
+"""Policies judged by a log: all kinds of policies, the figures of each, and what is refused by name."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.evaluation.off_policy.test_open_bandit import real as real  # a fixture: the real logs
+from tests.evaluation.off_policy.worlds import TableWorld
+from zoosim import Policy
+from zoosim.api import write_log
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.types import FloatArray
+from zoosim.evaluation.off_policy.evaluate import DEFAULT, ESTIMATORS, NEED_MODEL, Evaluation, evaluate
+from zoosim.evaluation.off_policy.limits import choose_limit
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.open_bandit import read_open_bandit
+from zoosim.evaluation.off_policy.reading import read_log
+from zoosim.evaluation.off_policy.targets import spec_of
+from zoosim.policies.registry import find_class
+
+N = 3_000
+
+
+def drawn(world: TableWorld, n: int = N, seed: int = 0) -> Log:
+    """A log of a table world: contexts as one-hot features, the target's probabilities in a column."""
+    rows, zeros = world.draw(np.random.default_rng(seed), n), np.zeros(n, np.int64)
+    return Log(
+        actions=rows.actions,
+        propensities=world.logging[rows.contexts, rows.actions],
+        rewards=rows.rewards,
+        candidates=np.ones((1, 10), bool),
+        candidate_set=zeros,
+        features=np.eye(4)[rows.contexts],
+        positions=zeros,
+        products=np.eye(10),
+        columns={"p_new": world.target[rows.contexts, rows.actions]},
+    )
+
+
+def table(world: TableWorld, log: Log) -> FloatArray:
+    return np.asarray(log.features @ world.target)
+
+
+class Softmax(Policy):
+    """The world's target policy, as a policy of one's own."""
+
+    def select_action(self, context: Any) -> int:
+        return int(self.rng.choice(10, p=self.weights(context)))
+
+    def update(self, context: Any, action: int, reward: float, feedback: Any = None) -> None:
+        raise AssertionError("a policy that is judged learns nothing")
+
+    def propensity(self, context: Any, action: int) -> float:
+        return float(self.weights(context)[action])
+
+    def weights(self, context: Any) -> FloatArray:
+        return np.asarray(context.user @ TableWorld(0, 0.5).target)
+
+
+class Restless(Softmax):
+    """A policy whose propensity moves its state."""
+
+    asked = 0
+
+    def propensity(self, context: Any, action: int) -> float:
+        self.asked += 1
+        return super().propensity(context, action)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"asked": self.asked}
+
+
+class Favourite(Policy):
+    """Always shows the product that its visitors click most: draws nothing, and has no propensity of its own."""
+
+    def select_action(self, context: Any) -> int:
+        self.rng.random()  # a draw that moves the generator must move nothing that is judged
+        return int((context.user @ TableWorld(0, 0.5).clicks).argmax())
+
+    def update(self, context: Any, action: int, reward: float, feedback: Any = None) -> None:
+        raise AssertionError("a policy that is judged learns nothing")
+
+
+def made(cls: type[Policy], log: Log) -> Policy:
+    return cls(spec_of(log), np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    world = TableWorld(0, 0.5)
+    log = drawn(world)
+    policies = {"table": table(world, log), "column": "column:p_new", "policy": made(Softmax, log)}
+    policies["function"] = lambda log, start, stop: log.features[start:stop] @ world.target
+    return evaluate(log, policies, estimators=ESTIMATORS)
+
+
+def test_a_policy_in_any_form_has_the_same_values(evaluation: Evaluation) -> None:
+    by_form: dict[str, dict[str, tuple[Any, ...]]] = {}
+    for row in evaluation.results:
+        by_form.setdefault(row.policy, {})[row.estimator] = row[2:]
+    assert list(by_form["table"]) == list(ESTIMATORS)
+    for form in ("policy", "function"):
+        for estimator, figures in by_form["table"].items():
+            assert by_form[form][estimator][:6] == pytest.approx(figures[:6], rel=1e-9)
+            assert by_form[form][estimator][6] == figures[6]
+    assert list(by_form["column"]) == [name for name in ESTIMATORS if name not in NEED_MODEL]
+    assert by_form["column"]["ips"][:6] == pytest.approx(by_form["table"]["ips"][:6], rel=1e-9)
+
+
+def test_values_lie_where_the_truth_is(evaluation: Evaluation) -> None:
+    """Within four standard errors of the true value; a sound log is trusted, the direct method weak at best."""
+    truth = TableWorld(0, 0.5).value
+    for row in evaluation.results:
+        assert row.low is not None
+        assert row.high is not None
+        assert abs(row.value - truth) < 4 * (row.high - row.low) / 3.92 + (0.02 if row.estimator == "dm" else 0)
+    verdicts = {row.estimator: row.verdict for row in evaluation.results if row.policy == "table"}
+    assert {verdicts[name] for name in DEFAULT} == {"trust"}
+    assert verdicts["dm"] == "weak"
+
+
+def test_the_summary_is_plain(evaluation: Evaluation) -> None:
+    summary = json.loads(json.dumps(evaluation.summary, allow_nan=False))
+    keys = {"policy", "estimator", "value", "low", "high", "ess", "mean_weight", "max_weight", "verdict", "reasons"}
+    assert {frozenset(row) for row in summary["results"]} == {frozenset(keys)}
+    assert (summary["rows"], summary["clusters"]) == (N, N)
+    assert evaluation.table.height == len(evaluation.results)
+
+
+def test_differences_are_of_each_pair_and_of_the_logged_choices(evaluation: Evaluation) -> None:
+    found = {(d.policy, d.other): d for d in evaluation.differences if d.estimator == "snips"}
+    assert set(found) == {
+        *((name, "logged") for name in ("table", "column", "policy", "function")),
+        *(("column", "table"), ("policy", "table"), ("policy", "column")),
+        *(("function", other) for other in ("table", "column", "policy")),
+    }
+    assert abs(found["column", "table"].value) < 1e-12
+    ahead = found["table", "logged"]
+    value = next(row.value for row in evaluation.results if row[:2] == ("table", "snips"))
+    assert ahead.value == pytest.approx(value - evaluation.logged.mean, abs=1e-12)
+
+
+def test_a_deterministic_policy_is_judged_by_what_it_would_choose() -> None:
+    log, world = drawn(TableWorld(0, 0.5)), TableWorld(0, 0.5)
+    choice = world.clicks.argmax(axis=1)
+    truth = float(world.clicks[np.arange(4), choice].mean())
+    result = evaluate(log, {"favourite": made(Favourite, log)}, estimators=["ips"]).results[0]
+    by_hand = (log.actions == (log.features @ choice).astype(int)) / log.propensities * log.rewards
+    assert result.value == pytest.approx(by_hand.mean(), rel=1e-12)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < truth < result.high
+
+
+def test_built_in_policies_are_judged_by_their_kernels(tmp_path: Path) -> None:
+    """A uniform log of a shop: random has weights of 1; what runs out is no candidate."""
+    change = "env.availability=[{step: 250, change: run-out, products: [1, 4], until: 400}]"
+    write_log(tmp_path / "log.parquet", n=2_000, settings=[change, "env.n_products=6"])
+    log = read_log(tmp_path / "log.parquet")
+    policies = {name: made(find_class(name), log) for name in ("random", "greedy")}
+    found = {row.policy: row for row in evaluate(log, policies, estimators=["ips", "dr"]).results}
+    assert found["random"].value == pytest.approx(found["random"].value)
+    assert (found["random"].max_weight, found["random"].mean_weight) == (1.0, 1.0)
+    assert abs(found["greedy"].mean_weight - 1.0) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda log: np.full((N, 10), 0.2), "policy p: row 0: probabilities add up to 2, expected 1"),
+        (lambda log: np.full(9, 1 / 9), r"policy p: got probabilities of shape \(9,\)"),
+        (lambda log: lambda log, start, stop: np.ones((3, 2)), "policy p: gives probabilities of shape"),
+        (lambda log: "column:p_old", "policy p: the log has no column p_old; it has p_new"),
+        (lambda log: made(Restless, log), "policy p: changed its state while it was judged"),
+        (lambda log: Softmax(replace(spec_of(log), n_products=7), np.random.default_rng(0)), "made for n_products 7"),
+        (lambda log: holed(log, -0.1), "policy p: row 7: gives a probability of -0.1"),
+        (lambda log: holed(log, np.nan), "policy p: row 7: gives a probability of nan, expected 0 to 1"),
+    ],
+)
+def test_what_gives_no_probabilities_is_refused_by_name(given: Any, words: str) -> None:
+    log = drawn(TableWorld(0, 0.5))
+    with pytest.raises((PolicyError, ConfigError, DataError), match=words):
+        evaluate(log, {"p": given(log)})
+
+
+def holed(log: Log, value: float) -> FloatArray:
+    found = table(TableWorld(0, 0.5), log)
+    found[7, 2] = value
+    return found
+
+
+def test_probability_on_what_is_no_candidate_is_refused() -> None:
+    log = drawn(TableWorld(0, 0.5))
+    sets = np.ones((2, 10), bool)
+    sets[1, 3] = False
+    gone = (np.arange(N) == 5) & (log.actions != 3)
+    log = replace(log, candidates=sets, candidate_set=gone.astype(np.int64))
+    with pytest.raises(PolicyError, match="policy p: row 5: gives action 3 a probability, which is not among the cand"):
+        evaluate(log, {"p": table(TableWorld(0, 0.5), log)})
+
+
+def test_a_missing_target_probability_is_refused_by_row() -> None:
+    log = drawn(TableWorld(0, 0.5))
+    values = log.columns["p_new"].copy()
+    values[11] = np.nan
+    with pytest.raises(PolicyError, match=r"policy p: row 11: gives a probability of nan.*none may be missing"):
+        evaluate(replace(log, columns={"p_new": values}), {"p": "column:p_new"})
+    with pytest.raises(DataError, match="policy p: none of dr can do with the probabilities of logged actions alone"):
+        evaluate(log, {"p": "column:p_new"}, estimators=["dr"])
+
+
+def test_wrong_options_are_refused() -> None:
+    log = drawn(TableWorld(0, 0.5))
+    with pytest.raises(ConfigError, match=r"unknown estimator 'snip' .did you mean snips"):
+        evaluate(log, {"p": "column:p_new"}, estimators=["snip"])
+    with pytest.raises(ConfigError, match="unknown interval 'boot'"):
+        evaluate(log, {"p": "column:p_new"}, interval="boot")
+    with pytest.raises(ConfigError, match="policies: got none"):
+        evaluate(log, {})
+
+
+def test_all_intervals_are_there_and_the_safe_ones_are_wider() -> None:
+    log = drawn(TableWorld(0, 0.5), n=20_000)
+    widths = {}
+    for interval in ("bootstrap", "asymptotic", "bernstein", "sequence"):
+        row = evaluate(log, {"p": "column:p_new"}, estimators=["ips"], interval=interval).results[0]
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < TableWorld(0, 0.5).value < row.high
+        widths[interval] = row.high - row.low
+    assert widths["asymptotic"] == pytest.approx(widths["bootstrap"], rel=0.1)
+    assert widths["bootstrap"] < widths["bernstein"] < 20 * widths["bootstrap"]
+    assert widths["bootstrap"] < widths["sequence"] < 20 * widths["bootstrap"]
+
+
+def test_limits_are_chosen_between_too_little_and_too_much() -> None:
+    """Light weights are left alone; a huge one is cut."""
+    rng = np.random.default_rng(0)
+    rewards, light = (rng.random(5_000) < 0.3).astype(np.float64), rng.uniform(0.5, 1.5, 5_000)
+    assert choose_limit("clipped-ips", light, rewards) > 1.4
+    heavy, one = light.copy(), int(rewards.argmax())
+    heavy[one] = 50_000.0  # a weight that alone makes the value many times larger
+    assert choose_limit("clipped-ips", heavy, rewards) < 40_000.0
+
+
+def test_no_overlap_is_not_to_be_used_and_the_reason_is_said() -> None:
+    """Half of the target's choices are an action that the log never shows."""
+    log = drawn(TableWorld(0, 0.0))
+    seen = log.rows(np.flatnonzero(log.actions != 9))
+    world = TableWorld(0, 0.0)
+    share = world.logging[:, :9].sum(axis=1)
+    kept = seen.propensities / (seen.features @ share)
+    target = np.zeros(10)
+    target[[0, 9]] = 0.5
+    for row in evaluate(replace(seen, propensities=kept), {"new": target}, estimators=("dm", *DEFAULT)).results:
+        assert row.verdict == "do not use"
+        assert any("hardly in the log, action 9 most of all" in r or "cannot check" in r for r in row.reasons)
+
+
+def test_wrong_propensities_are_noticed() -> None:
+    """All propensities too low by a third: the mean weight is 1.5."""
+    log = drawn(TableWorld(0, 0.3))
+    wrong = replace(log, propensities=log.propensities / 1.5)
+    for row in evaluate(wrong, {"p": "column:p_new"}).results:
+        assert row.mean_weight == pytest.approx(1.5, rel=0.05)
+        assert row.verdict == "do not use"
+        assert "mean weight is 1." in row.reasons[0]
+
+
+def test_few_users_and_few_rewards_are_said() -> None:
+    log = drawn(TableWorld(0, 0.3))
+    few = evaluate(replace(log, user_ids=np.arange(N) % 5), {"p": "column:p_new"}, estimators=["ips"]).results[0]
+    assert few.verdict == "do not use"
+    assert any("5 independent users" in reason for reason in few.reasons)
+    for count, word in ((1, "do not use"), (6, "weak")):
+        rewards = np.zeros(N)
+        rewards[:count] = 1.0
+        rare = evaluate(replace(log, rewards=rewards), {"p": "column:p_new"}, estimators=["ips"]).results[0]
+        assert rare.verdict == word
+        assert any("the error bar rests on" in reason for reason in rare.reasons)
+
+
+def test_the_real_women_logs_cannot_tell_of_a_uniform_policy(real: Path) -> None:
+    log = read_open_bandit("bts", "women", real)
+    found = evaluate(log, {"uniform": np.full(46, 1 / 46)}, estimators=ESTIMATORS)
+    for row in found.results:
+        assert row.verdict == "do not use"
+        assert row.mean_weight == pytest.approx(3.134, abs=1e-3)
+        assert row.max_weight == pytest.approx(21_739, abs=1)
+        assert any("the mean weight is 3.13, expected 1" in reason for reason in row.reasons)
+
+
+def test_trust_is_not_given_where_intervals_fail() -> None:
+    """A log that hardly shows what the target chooses: its 95% intervals hold on fewer than 30 of 40 logs, and none is
+    trusted; an effective sample size above 10, taken for enough, would let 15 or more pass. On a near target intervals
+    hold, and are trusted."""
+    held, trusted, passed = _told(TableWorld(12, 0.4))
+    assert held >= 34
+    assert trusted >= 38
+    far = TableWorld(3, 0.0)
+    shown = np.exp(3.0 * np.random.default_rng(53).normal(size=(4, 10)))
+    far.logging, far.target = np.asarray(shown / shown.sum(axis=1, keepdims=True)), np.full((4, 10), 0.1)
+    far.value = float(far.clicks.mean())
+    held, trusted, passed = _told(far)
+    assert held < 30
+    assert trusted == 0
+    assert passed >= 15
+
+
+def _told(world: TableWorld) -> tuple[int, int, int]:
+    """Of 40 logs of 1,000 rows, count intervals that hold, verdicts of trust, and effective sizes above 10."""
+    held = trusted = passed = 0
+    for run in range(40):
+        log = drawn(world, 1_000, seed=run)
+        row = evaluate(log, {"p": "column:p_new"}, estimators=["snips"], samples=200, seed=run).results[0]
+        assert row.low is not None
+        assert row.high is not None
+        held += row.low <= world.value <= row.high
+        trusted += row.verdict == "trust"
+        passed += row.ess > 10
+    return held, trusted, passed

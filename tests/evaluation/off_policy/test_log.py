@@ -1,0 +1,142 @@
+"""Bad logs are refused with row and column, or their bad rows skipped and counted; logs of our own are read whole."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from zoosim.api import write_log
+from zoosim.core.errors import DataError
+from zoosim.evaluation.off_policy.reading import read_log, to_log
+
+N = 20
+
+
+def frame(**changes: Any) -> pl.DataFrame:
+    """A sound log of 20 rows among 4 actions; a change is a whole column, or {row: value}."""
+    columns: dict[str, Any] = {
+        "decision_id": [f"d{i}" for i in range(N)],
+        "time": [datetime(2026, 1, 1, 0, 0, i, tzinfo=UTC) for i in range(N)],
+        "user_id": [i % 5 for i in range(N)],
+        "user": [[i / 10, 1.0] for i in range(N)],
+        "unavailable": [[3] if i % 2 else [] for i in range(N)],
+        "action": [i % 3 for i in range(N)],
+        "propensity": [0.25] * N,
+        "reward": [float(i % 2) for i in range(N)],
+    }
+    for name, change in changes.items():
+        for row, value in change.items():
+            columns[name][row] = value
+    return pl.DataFrame(columns)
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "expected"),
+    [
+        ("propensity", 7, 0.0, "got 0.0, expected above 0"),
+        ("propensity", 7, -0.1, "got -0.1, expected above 0"),
+        ("propensity", 7, 1.0000001, "expected above 0 and at most 1"),
+        ("propensity", 0, float("nan"), "got nan"),
+        ("propensity", 19, float("inf"), "got inf"),
+        ("propensity", 3, None, "got nothing, expected a value"),
+        ("reward", 4, float("nan"), "got nan, expected a finite number"),
+        ("reward", 4, float("-inf"), "got -inf"),
+        ("reward", 4, None, "got nothing"),
+        ("action", 5, -1, "got -1, expected 0 to 3"),
+        ("action", 5, 3, "got 3, expected one of the row's candidates"),
+        ("action", 5, None, "got nothing"),
+        ("decision_id", 9, "d2", "got 'd2', expected an id that no earlier row has"),
+        ("decision_id", 9, None, "got nothing"),
+        ("user_id", 9, None, "got nothing"),
+        ("time", 9, None, "got nothing"),
+        ("user", 9, [1.0], "expected a list of 2 numbers"),
+        ("user", 9, [1.0, float("nan")], "expected finite numbers"),
+        ("user", 9, None, "got nothing"),
+    ],
+)
+def test_a_bad_row_is_named_and_skipped_only_when_asked(column: str, row: int, value: Any, expected: str) -> None:
+    bad = frame(**{column: {row: value}})
+    with pytest.raises(DataError, match=rf"^log: row {row}, column {column}: ") as caught:
+        to_log(bad)
+    assert expected in str(caught.value)
+    assert "1 of 20 rows is bad" in str(caught.value)
+    log = to_log(bad, skip_bad=True)
+    assert len(log) == N - 1
+    assert sum(log.skipped.values()) == 1
+    assert next(iter(log.skipped)).startswith(column)
+    kept = np.delete(np.arange(N), row)
+    assert np.array_equal(log.rewards, np.array([i % 2 for i in kept], float))
+
+
+def test_a_sound_log_is_read_whole() -> None:
+    log = to_log(frame())
+    assert (len(log), log.n_actions, log.features.shape, dict(log.skipped)) == (N, 4, (N, 2), {})
+    assert log.user_ids is not None
+    assert log.times is not None
+    assert log.user_ids.tolist() == [i % 5 for i in range(N)]
+    assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
+    assert np.array_equal(log.available(0, 2), [[True] * 4, [True, True, True, False]])
+    assert np.array_equal(log.rows(np.array([3, 4])).available(0, 2), [[True, True, True, False], [True] * 4])
+
+
+def test_an_action_above_those_that_are_known_is_outside() -> None:
+    with pytest.raises(DataError, match="row 2, column action: got 2, expected 0 to 1; 6 of 20 rows are bad"):
+        to_log(frame().drop("unavailable"), n_actions=2)
+
+
+def test_what_is_missing_or_of_a_wrong_type_is_named() -> None:
+    with pytest.raises(DataError, match="column propensity is missing"):
+        to_log(frame().drop("propensity"))
+    with pytest.raises(DataError, match="column reward holds values of type String, expected numbers"):
+        to_log(frame().with_columns(pl.col("reward").cast(pl.String)))
+    with pytest.raises(DataError, match=r"column time holds values of type .*, expected times with a time zone"):
+        to_log(frame().with_columns(pl.col("time").dt.replace_time_zone(None)))
+    with pytest.raises(DataError, match="got no rows"):
+        to_log(frame().head(0))
+    with pytest.raises(DataError, match="every one of 20 rows is bad"):
+        to_log(frame().with_columns(pl.lit(2.0).alias("propensity")), skip_bad=True)
+    with pytest.raises(DataError, match="column p_new is no column of numbers"):
+        to_log(frame(), columns=["p_new"])
+
+
+def test_a_log_says_nothing_of_users_and_times_when_it_knows_none() -> None:
+    log = to_log(frame().select("action", "propensity", "reward"))
+    assert log.user_ids is None
+    assert log.times is None
+    assert log.features.shape == (N, 0)
+    assert log.n_actions == 3
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    frame().write_parquet(path)
+    whole = path.read_bytes()
+    for size in (0, 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match="perhaps truncated"):
+            read_log(path)
+    with pytest.raises(DataError, match="no such file"):
+        read_log(tmp_path / "other.parquet")
+
+
+def test_one_bad_row_of_a_million_is_found() -> None:
+    n, row = 1_000_000, 765_432
+    propensities = np.full(n, 0.5)
+    propensities[row] = np.nan
+    many = pl.DataFrame({"action": np.arange(n) % 2, "propensity": propensities, "reward": np.zeros(n)})
+    with pytest.raises(DataError, match=f"row {row}, column propensity: got nan.* 1 of 1,000,000 rows is bad"):
+        to_log(many)
+    log = to_log(many, skip_bad=True)
+    assert (len(log), sum(log.skipped.values())) == (n - 1, 1)
+
+
+def test_a_log_of_a_simulated_shop_is_read_with_its_products(tmp_path: Path) -> None:
+    change = "env.availability=[{step: 250, change: run-out, products: [1, 4], until: 400}]"
+    write_log(tmp_path / "log.parquet", n=600, settings=[change, "env.n_products=6"])
+    log = read_log(tmp_path / "log.parquet")
+    assert (log.n_actions, log.products.shape[0], len(log)) == (6, 6, 600)
+    assert log.candidates[log.candidate_set].sum(axis=1).tolist() == [4 if 250 <= i < 400 else 6 for i in range(600)]
+    assert np.allclose(log.propensities, 1 / log.candidates[log.candidate_set].sum(axis=1))

@@ -1,0 +1,128 @@
+"""Judging policies by a log, from Python and from the command line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import zoosim
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+
+ROOT = Path(__file__).parents[1]
+OWN = ROOT / "tests" / "evaluation" / "off_policy" / "open_bandit"
+N = 2_000
+
+
+def frame() -> pl.DataFrame:
+    """A uniform log of 4 actions, in which action 2 earns .6 and others .2, and a target that favours it."""
+    rng = np.random.default_rng(0)
+    actions = rng.integers(4, size=N)
+    rewards = (rng.random(N) < np.where(actions == 2, 0.6, 0.2)).astype(float)
+    favours = np.where(actions == 2, 0.7, 0.1)
+    columns = {"action": actions, "propensity": np.full(N, 0.25), "reward": rewards, "p_new": favours}
+    return pl.DataFrame({**columns, "decision_id": [f"d{i}" for i in range(N)], "user": np.ones((N, 1))})
+
+
+class Favours(zoosim.Policy):
+    """The same target as a policy."""
+
+    def select_action(self, context: zoosim.Context) -> int:
+        return int(self.rng.choice(4, p=[0.1, 0.1, 0.7, 0.1]))
+
+    def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
+        raise AssertionError("learns nothing while it is judged")
+
+    def propensity(self, context: zoosim.Context, action: int) -> float:
+        return 0.7 if action == 2 else 0.1
+
+
+def log_frame() -> pl.DataFrame:
+    return frame().with_columns(pl.col("user").cast(pl.List(pl.Float64)))
+
+
+def test_frames_files_names_classes_and_columns_are_taken(tmp_path: Path) -> None:
+    log_frame().write_parquet(tmp_path / "log.parquet")
+    truth = 0.7 * 0.6 + 0.3 * 0.2
+    for log in (log_frame(), tmp_path / "log.parquet", str(tmp_path / "log.parquet")):
+        found = zoosim.evaluate(log, [Favours, "random", "column:p_new"])
+        values = {(row.policy, row.estimator): row for row in found.results}
+        assert set(values) == {
+            *((name, estimator) for name in ("favours", "random") for estimator in ("ips", "snips", "dr")),
+            *(("p_new", estimator) for estimator in ("ips", "snips")),
+        }
+        best = values["favours", "snips"]
+        assert best.low is not None
+        assert best.high is not None
+        assert best.low < truth < best.high
+        assert best.verdict == "trust"
+        assert values["random", "ips"].value == pytest.approx(found.logged.mean, abs=1e-12)
+        ahead = next(d for d in found.differences if (d.policy, d.other, d.estimator) == ("favours", "logged", "snips"))
+        assert ahead.p < 0.01
+        assert ahead.verdict == "trust"
+    mapped = zoosim.evaluate(log_frame(), {"new": np.array([0.1, 0.1, 0.7, 0.1])})
+    assert mapped.results[0].value == pytest.approx(values["favours", "ips"].value, rel=1e-12)
+
+
+def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+    log_frame().write_parquet(tmp_path / "log.parquet")
+    cases: list[tuple[Any, Any, type[Exception], str]] = [
+        (
+            log_frame().with_columns(user_id=0),
+            ["static-mlp"],
+            PolicyError,
+            "static-mlp: trains on a log, and must not be judged by the rows",
+        ),
+        (log_frame(), ["random", "random"], ConfigError, "got random twice"),
+        (log_frame(), ["randm"], ConfigError, "unknown policy 'randm' .did you mean random"),
+        (tmp_path / "log.parquet", ["column:p_nw"], DataError, "no column 'p_nw' .did you mean p_new"),
+        (3, ["random"], DataError, "got a int, expected a CSV or Parquet file or a data frame"),
+        (tmp_path / "none.parquet", ["random"], DataError, "no such file"),
+        ("open-bandit:bts/kids", ["random"], ConfigError, "got policy 'bts' and campaign 'kids'"),
+    ]
+    for log, policies, kind, words in cases:
+        with pytest.raises(kind, match=words):
+            zoosim.evaluate(log, policies)
+    with pytest.raises(ConfigError, match="data: goes with a log open-bandit"):
+        zoosim.evaluate(tmp_path / "log.parquet", ["random"], data=tmp_path)
+
+
+def command(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    line = [sys.executable, "-m", "zoosim", *arguments]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> None:
+    table = frame().drop("user").rename({"action": "item", "propensity": "p", "reward": "click"})
+    table.write_csv(tmp_path / "shop.csv")
+    mapping = "columns: {decision_id: decision_id, action: item, propensity: p, reward: click}\nkeep: [p_new]\n"
+    (tmp_path / "map.yaml").write_text(mapping, encoding="utf-8")
+    done = command("import", "shop.csv", "map.yaml", "log.parquet", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    row = json.loads(done.stdout)["results"][0]
+    assert (row["policy"], row["estimator"], row["verdict"], row["reasons"]) == ("p_new", "ips", "trust", [])
+    table.with_row_index().with_columns(p=pl.when(pl.col("index") == 5).then(0.0).otherwise(pl.col("p"))).drop(
+        "index"
+    ).write_csv(tmp_path / "bad.csv")
+    done = command("import", "bad.csv", "map.yaml", "bad.parquet", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("zoosim: bad.csv: row 5, column p: got '0.0', expected above 0 and at most 1;")
+    done = command("import", "bad.csv", "map.yaml", "bad.parquet", "--skip-bad", folder=tmp_path)
+    assert (done.returncode, done.stderr.startswith("skipped 1 rows: p: expected above 0")) == (0, True)
+
+
+def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -> None:
+    line = ("evaluate", "open-bandit:random/all", "--data", str(OWN.parent), "--policy", "random")
+    done = command(*line, folder=tmp_path)
+    assert done.returncode == 0
+    assert "12 rows" in done.stdout
+    assert "random, ips: do not use:" in done.stdout
+    assert "less logged" not in done.stdout  # what is not to be used is not compared

@@ -1,0 +1,137 @@
+"""What makes a log bad, and where: checks of frames, which name row and column. Rows count from 0."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import shown
+from zoosim.core.types import BoolArray
+
+REQUIRED = ("action", "propensity", "reward")
+ADVICE = "mend the log, or have bad rows skipped (--skip-bad)"
+
+
+class Fault(NamedTuple):
+    """What is wrong in a column: `bad (n,)` marks the rows, `expected` says what should stand there."""
+
+    column: str
+    expected: str
+    bad: BoolArray
+
+
+def check_columns(frame: pl.DataFrame, source: str) -> None:
+    """Refuse a frame that is no log at all: no rows, a column missing or of a wrong type. Raises `DataError`."""
+    missing = [name for name in REQUIRED if name not in frame.columns]
+    if missing:
+        have = ", ".join(frame.columns)
+        raise DataError(f"{source}: column {missing[0]} is missing, a log has {', '.join(REQUIRED)}; it has {have}")
+    if not frame.height:
+        raise DataError(f"{source}: got no rows, expected at least one interaction")
+    for name, dtype in frame.schema.items():
+        wanted = _wanted(name, dtype)
+        if wanted:
+            raise DataError(f"{source}: column {name} holds values of type {dtype}, expected {wanted}")
+
+
+def _wanted(name: str, dtype: pl.DataType) -> str:
+    """Say what a column of the log should hold where `dtype` is something else, or nothing."""
+    if name in ("action", "position") and not dtype.is_integer():
+        return "whole numbers"
+    if name in ("propensity", "reward") and not dtype.is_numeric():
+        return "numbers"
+    if name == "time" and not (isinstance(dtype, pl.Datetime) and dtype.time_zone) and dtype != pl.Null:
+        return "times with a time zone"
+    if name == "user_id" and not (dtype.is_integer() or dtype in (pl.String, pl.Null)):
+        return "whole numbers or words"
+    lists = isinstance(dtype, pl.List | pl.Array)
+    if name in ("user", "unavailable") and not (lists and getattr(dtype, "inner", pl.Null).is_numeric()):
+        return "lists of numbers"
+    return ""
+
+
+def faults(frame: pl.DataFrame, n_actions: int) -> Iterator[Fault]:
+    """Yield what is wrong in the rows of a log with `n_actions` actions."""
+    for name in ("propensity", "reward", "action", "decision_id", "time", "user_id", "position"):
+        if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
+            yield Fault(name, "a value", frame[name].is_null().to_numpy())
+    yield Fault("propensity", "above 0 and at most 1", _bad_propensity(frame["propensity"]))
+    yield Fault("reward", "a finite number", _not_finite(frame["reward"]))
+    actions = _numbers(frame["action"])
+    yield Fault("action", f"0 to {n_actions - 1}", ~((actions >= 0) & (actions < n_actions)))
+    if "decision_id" in frame.columns:
+        ids = frame["decision_id"]
+        again = ids.is_duplicated() & ~ids.is_first_distinct() & ids.is_not_null()
+        yield Fault("decision_id", "an id that no earlier row has", again.to_numpy())
+    if "unavailable" in frame.columns:
+        gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
+        yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
+    if "user" in frame.columns:
+        yield from _feature_faults(frame)
+
+
+def _may_lack(name: str) -> int:
+    """Tell, as 0 or 1, whether a whole column may be empty: the log then does not say."""
+    return int(name in ("time", "user_id", "decision_id"))
+
+
+def _feature_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    lengths = frame["user"].list.len()
+    width = int(str(lengths.drop_nulls().mode().min() or 0))
+    yield Fault("user", f"a list of {width} numbers as in most rows", (lengths != width).fill_null(True).to_numpy())
+    values = frame["user"].list.explode().cast(pl.Float64)
+    if values.is_finite().all() and not values.null_count():
+        return
+    finite = frame.select(pl.col("user").list.eval(pl.element().is_finite().fill_null(False)).list.all()).to_series()
+    yield Fault("user", "finite numbers", (~finite.fill_null(True)).to_numpy())
+
+
+def _bad_propensity(column: pl.Series) -> BoolArray:
+    values = _numbers(column)
+    return np.asarray(~((values > 0.0) & (values <= 1.0)) & column.is_not_null().to_numpy())
+
+
+def _not_finite(column: pl.Series) -> BoolArray:
+    return np.asarray(~np.isfinite(_numbers(column)) & column.is_not_null().to_numpy())
+
+
+def _numbers(column: pl.Series) -> np.ndarray:
+    return np.asarray(column.cast(pl.Float64).to_numpy())
+
+
+def sound_rows(
+    frame: pl.DataFrame, found: Iterable[Fault], source: str, skip_bad: bool, given: pl.DataFrame | None = None
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the rows without faults, and how many were skipped for each; raises `DataError` unless `skip_bad`.
+
+    The error names the first bad row, its column, what it holds in the frame `given` by the user, and how many rows are
+    bad.
+    """
+    bad, skipped, first = np.zeros(frame.height, bool), {}, (frame.height, "", "")
+    for column, expected, mask in found:
+        new = mask & ~bad
+        if new.any():
+            skipped[f"{column}: expected {expected}"] = int(new.sum())
+            first = min(first, (int(new.argmax()), column, expected))
+            bad |= mask
+    if not bad.any():
+        return frame, {}
+    if not skip_bad:
+        raise DataError(_refusal(frame if given is None else given, first, int(bad.sum()), source))
+    if bad.all():
+        raise DataError(f"{source}: every one of {frame.height:,} rows is bad; {_counted(skipped)}")
+    return frame.filter(~bad), skipped
+
+
+def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], count: int, source: str) -> str:
+    row, column, expected = first
+    value = frame[column][row]
+    got = "nothing" if value is None else shown(value.to_list() if isinstance(value, pl.Series) else value)
+    rows = f"{count:,} of {frame.height:,} rows {'is' if count == 1 else 'are'} bad"
+    return f"{source}: row {row}, column {column}: got {got}, expected {expected}; {rows}; {ADVICE}"
+
+
+def _counted(skipped: Mapping[str, Any]) -> str:
+    return "; ".join(f"{count:,} x {reason}" for reason, count in skipped.items())

@@ -1,0 +1,299 @@
+"""Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.parameters import unknown
+from zoosim.core.types import FloatArray
+from zoosim.evaluation.off_policy import single
+from zoosim.evaluation.off_policy.bootstrap import bootstrap
+from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
+from zoosim.evaluation.off_policy.diagnostics import (
+    WeightFigures,
+    cut_weights,
+    error_figures,
+    model_figures,
+    weight_figures,
+)
+from zoosim.evaluation.off_policy.intervals import (
+    asymptotic_interval,
+    bernstein_interval,
+    bootstrap_interval,
+    bootstrap_p,
+    rows_to_decide,
+)
+from zoosim.evaluation.off_policy.judging import Judged, judge
+from zoosim.evaluation.off_policy.limits import choose_limit
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.reward_model import fit_reward_model
+from zoosim.evaluation.off_policy.sequences import confidence_sequence
+from zoosim.evaluation.off_policy.targets import Target, make_target, named
+from zoosim.evaluation.off_policy.terms import Terms
+from zoosim.evaluation.off_policy.verdict import WORDS, Verdict, judge_model, judge_weighted
+from zoosim.evaluation.statistics import Interval
+
+ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
+"""By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
+robust."""
+
+DEFAULT = ("ips", "snips", "dr")
+NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
+INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
+LOGGED = "logged"
+
+
+class Result(NamedTuple):
+    """What one estimator says of one policy; figures of weights stand for the policy, whichever the estimator."""
+
+    policy: str
+    estimator: str
+    value: float
+    low: float | None
+    high: float | None
+    ess: float
+    mean_weight: float
+    max_weight: float
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+class Difference(NamedTuple):
+    """How much more `policy` earns than `other` (the logged choices, by default), estimated on the same rows.
+
+    `verdict` is the worse of the two policies'; `p` is two-sided, not corrected for several comparisons; `rows_needed`
+    is how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
+    there is none.
+    """
+
+    policy: str
+    other: str
+    estimator: str
+    value: float
+    low: float | None
+    high: float | None
+    p: float
+    rows_needed: int | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned."""
+
+    results: tuple[Result, ...]
+    differences: tuple[Difference, ...]
+    logged: Interval
+    n: int
+    n_clusters: int
+    skipped: Mapping[str, int]
+    source: str
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row a policy and estimator; reasons in one string."""
+        return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures as plain values for JSON: what is not finite is None."""
+        return {
+            "schema_version": 1,
+            "log": self.source,
+            "rows": self.n,
+            "clusters": self.n_clusters,
+            "skipped": dict(self.skipped),
+            "logged": _plain(self.logged._asdict()),
+            "results": [_plain(row._asdict()) for row in self.results],
+            "differences": [_plain(row._asdict()) for row in self.differences],
+        }
+
+
+class Options(NamedTuple):
+    """How to estimate and how sure to be."""
+
+    estimators: tuple[str, ...]
+    interval: str
+    level: float
+    samples: int
+    seed: int
+    reward_range: tuple[float, float]
+
+
+def evaluate(
+    log: Log,
+    policies: Mapping[str, Any],
+    *,
+    estimators: Sequence[str] = DEFAULT,
+    interval: str = "bootstrap",
+    level: float = 0.95,
+    samples: int = 1_000,
+    seed: int = 0,
+    reward_range: tuple[float, float] | None = None,
+) -> Evaluation:
+    """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
+
+    A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
+    name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
+    model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
+    is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
+    policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
+    reward of the log. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    """
+    options = _options(log, estimators, interval, level, samples, seed, reward_range)
+    targets = {name: _target(name, given, log) for name, given in policies.items()}
+    if not targets:
+        raise ConfigError("policies: got none, expected at least one to judge")
+    clusters = make_clusters(len(log), log.user_ids)
+    wanted = set(options.estimators) & set(NEED_MODEL) and any(target.whole for target in targets.values())
+    model = fit_reward_model(log, clusters) if wanted else None
+    logged = group_sums(clusters, Terms(log.rewards))
+    results: list[Result] = []
+    values: dict[tuple[str, str], tuple[Sums, str]] = {}
+    differences: list[Difference] = []
+    for name, target in targets.items():
+        try:
+            judged = judge(log, target, model)
+            found = _results(name, log, judged, clusters, options)
+        except (PolicyError, DataError) as error:
+            raise named(name, error) from error
+        for result, sums in found:
+            results.append(result)
+            names = (name, LOGGED, result.estimator)
+            differences.append(_difference(names, difference(sums, logged), options, result.verdict))
+            for (other, estimator), (rival, word) in values.items():
+                if estimator == result.estimator and other != name:
+                    names, worse = (name, other, estimator), max(word, result.verdict, key=WORDS.index)
+                    differences.append(_difference(names, difference(sums, rival), options, worse))
+            values[name, result.estimator] = (sums, result.verdict)
+    earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
+    n_clusters = clusters.n_clusters
+    return Evaluation(tuple(results), tuple(differences), earned, len(log), n_clusters, dict(log.skipped), log.source)
+
+
+def _options(
+    log: Log,
+    estimators: Sequence[str],
+    interval: str,
+    level: float,
+    samples: int,
+    seed: int,
+    reward_range: tuple[float, float] | None,
+) -> Options:
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise ConfigError(unknown("unknown estimator", name, list(ESTIMATORS)))
+    if interval not in INTERVALS:
+        raise ConfigError(unknown("unknown interval", interval, list(INTERVALS)))
+    seen = (float(log.rewards.min()), float(log.rewards.max()))
+    if reward_range is None and seen[0] == seen[1]:
+        seen = (min(seen[0], 0.0), max(seen[0], 1.0))
+    return Options(tuple(dict.fromkeys(estimators)), interval, level, samples, seed, reward_range or seen)
+
+
+def _target(name: str, given: Any, log: Log) -> Target:
+    try:
+        return make_target(given, log)
+    except (PolicyError, DataError, ConfigError) as error:
+        raise named(name, error) from error
+
+
+def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: Options) -> list[tuple[Result, Sums]]:
+    """Return results with their sums for each estimator that the target allows."""
+    weights = weight_figures(log, judged, clusters)
+    cut = judged._replace(weights=cut_weights(judged.weights))
+    found = []
+    for estimator in options.estimators:
+        if estimator in NEED_MODEL and judged.predicted is None:
+            continue
+        terms = estimate(estimator, log.rewards, judged)
+        sums = group_sums(clusters, terms)
+        del terms
+        interval = _interval(sums, log, judged, options)
+        clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
+        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
+        figures = (weights.ess, weights.mean_weight, weights.max_weight)
+        found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
+    if not found:
+        raise DataError(
+            f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
+        )
+    return found
+
+
+def estimate(estimator: str, rewards: FloatArray, judged: Judged) -> Terms:
+    """Return the terms of an estimator by name; `judged` holds guesses where it needs a reward model."""
+    weights = judged.weights
+    if judged.predicted is None or judged.expected is None:
+        if estimator == "ips":
+            return single.ips(weights, rewards)
+        if estimator == "snips":
+            return single.self_normalised_ips(weights, rewards)
+        return single.clipped_ips(weights, rewards, choose_limit("clipped-ips", weights, rewards))
+    arrays = (weights, rewards, judged.predicted, judged.expected)
+    if estimator in ("ips", "snips", "clipped-ips"):
+        return estimate(estimator, rewards, Judged(weights))
+    if estimator == "dm":
+        return single.direct_method(judged.expected)
+    if estimator in ("dr", "sndr"):
+        return {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}[estimator](*arrays)
+    limit = choose_limit(estimator, weights, rewards - judged.predicted)
+    return {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}[estimator](*arrays, limit)
+
+
+def _value(estimator: str, rewards: FloatArray, judged: Judged) -> float:
+    return estimate(estimator, rewards, judged).value
+
+
+def _interval(sums: Sums, log: Log, judged: Judged, options: Options) -> Interval:
+    if options.interval == "bernstein":
+        units = make_clusters(len(log), log.user_ids, max_groups=len(log))
+        bounds = bernstein_interval(judged.weights, log.rewards, options.reward_range, units, options.level)
+        return bounds._replace(mean=sums.value)
+    if options.interval == "sequence":
+        low, high = confidence_sequence(judged.weights, log.rewards, options.reward_range, options.level)
+        return Interval(sums.value, float(low[-1]), float(high[-1]))
+    if options.interval == "asymptotic":
+        return asymptotic_interval(sums, options.level)
+    return bootstrap_interval(sums, options.level, samples=options.samples, seed=options.seed)
+
+
+def _verdict(
+    estimator: str,
+    log: Log,
+    judged: Judged,
+    clusters: Clusters,
+    estimated: tuple[Sums, float | None, Interval],
+    weights: WeightFigures,
+) -> Verdict:
+    sums, clipped, interval = estimated
+    errors = error_figures(sums, clipped)
+    if estimator == "dm":
+        model = model_figures(log.rewards, judged, clusters)
+        checked = error_figures(group_sums(clusters, estimate("dr", log.rewards, judged)), None)
+        weighted = judge_weighted(weights, checked, interval, clusters.n_clusters)
+        return judge_model(model, errors, interval, clusters.n_clusters, weighted)
+    full = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}.get(estimator)
+    bias = 0.0
+    if full is not None and errors.error > 0.0:
+        bias = abs(_value(full, log.rewards, judged) - sums.value) / errors.error
+    return judge_weighted(weights, errors, interval, clusters.n_clusters, bias)
+
+
+def _difference(names: tuple[str, str, str], sums: Sums, options: Options, verdict: str) -> Difference:
+    drawn = bootstrap(sums, samples=options.samples, seed=options.seed)
+    interval, p = bootstrap_interval(sums, options.level, drawn=drawn), bootstrap_p(sums, drawn=drawn)
+    needed = rows_to_decide(sums, options.level) if math.isfinite(standard_error(sums)) else None
+    return Difference(*names, *interval, p, needed, verdict)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values without NaN, infinity and tuples."""
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in lists.items()}

@@ -1,0 +1,55 @@
+"""Write a user's table as a log of Records."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.config import build
+from zoosim.core.errors import ConfigError
+from zoosim.evaluation.off_policy.mapping import LogMapping, read_mapping, to_records
+from zoosim.evaluation.off_policy.tables import read_words
+from zoosim.evaluation.records import SCHEMA_VERSION
+from zoosim.evaluation.store import write_parquet
+
+
+def import_log(
+    table: Any,
+    mapping: str | os.PathLike[str] | Mapping[str, Any] | LogMapping,
+    out: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
+) -> dict[str, int]:
+    """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`; return what was skipped, by reason.
+
+    The products' names lie beside it as catalogue-HASH.parquet. Raises `ConfigError` for a wrong mapping, `DataError`
+    for a table that lacks a column or has a bad row, before anything is written.
+    """
+    path = Path(out)
+    if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")
+    frame, source = read_words(table)
+    records, names, skipped = to_records(frame, _mapping(mapping), source=source, skip_bad=skip_bad)
+    digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
+    told = records.with_columns(
+        pl.lit(digest).alias("catalogue"),
+        pl.Series("product_id", np.array(names, dtype=object)[records["action"].to_numpy()], dtype=pl.String),
+    )
+    nothing = pl.Series([[]] * len(names), dtype=pl.List(pl.Float64))
+    products = pl.DataFrame({"product_id": names, "category": names, "product": nothing})
+    write_parquet(products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
+    write_parquet(told, path, {"schema": "record", **VERSION})
+    return skipped
+
+
+VERSION = {"schema_version": SCHEMA_VERSION}
+
+
+def _mapping(given: Any) -> LogMapping:
+    if isinstance(given, LogMapping):
+        return given
+    return build(LogMapping, given, "mapping") if isinstance(given, Mapping) else read_mapping(given)

@@ -1,0 +1,142 @@
+"""Read Records into a `Log`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import unknown
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.evaluation.off_policy.checks import check_columns, faults, sound_rows
+from zoosim.evaluation.off_policy.log import Log
+
+READ = (*("decision_id", "time", "user_id", "user", "catalogue"), *("action", "position", "propensity", "reward"))
+OWN = {*READ, "unavailable", "product_id", "policy", "policy_version", "seed", "step"}
+"""The columns of a Record; other numbers of a log may serve as target probabilities."""
+
+
+def read_log(path: str | os.PathLike[str], *, skip_bad: bool = False, columns: Sequence[str] = ()) -> Log:
+    """Read a Parquet file of Records, as `zoosim log`, `zoosim run --log` and `zoosim import` write them.
+
+    `columns` names further numbers to keep, such as target probabilities. Raises `DataError` naming row and column of
+    the first bad row, unless `skip_bad`: then `Log.skipped` tells how many were left out, and why.
+    """
+    frame = read_records(Path(path), columns)
+    return to_log(frame, source=str(path), skip_bad=skip_bad, columns=columns, products=_products(frame, Path(path)))
+
+
+def read_records(path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
+    """Read what evaluation needs of a Parquet file, or raise `DataError`."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
+    try:
+        known = pl.read_parquet_schema(path)
+        missing = [name for name in columns if name not in known]
+        if missing:
+            raise DataError(f"{path}: {unknown('no column', missing[0], list(known))}")
+        return pl.read_parquet(path, columns=[n for n in known if n in {*READ, "unavailable", *columns}])
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+
+
+def to_log(
+    frame: pl.DataFrame,
+    *,
+    source: str = "log",
+    skip_bad: bool = False,
+    columns: Sequence[str] = (),
+    n_actions: int | None = None,
+    products: FloatArray | None = None,
+) -> Log:
+    """Check a frame with the columns of a Record and return it as a `Log`; needs `action`, `propensity`, `reward`.
+
+    The number of actions is that of `products (K, d_p)`, else `n_actions`, else what the log shows. Raises `DataError`
+    as `read_log` does.
+    """
+    check_columns(frame, source)
+    missing = [name for name in columns if name not in frame.columns or not frame[name].dtype.is_numeric()]
+    if missing:
+        raise DataError(f"{source}: column {missing[0]} is no column of numbers; it has {', '.join(frame.columns)}")
+    k = len(products) if products is not None else n_actions or _seen_actions(frame)
+    frame, skipped = sound_rows(frame, faults(frame, k), source, skip_bad)
+    candidates, candidate_set = _candidates(frame, k, source)
+    n = frame.height
+    return Log(
+        actions=frame["action"].cast(pl.Int64).to_numpy(),
+        propensities=_floats(frame["propensity"]),
+        rewards=_floats(frame["reward"]),
+        candidates=candidates,
+        candidate_set=candidate_set,
+        features=_features(frame),
+        positions=frame["position"].cast(pl.Int64).to_numpy() if "position" in frame.columns else np.zeros(n, np.int64),
+        products=products if products is not None else np.zeros((k, 0)),
+        user_ids=_users(frame),
+        times=frame["time"].dt.epoch("us").to_numpy() if _told(frame, "time") else None,
+        columns={name: _floats(frame[name]) for name in columns},
+        skipped=skipped,
+        source=source,
+    )
+
+
+def _told(frame: pl.DataFrame, name: str) -> bool:
+    return name in frame.columns and frame[name].null_count() == 0
+
+
+def _floats(column: pl.Series) -> FloatArray:
+    return np.ascontiguousarray(column.cast(pl.Float64).to_numpy())
+
+
+def _seen_actions(frame: pl.DataFrame) -> int:
+    """Return one more than the highest action that a log shows or lists as unavailable."""
+    seen = [frame["action"].max(), frame["unavailable"].list.max().max() if "unavailable" in frame.columns else None]
+    return max([int(str(value)) for value in seen if value is not None and value == value] + [0]) + 1
+
+
+def _features(frame: pl.DataFrame) -> FloatArray:
+    if "user" not in frame.columns:
+        return np.zeros((frame.height, 0))
+    values = _floats(frame["user"].list.explode(keep_nulls=False, empty_as_null=False))
+    return values.reshape(frame.height, -1) if len(values) else np.zeros((frame.height, 0))
+
+
+def _users(frame: pl.DataFrame) -> IntArray | None:
+    """Return user ids as whole numbers: words by the order in which they come."""
+    if not _told(frame, "user_id"):
+        return None
+    column = frame["user_id"]
+    if column.dtype.is_integer():
+        return np.asarray(column.cast(pl.Int64).to_numpy())
+    return np.asarray(column.cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
+
+
+def _candidates(frame: pl.DataFrame, k: int, source: str) -> tuple[BoolArray, IntArray]:
+    """Return the different sets of candidates `(s, K)`, and which of them each row has `(n,)`."""
+    if "unavailable" not in frame.columns or frame["unavailable"].list.len().max() in (0, None):
+        return np.ones((1, k), bool), np.zeros(frame.height, np.int64)
+    lists = frame.select("unavailable").with_row_index("row")
+    sets = lists.group_by("unavailable", maintain_order=True).agg("row")
+    candidates, candidate_set = np.ones((sets.height, k), bool), np.zeros(frame.height, np.int64)
+    for number, (gone, rows) in enumerate(zip(sets["unavailable"], sets["row"], strict=True)):
+        listed = np.asarray(gone if gone is not None else [], np.int64)
+        if ((listed < 0) | (listed >= k)).any():
+            wrong = f"row {rows[0]}, column unavailable: got {listed.tolist()}"
+            raise DataError(f"{source}: {wrong}, expected actions from 0 to {k - 1}")
+        candidates[number, listed] = False
+        candidate_set[rows.to_numpy()] = number
+    return candidates, candidate_set
+
+
+def _products(frame: pl.DataFrame, path: Path) -> FloatArray | None:
+    """Return the features `(K, d_p)` of the product table beside a log; None where there is none."""
+    names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
+    if len(names) > 1:
+        raise DataError(f"{path}: holds actions of {len(names)} catalogues, expected one; evaluate them one by one")
+    table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
+    if not names or not table.is_file():
+        return None
+    lists = pl.read_parquet(table)["product"]
+    return np.array(lists.to_list(), float).reshape(len(lists), -1)

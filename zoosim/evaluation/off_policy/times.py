@@ -1,0 +1,63 @@
+"""Times of a user's table, as times in UTC."""
+
+import re
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import shown
+
+ZONE = r"(Z|[+-]\d{2}:?\d{2})\s*$"
+
+
+def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, source: str) -> pl.Series:
+    """Return a column of times in UTC; what cannot be read is null.
+
+    Words in ISO 8601 all name the same offset, or none, and then `time_zone` tells it; numbers count `epoch` units
+    since 1970. Raises `DataError` for mixed time zones, naming the first row that differs.
+    """
+    if epoch:
+        counted = column.cast(pl.Float64, strict=False) * {"s": 1e6, "ms": 1e3, "us": 1.0}[epoch]
+        return counted.round().cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
+    if isinstance(column.dtype, pl.Datetime):
+        zoned = column.dtype.time_zone is not None
+        return (
+            column.dt.convert_time_zone("UTC").dt.cast_time_unit("us") if zoned else _placed(column, time_zone, source)
+        )
+    if column.dtype != pl.String:
+        hint = "expected times as words, or say in the mapping what numbers count (epoch: s, ms or us)"
+        raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, {hint}")
+    offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
+    _check_one_zone(column, offsets, source)
+    if offsets.null_count() < column.len():
+        parsed = column.str.replace(r"Z\s*$", "+00:00").str.to_datetime(time_zone="UTC", time_unit="us", strict=False)
+        return parsed
+    return _placed(column.str.to_datetime(time_unit="us", strict=False), time_zone, source)
+
+
+def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
+    """Return times without a zone as times in UTC."""
+    if time_zone is None:
+        raise DataError(
+            f"{source}: column {column.name} names no time zone; say time_zone: UTC, or which, in the mapping"
+        )
+    try:
+        ZoneInfo(time_zone)
+    except (KeyError, ValueError, OSError):
+        raise DataError(f"{source}: time_zone: got {shown(time_zone)}, expected a name such as Europe/Berlin") from None
+    local = column.dt.cast_time_unit("us").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null")
+    return local.dt.convert_time_zone("UTC")
+
+
+def _check_one_zone(column: pl.Series, offsets: pl.Series, source: str) -> None:
+    filled = offsets.fill_null("none").zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
+    first = filled.drop_nulls().first()
+    others = (filled != first).fill_null(False)
+    if others.any():
+        row = int(others.arg_max() or 0)
+        offset = re.sub("^none$", "no time zone", str(filled[row]))
+        got = f"row {row}, column {column.name}: got {shown(column[row])} ({offset})"
+        count = f"{int(others.sum()):,} of {column.len():,} rows differ"
+        expected = re.sub("^none$", "no time zone", str(first))
+        raise DataError(f"{source}: {got}, expected {expected} as in the rows before; {count}; give all times in UTC")

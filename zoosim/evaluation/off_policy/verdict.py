@@ -1,0 +1,130 @@
+"""The verdict on an estimate: trust, weak or do not use, and why. Its limits stand in one place, to be tuned."""
+
+import math
+from typing import NamedTuple
+
+from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
+from zoosim.evaluation.statistics import Interval
+
+WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
+
+
+class Verdict(NamedTuple):
+    """A word, `trust`, `weak` or `do not use`, and the reasons against a better one."""
+
+    word: str
+    reasons: tuple[str, ...]
+
+
+class Limits(NamedTuple):
+    """From where on a figure makes an estimate weak, and from where on useless."""
+
+    weak: float
+    useless: float
+
+
+ESS = Limits(100.0, 15.0)
+CARRIERS = Limits(40.0, 1.5)
+CLUSTERS = Limits(40.0, 10.0)
+MAX_SHARE = Limits(0.05, 0.2)
+MEAN_ERRORS = Limits(3.0, 4.5)
+MEAN_GAP = Limits(0.25, 0.5)
+LOST_MASS = Limits(0.01, 0.1)
+CLIP_SHIFT = Limits(1.5, 3.0)
+SLOPE = Limits(0.5, 0.0)
+BIAS_ERRORS = Limits(0.5, 1.5)
+GAP_ERRORS = Limits(2.0, 3.0)
+
+
+class Findings:
+    """Collect reasons, each weak or useless."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[bool, str]] = []
+
+    def above(self, value: float, limits: Limits, reason: str) -> None:
+        """Take in a reason where a value lies above its limits."""
+        if not value <= limits.weak:
+            self.found.append((not value <= limits.useless, reason))
+
+    def below(self, value: float, limits: Limits, reason: str) -> None:
+        """Take in a reason where a value lies below its limits."""
+        if not value >= limits.weak:
+            self.found.append((not value >= limits.useless, reason))
+
+    def verdict(self) -> Verdict:
+        """Return the word, and the reasons, the gravest first."""
+        ordered = sorted(self.found, key=lambda finding: not finding[0])
+        word = TRUST if not ordered else DO_NOT_USE if ordered[0][0] else WEAK
+        return Verdict(word, tuple(reason for _, reason in ordered))
+
+
+def judge_weighted(
+    weights: WeightFigures, errors: ErrorFigures, interval: Interval, n_clusters: int, bias: float = 0.0
+) -> Verdict:
+    """Judge an estimate that leans on weights; `bias` is how many standard errors its cut weights move it."""
+    findings = Findings()
+    _weigh_mean(findings, weights)
+    _weigh_overlap(findings, weights)
+    findings.below(
+        weights.ess, ESS, f"the log counts for {weights.ess:,.0f} rows of this policy's own (effective sample size)"
+    )
+    largest = f"{weights.max_weight:,.0f}" if weights.max_weight >= 100.0 else f"{weights.max_weight:.3g}"
+    share = f"the largest weight, {largest}, is {100 * weights.max_share:.0f}% of all weight"
+    findings.above(weights.max_share, MAX_SHARE, share)
+    _weigh_error(findings, errors, interval, n_clusters)
+    if errors.clip_shift is not None:
+        shift = f"cutting the largest weights moves the value by {errors.clip_shift:.1f} standard errors"
+        findings.above(errors.clip_shift, CLIP_SHIFT, shift)
+    moved = f"its cut or shrunken weights move the value by {bias:.1f} standard errors, which is bias"
+    findings.above(bias, BIAS_ERRORS, moved)
+    return findings.verdict()
+
+
+def judge_model(
+    model: ModelFigures, errors: ErrorFigures, interval: Interval, n_clusters: int, weighted: Verdict
+) -> Verdict:
+    """Judge the direct method by what weights say of its model; weak at best.
+
+    Its interval knows how visitors vary and not how wrong the model is; the weights tell that, where they can.
+    """
+    findings = Findings()
+    findings.found.append((False, "its interval leaves out the reward model's own error"))
+    _weigh_error(findings, errors, interval, n_clusters)
+    if weighted.word == DO_NOT_USE:
+        findings.found.append((True, f"the log cannot check the reward model: {weighted.reasons[0]}"))
+    elif model.gap_error > 0.0:
+        off = abs(model.gap) / model.gap_error
+        findings.above(off, GAP_ERRORS, f"weighted residuals find the reward model off by {off:.1f} standard errors")
+    if model.slope is not None:
+        slope = f"rewards rise by {model.slope:.2f} where the reward model says 1 (calibration)"
+        findings.below(model.slope, SLOPE, slope)
+    return findings.verdict()
+
+
+def _weigh_mean(findings: Findings, weights: WeightFigures) -> None:
+    gap, error = abs(weights.mean_weight - 1.0), weights.mean_weight_error
+    reason = (
+        f"the mean weight is {weights.mean_weight:.3g}, expected 1: the propensities are wrong, or actions are missing"
+    )
+    off = gap / error if error > 0.0 else math.inf if gap > 1e-9 else 0.0
+    if gap > MEAN_GAP.useless or off > MEAN_ERRORS.weak:
+        findings.found.append((gap > MEAN_GAP.useless or off > MEAN_ERRORS.useless, reason))
+    else:
+        findings.above(gap, MEAN_GAP, reason)
+
+
+def _weigh_overlap(findings: Findings, weights: WeightFigures) -> None:
+    if weights.lost_mass is not None:
+        lost = f"{100 * weights.lost_mass:.1f}% of its choices are hardly in the log"
+        where = f", action {weights.lost_action} most of all" if weights.lost_action is not None else ""
+        findings.above(weights.lost_mass, LOST_MASS, f"{lost}{where} (overlap)")
+
+
+def _weigh_error(findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int) -> None:
+    findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
+    carriers = f"the error bar rests on {errors.carriers:,.0f} of the users or rows"
+    findings.below(errors.carriers, CARRIERS, carriers)
+    ends = (interval.low, interval.high)
+    if any(end is None or not math.isfinite(end) for end in ends):
+        findings.found.append((True, "too few rewards for an interval"))

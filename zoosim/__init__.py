@@ -1,6 +1,6 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import RunResult, read_run, run
+from zoosim.api import Description, RunResult, describe, read_run, run
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
@@ -8,6 +8,17 @@ from zoosim.envs import register_envs
 from zoosim.policies.base import Policy
 
 __version__ = "0.1.0"
-__all__ = ["Context", "Policy", "PolicySpec", "RunResult", "ZoosimError", "parameter", "read_run", "run"]
+__all__ = [
+    "Context",
+    "Description",
+    "Policy",
+    "PolicySpec",
+    "RunResult",
+    "ZoosimError",
+    "describe",
+    "parameter",
+    "read_run",
+    "run",
+]
 
 register_envs()

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.statistics import holm, mean_interval, paired_test, seeds_to_settle, t_quantile
+from zoosim.evaluation.statistics import (
+    holm,
+    mean_interval,
+    paired_test,
+    seeds_to_settle,
+    share_interval,
+    t_quantile,
+)
 
 A = [0.61, 0.70, 0.65, 0.72, 0.58]
 B = [0.55, 0.69, 0.66, 0.64, 0.57]
@@ -166,3 +173,13 @@ def test_rounding_is_no_lead_and_tiny_leads_have_an_end() -> None:
 def test_quantiles_of_t() -> None:
     """From the tables: t(1, .975) = 12.706, t(9, .975) = 2.262, t(31, .975) = 2.040."""
     assert [t_quantile(n) for n in (1, 9, 31)] == pytest.approx([12.706, 2.262, 2.040], abs=5e-4)
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    """Against scipy, ends included; 0 of 10 by hand: z^2 / (10 + z^2) = 3.8415 / 13.8415 = .27754."""
+    hits = np.array([0, 3, 10])
+    low, high = share_interval(hits, 10)
+    wilson = [stats.binomtest(k, 10).proportion_ci(method="wilson") for k in hits.tolist()]
+    np.testing.assert_allclose(low, [ends.low for ends in wilson], atol=1e-12)
+    np.testing.assert_allclose(high, [ends.high for ends in wilson], atol=1e-12)
+    assert high[0] == pytest.approx(0.27754, abs=1e-5)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 
 MAX_SEEDS = 1_000_000
 ROUNDING = 1e-12
@@ -39,6 +39,14 @@ def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
         return Interval(mean, None, None)
     half = t_quantile(len(array) - 1) * float(array.std(ddof=1)) / math.sqrt(len(array))
     return Interval(mean, mean - half, mean + half)
+
+
+def share_interval(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of 95% intervals of shares, each `(n,)`: `hits (n,)` of at least 1 `trials` (Wilson 1927)."""
+    z, share = float(special.ndtri(0.975)), np.asarray(hits, float) / trials
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
+    return middle - half, middle + half
 
 
 def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray) -> PairedTest:

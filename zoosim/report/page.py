@@ -58,7 +58,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, amount, points, interval, amounts, count, p_value, duration, seed_list, breakable)
+    filters = (percent, amount, signed, points, interval, amounts, count, p_value, duration, seed_list, breakable)
     environment.filters.update({function.__name__: function for function in filters})
     return environment
 
@@ -136,6 +136,11 @@ def interval(value: Mapping[str, float | None]) -> str:
 def amount(value: float | None) -> str:
     """8.4123 as 8.41."""
     return MISSING if value is None else f"{value:,.2f}"
+
+
+def signed(value: float | None) -> str:
+    """An amount that may be negative: -0.4123 as 0.41 with a true minus before it."""
+    return MISSING if value is None else f"{round(value, 2) + 0.0:,.2f}".replace("-", "\u2212")
 
 
 def amounts(value: Mapping[str, float | None]) -> str:

@@ -128,7 +128,8 @@ class RunResult:
             reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
             reward_name=experiment.reward_name,
             reward_key=experiment.reward_key,
-            sweep=Sweep(experiment.sweep_axis, experiment.sweep) if experiment.sweep else None,
+            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
+            features=experiment.features,
         )
 
 

@@ -9,6 +9,7 @@ from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
 from zoosim.experiments.template_bandits import TEMPLATE_BANDITS
+from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -22,6 +23,7 @@ EXPERIMENTS = {
         ROBUSTNESS,
         LARGE_WORLD,
         TEMPLATE_BANDITS,
+        TEMPLATE_WIDTHS,
     )
 }
 

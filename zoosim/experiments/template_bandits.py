@@ -7,7 +7,13 @@ WIDTHS: dict[str, dict[str, dict[str, float]]] = {
     "template-linucb": {"simple": {"alpha": 5.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
     "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 1.0}},
 }
-"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 11."""
+"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 31.
+
+`zoosim run template-widths` compares them.
+"""
+
+LEARNERS = {"template-greedy": "greedy", "template-linucb": "LinUCB", "template-ts": "Thompson sampling"}
+"""What learners are called in figures."""
 
 TEMPLATE_BANDITS = Experiment(
     name="template-bandits",
@@ -37,4 +43,5 @@ TEMPLATE_BANDITS = Experiment(
             for context, params in widths.items()
         },
     },
+    features={f"{name}-{context}": (LEARNERS[name], context) for name, widths in WIDTHS.items() for context in widths},
 )

@@ -4,10 +4,10 @@ from zoosim.experiments.experiment import Experiment
 
 WIDTHS: dict[str, dict[str, dict[str, float]]] = {
     "template-greedy": {"simple": {}, "rich": {}, "rich-oracle": {}},
-    "template-linucb": {"simple": {"alpha": 5.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
-    "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 1.0}},
+    "template-linucb": {"simple": {"alpha": 4.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
+    "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 0.7}},
 }
-"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 31.
+"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 19.
 
 `zoosim run template-widths` compares them.
 """

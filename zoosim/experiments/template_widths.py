@@ -23,7 +23,7 @@ TEMPLATE_WIDTHS = Experiment(
     kind="search",
     steps=20_000,
     tail=5_000,
-    seeds=32,
+    seeds=20,
     reward_name="reward",
     policies={
         name: {"type": learner, "context": context, "alpha": width} for name, (learner, context, width) in FORMS.items()

@@ -174,6 +174,9 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
     line = {"mode": "lines+markers", "line": {"color": color, "width": 2}, "marker": {"size": 5}, "text": hover}
     extra = f"%{{text}}<extra>{escaped(name)}</extra>"
     shown = {"name": escaped(name), "showlegend": row == 1, "hovertemplate": extra}
+    if len(hits) == 1:  # a band needs two positions
+        ends = {"array": high - hits / visits, "arrayminus": hits / visits - low}
+        shown["error_y"] = {"type": "data", **ends, "thickness": 1.8, "width": 0}
     figure.add_scatter(x=x, y=hits / visits, **line, **shown, **common)
 
 

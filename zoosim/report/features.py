@@ -52,7 +52,10 @@ def features_figure(report: ReportData) -> go.Figure | None:
         figure.add_scatter(x=[max(mean, high)], y=[place], **words_style([words], "middle right"))
     low = min(_end(row["end"], "low") for row in rows)
     figure.update_yaxes(**row_axis_style([label_of(label, 2 * NAME) for label in labels], size=12))
-    ticks = {"tickvals": [tick / 10 for tick in range(11)], "range": [low - 0.03, 1.0 + 0.6 * (1.03 - low)]}
+    ticks = {
+        "tickvals": [tick / 10 for tick in range(0, 11, 2 if low < 0.7 else 1)],
+        "range": [low - 0.03, 1.0 + 0.6 * (1.03 - low)],
+    }
     figure.update_xaxes(**axis_style(), **ticks, tickformat=".0%", title_text="% of oracle at the end")
     return figure
 

@@ -1,6 +1,6 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import RunResult, StudyResult, read_run, run, run_study
+from zoosim.api import Description, RunResult, StudyResult, describe, read_run, run, run_study
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
@@ -11,11 +11,13 @@ from zoosim.policies.base import Policy
 __version__ = "0.1.0"
 __all__ = [
     "Context",
+    "Description",
     "Policy",
     "PolicySpec",
     "RunResult",
     "StudyResult",
     "ZoosimError",
+    "describe",
     "evaluate",
     "import_log",
     "parameter",

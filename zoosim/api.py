@@ -1,6 +1,7 @@
 """The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import Progress
+    from zoosim.describe import RecommendationDescription, SearchDescription
     from zoosim.evaluation.cell import Report
     from zoosim.evaluation.store import RunFolder
     from zoosim.evaluation.summary import Comparison
@@ -127,7 +129,8 @@ class RunResult:
             reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
             reward_name=experiment.reward_name,
             reward_key=experiment.reward_key,
-            sweep=Sweep(experiment.sweep_axis, experiment.sweep) if experiment.sweep else None,
+            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
+            features=experiment.features,
         )
 
 
@@ -246,6 +249,61 @@ def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
 
     chosen = "".join(f" --{key} {value}" for key, value in options.items() if key in STUDIES[name].options)
     return f"zoosim run {name}{chosen} --out {folder}"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A world in figures: `facts`, plain data, `figures` by name, and the `page` that was written to `path`."""
+
+    path: Path
+    facts: "SearchDescription | RecommendationDescription"
+    figures: "dict[str, go.Figure]"
+    page: str
+
+
+def describe(
+    world: str,
+    *,
+    seed: int = 0,
+    visits: int = 4_000,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+    out: str | os.PathLike[str] | None = None,
+    progress: "Progress" = lambda line: None,
+) -> Description:
+    """Look at a `world`, search, recommendation or an experiment's, as `seed` fills it; write WORLD.html to `out`.
+
+    In a search world `visits` are simulated. `out` is runs/describe-WORLD when left out. Raises `ConfigError` or
+    `DataError` before anything is written.
+    """
+    import yaml
+
+    from zoosim.core.errors import ConfigError
+    from zoosim.core.files import write_text
+    from zoosim.describe.plan import describe_plan, read_world
+    from zoosim.report.world import render_world, world_figures
+
+    plan = read_world(world, seed, visits, config, settings)
+    folder = Path(f"runs/describe-{world}" if out is None else out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    facts = describe_plan(plan, visits, progress)
+    command = _describe_command(world, seed, visits, config, settings)
+    kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
+    page = render_world(facts, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
+    write_text(folder / f"{world}.html", page)
+    return Description(folder / f"{world}.html", facts, world_figures(facts), page)
+
+
+def _describe_command(world: str, seed: int, visits: int, config: Any, settings: Sequence[str]) -> str:
+    """Say how to draw a page again."""
+    file = [] if config is None else ["--config", "config.yaml" if isinstance(config, Mapping) else str(config)]
+    changed = [part for text in settings for part in ("--set", text)]
+    return shlex.join(["zoosim", "describe", world, "--seed", str(seed), "--visits", str(visits), *file, *changed])
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

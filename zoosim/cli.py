@@ -195,6 +195,27 @@ def report(
 
 
 @app.command()
+def describe(
+    world: Annotated[str, typer.Argument(metavar="WORLD", help="search, recommendation, or an experiment's name.")],
+    seed: Annotated[int, typer.Option(metavar="N", help="Which catalogue, users and visits.")] = 0,
+    visits: Annotated[int, typer.Option(metavar="N", help="search: how many visits are simulated.")] = 4_000,
+    config: Config = None,
+    settings: Settings = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder; runs/describe-WORLD by default.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Draw a page of what a world is like; of a file, only the world's part counts."""
+    from zoosim import api, terminal
+
+    def tell(line: str) -> None:
+        typer.echo(f"  {line}", err=True)
+
+    choices = settings or ()
+    found = api.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=tell)
+    typer.echo(f"Page: {terminal.address(found.path)}")
+
+
+@app.command()
 def log(
     out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where the Records go.")],
     n: Annotated[int, typer.Option("--n", metavar="N", help="How many interactions.")] = 200_000,

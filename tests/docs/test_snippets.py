@@ -24,7 +24,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(zoosim .*)$", re.MULTILINE)
-PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|check-policy)\b[^`]*)`")
+PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|describe|check-policy)\b[^`]*)`")
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 

@@ -96,6 +96,14 @@ def test_the_moving_average_forgets() -> None:
     assert curves(run, [500, 750, 1_000])["ctr"].tolist() == [0.0, 0.5, 1.0]
 
 
+def test_the_share_of_the_oracle_is_of_the_last_visits() -> None:
+    """.2 of 1 for 500 visits, then .6 of .8: after 750 visits 250 (.2 + .6) / (250 (1 + .8)) = .8 / 1.8."""
+    run = Rows(np.zeros(1_000), np.repeat([0.2, 0.6], 500), np.repeat([1.0, 0.8], 500))
+    assert curves(run, [500, 750, 1_000])["share"] == pytest.approx([0.2, 0.8 / 1.8, 0.75])
+    nothing = Rows(np.zeros(10), np.zeros(10), np.zeros(10))
+    assert curves(nothing, [10])["share"].tolist() == [1.0]
+
+
 @pytest.mark.parametrize("steps", [1, 2, 399, 400, 401, 1_000, 40_000])
 def test_curves_are_sampled_evenly_up_to_the_end(steps: int) -> None:
     at = list(sample_steps(steps))

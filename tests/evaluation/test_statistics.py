@@ -16,6 +16,7 @@ from zoosim.evaluation.statistics import (
     paired_test,
     seeds_to_settle,
     share_interval,
+    share_intervals,
     t_quantile,
 )
 
@@ -186,3 +187,13 @@ def test_the_interval_of_a_share_by_hand() -> None:
     assert half.low + half.high == pytest.approx(1.0)
     assert half.low == pytest.approx(0.2366, abs=1e-4)  # R's prop.test(5, 10, correct = FALSE)
     assert share_interval([True]) == (1.0, None, None)
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    """Against scipy, ends included; 0 of 10 by hand: z^2 / (10 + z^2) = 3.8415 / 13.8415 = .27754."""
+    hits = np.array([0, 3, 10])
+    low, high = share_intervals(hits, 10)
+    wilson = [stats.binomtest(k, 10).proportion_ci(method="wilson") for k in hits.tolist()]
+    np.testing.assert_allclose(low, [ends.low for ends in wilson], atol=1e-12)
+    np.testing.assert_allclose(high, [ends.high for ends in wilson], atol=1e-12)
+    assert high[0] == pytest.approx(0.27754, abs=1e-5)

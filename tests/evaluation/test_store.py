@@ -207,6 +207,20 @@ def test_cells_and_rows_are_sorted_by_policy_seed_and_step(tmp_path: Path) -> No
         assert all(np.array_equal(part[name].to_numpy(), array) for name, array in columns(key.seed).items())
 
 
+def test_many_cells_are_put_together_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With parts of 3, 10 cells take parts of parts; nothing of them is left."""
+    monkeypatch.setattr("zoosim.evaluation.store.PART", 3)
+    folder = RunFolder(tmp_path)
+    for seed in range(10):
+        folder.write_cell(CellKey("a", seed), columns(seed), {})
+    folder.write_rows(folder.cells())
+    frame = pl.read_parquet(tmp_path / "rows.parquet")
+    assert frame["seed"].to_list() == [seed for seed in range(10) for _ in range(30)]
+    assert frame["step"].to_list() == [*range(30)] * 10
+    assert frame["reward"].to_list() == [r for seed in range(10) for r in columns(seed)["reward"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", "rows.parquet"]
+
+
 def test_rows_have_the_documented_columns(folder: RunFolder) -> None:
     assert dict(pl.read_parquet(folder.path / "rows.parquet").schema) == {
         "seed": pl.Int64,

@@ -321,6 +321,32 @@ def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkey
     assert again.summary["policies"] == result.summary["policies"]
 
 
+def test_learners_are_compared_by_what_they_see(tmp_path: Path) -> None:
+    """Rich gains .02, .01 and .03 on simple over three seeds; what has no partner has no gain."""
+    table = {
+        "template-ts-simple": [0.9, 0.8, 0.7],
+        "template-ts-rich": [0.92, 0.81, 0.73],
+        "template-linucb-rich": [0.5],
+    }
+    for name, fractions in table.items():
+        for seed, fraction in enumerate(fractions):
+            put(tmp_path, name, seed, fraction)
+            file = tmp_path / "cells" / name / f"{seed}.parquet"
+            parts = ("gmv", "cm2", "strategic", "clicks", "rank_change", "purchases", "exposure", "segment")
+            pl.read_parquet(file).with_columns(pl.lit(0.0).alias(part) for part in parts).write_parquet(file)
+    search = make_plan(Request("template-bandits", 3, STEPS, list(table), settings=["env.n_products=5"]))
+    comparison = Comparison(search, RunFolder(tmp_path))
+    summary = strict(comparison.summary(1.0))
+    rows = {row["policy"]: row for row in summary["features"]}
+    rich, expected = rows["template-ts-rich"], paired_test(table["template-ts-rich"], table["template-ts-simple"])
+    assert (rich["learner"], rich["features"]) == ("Thompson sampling", "rich")
+    assert (rich["difference"], rich["low"], rich["high"], rich["p"]) == pytest.approx(tuple(expected))
+    assert rich["end"]["mean"] == pytest.approx(0.82)
+    for name in ("template-ts-simple", "template-linucb-rich"):
+        assert rows[name]["difference"] is None
+    assert "features" not in compare(tmp_path / "other", {"greedy": [0.6]}).summary(1.0)
+
+
 def test_a_run_on_own_tables_is_read_again_wherever_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoosim.envs.template_world.APART_VISITS", 300)
     monkeypatch.chdir(tmp_path)

@@ -13,6 +13,8 @@ from zoosim.report.figures import _levels, _ticks
 from zoosim.report.page import duration, interval, p_value, percent, points, seed_list
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
+GAIN = {"difference": -0.1, "low": -0.12, "high": -0.08, "p": 0.001}
+EARNED = ("reward", "gmv", "cm2", "strategic_share", "rank_change", "below_cm2_floor", "below_strategic_floor")
 HOSTILE = "</script><script>alert(1)</script>"
 
 
@@ -69,6 +71,12 @@ def pair(policies: dict[str, Any], a: str, b: str, seeds: int) -> dict[str, Any]
     return {"a": a, "b": b, "difference": lead, **bounds}
 
 
+def row(policy: str, known: tuple[str, str], end: float | None) -> dict[str, Any]:
+    learner, sees = known
+    gain = dict.fromkeys(("difference", "low", "high", "p")) if sees == "simple" else GAIN
+    return {"policy": policy, "learner": learner, "features": sees, "end": estimate(end, 0.01), **gain}
+
+
 def report(
     fractions: dict[str, float | None],
     *,
@@ -93,10 +101,19 @@ def report(
         "pairs": [pair(policies, a, b, seeds) for i, a in enumerate(names) for b in names[i + 1 :]],
     }
     curves = {
-        name: {"ctr": curve(1e-5, seeds), "clicks": curve(value, seeds), "regret": curve(1 - value, seeds)}
+        name: {
+            "ctr": curve(1e-5, seeds),
+            "share": curve(1e-5, seeds),
+            "clicks": curve(value, seeds),
+            "regret": curve(1 - value, seeds),
+        }
         for name, value in fractions.items()
         if value is not None
     }
+    if more.get("reward_key") == "reward":
+        for figures in policies.values():
+            figures |= {key: estimate(None, None) for key in EARNED} | {"segments": {}}
+        summary["features"] = [row(name, known, fractions[name]) for name, known in more["features"].items()]
     words = {
         "title": "gauntlet",
         "question": "which?",
@@ -127,6 +144,7 @@ class Shown(HTMLParser):
         self.text += "" if self.hidden else data
 
 
+SEES = {"ts-simple": ("ts", "simple"), "ts-rich": ("ts", "rich"), "greedy-simple": ("greedy", "simple")}
 FULL = report({"linucb": 0.9, "epsilon_greedy": 0.4, "thompson": 0.91, "random": 0.1})
 CASES = {
     "full": FULL,
@@ -145,6 +163,19 @@ CASES = {
             {"wide-4": ("wide", 4), "wide-1": ("wide", 1), "narrow-1": ("narrow", 1), "narrow-4": ("narrow", 4)},
         ),
     ),
+    "features": report(
+        {"ts-simple": 0.9, "ts-rich": 0.8, "greedy-simple": 0.5, "static": 0.7, "worse": 0.3, "random": None},
+        features=SEES,
+        reward_key="reward",
+        reward_name="reward",
+        shocks=(),
+    ),
+    "swept by learner": report(
+        {"a": 0.8, "b": 0.9, "c": 0.6},
+        sweep=Sweep("width", {"a": ("simple", 0.0), "b": ("simple", 2.0), "c": ("rich", 2.0)}, at_end=True),
+        features={"a": ("ts", "simple"), "b": ("ts", "simple"), "c": ("linucb", "rich")},
+    ),
+    "crowd": report({f"policy_{i}": 0.2 + 0.02 * i for i in range(30)}),
     "accuracy": report({"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward_name="accuracy"),
     "hostile": report({HOSTILE: 0.9, "<img src=x onerror=alert(1)>": 0.8}, shocks=((500, HOSTILE),), notes=(HOSTILE,)),
 }
@@ -244,6 +275,46 @@ def test_a_sweep_is_a_line_for_each_form() -> None:
     assert np.allclose(wide.error_y.array, 0.01)
     assert (list(narrow.x), list(narrow.y)) == ([1], [0.6])  # the other one failed
     assert "Fraction of oracle by size &lt;n&gt;" in render_page(CASES["sweep"])
+
+
+def test_each_set_of_features_is_told_with_its_gain() -> None:
+    drawn = figures(CASES["features"])
+    assert list(drawn) == ["features", "share", "clicks", "regret", "phases", "seeds", "pairs"]
+    figure = drawn["features"]
+    assert list(figure.layout.yaxis.ticktext) == ["ts, simple", "ts, rich", "greedy, simple"]
+    words = [trace.text[0] for trace in figure.data if trace.text]
+    assert words[0] == "90.0%"
+    assert "\u221210.0" in words[1]
+    assert "\u221210.0" in Shown(render_page(CASES["features"])).text
+
+
+def test_policies_that_see_nothing_step_back() -> None:
+    """Lines and names: of those that are no learners, the best alone is named; learners have hues, features tints."""
+    styles = policy_styles(["static", *SEES], SEES)
+    assert [name for name, style in styles.items() if style.muted] == ["static"]
+    assert styles["ts-simple"].dash == styles["greedy-simple"].dash != styles["ts-rich"].dash
+    assert len({style.color for style in styles.values()}) == 4
+    share = figures(CASES["features"])["share"]
+    named = {label.name for label in share.layout.annotations}
+    assert named == {*SEES, "static"}
+    assert {trace.meta for trace in share.data if trace.fill == "toself"} == set(SEES)
+
+
+def test_a_sweep_has_a_panel_for_each_learner_and_marks_the_best() -> None:
+    figure = figures(CASES["swept by learner"])["sweep"]
+    simple, rich = figure.data
+    assert (simple.xaxis, rich.xaxis) == ("x", "x2")
+    assert list(simple.marker.color) == ["white", simple.line.color]
+    assert list(figure.layout.xaxis.ticktext) == ["0", "2"]
+    assert min(figure.layout.xaxis.tickvals) > 0
+    assert figure.layout.yaxis.title.text == "% of oracle at the end"
+
+
+def test_a_crowd_is_not_drawn_one_by_one() -> None:
+    assert list(figures(CASES["crowd"])) == ["phases", "recovery"]
+    text = Shown(render_page(CASES["crowd"])).text
+    assert "so many policies" in text
+    assert "Every pair" not in text
 
 
 def test_ranking_puts_failures_last() -> None:

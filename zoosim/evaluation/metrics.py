@@ -75,9 +75,16 @@ def sample_steps(steps: int, points: int = 400) -> Sequence[int]:
 
 
 def curves(rows: Rows, at: Sequence[int]) -> dict[str, FloatArray]:
-    """Return, after each number of visits in `at (n,)`: moving-average `ctr`, cumulative `clicks` and `regret`."""
+    """Return, after each number of visits in `at (n,)`, over the last 500 visits `ctr` and the `share` of the oracle.
+
+    And `clicks` and `regret` of all visits so far.
+    """
     ends = np.asarray(at)
+    chosen, best = (np.concatenate([[0.0], np.cumsum(p)]) for p in (rows.true_probabilities, rows.best_probabilities))
     clicks = np.concatenate([[0.0], np.cumsum(rows.rewards)])
     regret = np.concatenate([[0.0], np.cumsum(rows.best_probabilities - rows.true_probabilities)])
     starts = np.maximum(ends - WINDOW, 0)
-    return {"ctr": (clicks[ends] - clicks[starts]) / (ends - starts), "clicks": clicks[ends], "regret": regret[ends]}
+    possible = best[ends] - best[starts]
+    share = np.divide(chosen[ends] - chosen[starts], possible, out=np.ones(len(ends)), where=possible > 0.0)
+    rate = (clicks[ends] - clicks[starts]) / (ends - starts)
+    return {"ctr": rate, "share": share, "clicks": clicks[ends], "regret": regret[ends]}

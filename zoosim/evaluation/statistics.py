@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 
 MAX_SEEDS = 1_000_000
 ROUNDING = 1e-12
@@ -44,11 +44,18 @@ def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
 def share_interval(hits: Sequence[bool] | Sequence[float] | FloatArray) -> Interval:
     """Return the share of `hits (n,)` that are true with its 95% interval (Wilson 1927), never empty at 0 or 1."""
     array = np.asarray(hits, float)
-    n, share, z = len(array), float(array.mean()), float(special.ndtri(0.975))
-    if n < 2:
-        return Interval(share, None, None)
-    middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Interval(share, max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n)))
+    if len(array) < 2:
+        return Interval(float(array.mean()), None, None)
+    (low,), (high,) = share_intervals(array.sum(keepdims=True).astype(np.int64), len(array))
+    return Interval(float(array.mean()), max(0.0, float(low)), min(1.0, float(high)))
+
+
+def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of 95% intervals of shares, each `(n,)`: `hits (n,)` of at least 1 `trials` (Wilson 1927)."""
+    z, share = float(special.ndtri(0.975)), np.asarray(hits, float) / trials
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
+    return middle - half, middle + half
 
 
 def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray) -> PairedTest:

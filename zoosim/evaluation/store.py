@@ -23,6 +23,9 @@ from zoosim.core.files import atomic, write_text
 from zoosim.evaluation.metrics import Rows
 
 META = "zoosim"
+PART = 64
+"""Cells that are put together at a time."""
+
 OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "summary.json", "report.html"}
 
 
@@ -160,7 +163,7 @@ class RunFolder:
             for key in sorted(keys)
         ]
         with atomic(self.path / "rows.parquet") as temporary:
-            pl.concat(frames or [pl.LazyFrame(schema=ROWS)]).sink_parquet(temporary, maintain_order=True)
+            _write_all(frames or [pl.LazyFrame(schema=ROWS)], temporary)
         (self.path / "rows.csv").unlink(missing_ok=True)
 
     def write_csv(self) -> None:
@@ -172,6 +175,18 @@ class RunFolder:
         """Remove the cells and the log of a policy whose code has changed."""
         for name in ("cells", "log"):
             shutil.rmtree(self.path / name / policy, ignore_errors=True)
+
+
+def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
+    """Write frames one below the other, by way of part files where there are many: polars hangs on a thousand files."""
+    if len(frames) <= PART:
+        pl.concat(frames).sink_parquet(path, maintain_order=True)
+        return
+    with tempfile.TemporaryDirectory(prefix=".rows.", suffix=".parts", dir=path.parent) as folder:
+        parts = [Path(folder) / f"{start}.parquet" for start in range(0, len(frames), PART)]
+        for number, part in enumerate(parts):
+            _write_all(frames[number * PART : (number + 1) * PART], part)
+        _write_all([pl.scan_parquet(part) for part in parts], path)
 
 
 def _policy_names(config: Any) -> set[str] | None:

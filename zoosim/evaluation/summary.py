@@ -12,7 +12,7 @@ from zoosim.core.errors import PolicyFailure
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.evaluation import metrics
-from zoosim.evaluation.statistics import MAX_SEEDS, holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.evaluation.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.evaluation.store import RunFolder
 from zoosim.experiments.plan import Plan
 
@@ -135,6 +135,7 @@ class Comparison:
             "wall_seconds": round(wall_seconds, 3),
             "policies": {name: self._policy(name) for name in self.cells},
             "pairs": self.pairs,
+            **self._features(),
         }
 
     def _policy(self, name: str) -> dict[str, Any]:
@@ -158,6 +159,35 @@ class Comparison:
                 if f.policy == name
             ],
         }
+
+    def _features(self) -> dict[str, Any]:
+        """Return what each learner gets at the end on each set of features, and what that gains over the first set."""
+        known, swept = self.plan.experiment.features, self.plan.experiment.sweep
+        names = [] if swept else [name for name in known if self.cells.get(name)]
+        if not names:
+            return {}
+        gains = {name: self._gain(name) for name in names}
+        corrected = holm([None if gain is None else gain.p for gain in gains.values()])
+        return {"features": [self._feature(name, gains[name], p) for name, p in zip(names, corrected, strict=True)]}
+
+    def _feature(self, name: str, gain: PairedTest | None, p: float | None) -> dict[str, Any]:
+        learner, sees = self.plan.experiment.features[name]
+        found = {"policy": name, "learner": learner, "features": sees, "end": interval(list(self._last(name).values()))}
+        none = dict.fromkeys(("difference", "low", "high"))
+        return found | (none if gain is None else gain._asdict()) | {"p": p}
+
+    def _gain(self, name: str) -> PairedTest | None:
+        """Compare a learner with itself on the first set of features, over the seeds that both finished."""
+        known = self.plan.experiment.features
+        first = next(iter(known.values()))[1]
+        base = next(other for other, (learner, sees) in known.items() if (learner, sees) == (known[name][0], first))
+        own, others = self._last(name), self._last(base)
+        shared = sorted(set(own) & set(others)) if base != name else []
+        return paired_test([own[seed] for seed in shared], [others[seed] for seed in shared]) if shared else None
+
+    def _last(self, policy: str) -> dict[int, float]:
+        """Return a policy's fraction of oracle in the last phase, by seed."""
+        return {seed: cell.fraction[-1] for seed, cell in self.cells.get(policy, {}).items()}
 
     def _segments(self, cells: Sequence[CellFigures]) -> dict[str, Any]:
         """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
@@ -237,7 +267,8 @@ class Comparison:
         for name, cells in self.cells.items():
             if cells:
                 stacks = {
-                    kind: np.stack([c.curves[kind] for c in cells.values()]) for kind in ("ctr", "clicks", "regret")
+                    kind: np.stack([c.curves[kind] for c in cells.values()])
+                    for kind in ("ctr", "share", "clicks", "regret")
                 }
                 found[name] = {kind: _band(stack) for kind, stack in stacks.items()}
         return found

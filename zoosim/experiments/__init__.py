@@ -10,6 +10,7 @@ from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
 from zoosim.experiments.study import BOTTLENECK, CEM_OPTIMA, Study
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
+from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -24,6 +25,7 @@ EXPERIMENTS = {
         LARGE_WORLD,
         TEMPLATE_BANDITS,
         MARKET_SHIFTS,
+        TEMPLATE_WIDTHS,
     )
 }
 

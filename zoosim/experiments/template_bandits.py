@@ -5,10 +5,16 @@ from zoosim.world.shifts import SAVING, TRADING_UP
 
 WIDTHS: dict[str, dict[str, dict[str, float]]] = {
     "template-greedy": {"simple": {}, "rich": {}, "rich-oracle": {}},
-    "template-linucb": {"simple": {"alpha": 5.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
-    "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 1.0}},
+    "template-linucb": {"simple": {"alpha": 4.0}, "rich": {"alpha": 3.0}, "rich-oracle": {"alpha": 3.0}},
+    "template-ts": {"simple": {"alpha": 1.0}, "rich": {"alpha": 1.0}, "rich-oracle": {"alpha": 0.7}},
 }
-"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 11."""
+"""How widely each learner explores on what it sees: the best for the last quarter over seeds 0 to 19.
+
+`zoosim run template-widths` compares them.
+"""
+
+LEARNERS = {"template-greedy": "greedy", "template-linucb": "LinUCB", "template-ts": "Thompson sampling"}
+"""What learners are called in figures."""
 
 TEMPLATE_BANDITS = Experiment(
     name="template-bandits",
@@ -38,6 +44,7 @@ TEMPLATE_BANDITS = Experiment(
             for context, params in widths.items()
         },
     },
+    features={f"{name}-{context}": (LEARNERS[name], context) for name, widths in WIDTHS.items() for context in widths},
 )
 
 FADING: dict[str, dict[str, float]] = {

@@ -1,10 +1,13 @@
 """What a report is made of: the curves, the summary and the words around them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from zoosim.core.types import FloatArray
+
+CROWD = 24
+"""Policies up to which curves, seeds and pairs are drawn."""
 
 
 @dataclass(frozen=True)
@@ -22,20 +25,24 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What an experiment varies: `axis` says what, `points` maps a policy to the line it belongs to and its place."""
+    """What an experiment varies: `axis` says what, `points` maps a policy to the line it belongs to and its place.
+
+    With `at_end` the last phase is compared, else the whole run.
+    """
 
     axis: str
     points: Mapping[str, tuple[str, float]]
+    at_end: bool = False
 
 
 @dataclass(frozen=True)
 class ReportData:
     """One comparison, ready to be drawn.
 
-    `summary` is the content of summary.json. `curves` maps a policy to 'ctr' (moving average over 500 visits),
-    'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is drawn as a
-    horizontal line in the ctr figure. `reward_key` is what the summary calls the mean reward: 'ctr', a share, or
-    'reward', an amount with parts beside it.
+    `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
+    over 500 visits), 'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is
+    drawn as a horizontal line in the ctr figure. `reward_key` is what the summary calls the mean reward: 'ctr', a
+    share, or 'reward', an amount with parts beside it. `features` maps policies to their learner and what it sees.
     """
 
     title: str
@@ -52,6 +59,12 @@ class ReportData:
     reward_name: str = "CTR"
     reward_key: str = "ctr"
     sweep: Sweep | None = None
+    features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def crowded(self) -> bool:
+        """Tell whether there are too many policies to draw each one's curves and pairs."""
+        return len(self.summary["policies"]) > CROWD
 
 
 def ranked(summary: Mapping[str, Any]) -> list[str]:

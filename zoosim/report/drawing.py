@@ -4,7 +4,7 @@ import html
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 # Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
+DASHES = ("solid", "dash", "dot")
 GREYS = ("#8a939c", "#aab2b9", "#6b747d")
 BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
 MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
@@ -24,17 +25,32 @@ LINE_HEIGHT = 16  # px
 
 
 class Style(NamedTuple):
-    """How a policy is drawn in every figure."""
+    """How a policy is drawn in every figure; `muted` ones step back behind the others."""
 
     color: str
     dash: str
+    muted: bool = False
 
 
-def policy_styles(names: Iterable[str]) -> dict[str, Style]:
-    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed."""
+def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Style]:
+    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed.
+
+    With `features`, learners have the colours, sets of features tints of them, and all else is muted.
+    """
+    if features:
+        return {name: _feature_style(name, features) for name in names}
     strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
     muted = itertools.cycle(Style(color, "dot") for color in GREYS)
     return {name: next(muted if _is_baseline(name) else strong) for name in names}
+
+
+def _feature_style(name: str, features: Mapping[str, tuple[str, str]]) -> Style:
+    if name not in features:
+        return Style(GREYS[1], "solid", muted=True)
+    learners, sets = (list(dict.fromkeys(part)) for part in zip(*features.values(), strict=True))
+    learner, sees = features[name]
+    place = sets.index(sees)
+    return Style(tint(COLORS[learners.index(learner) % len(COLORS)], 0.7**place), DASHES[place % len(DASHES)])
 
 
 def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
@@ -130,6 +146,11 @@ def _channels(color: str) -> list[int]:
 def rgba(color: str, alpha: float) -> str:
     """Return a colour with transparency."""
     return f"rgba({','.join(map(str, _channels(color)))},{alpha})"
+
+
+def tint(color: str, strength: float) -> str:
+    """Return a colour mixed with white."""
+    return "#" + "".join(f"{round(255 - strength * (255 - channel)):02x}" for channel in _channels(color))
 
 
 def darker(color: str) -> str:

@@ -35,7 +35,8 @@ from zoosim.report.drawing import (
     spread_apart,
     words_style,
 )
-from zoosim.report.spread import seeds_figure, sweep_figure
+from zoosim.report.features import features_figure, sweep_figure
+from zoosim.report.spread import seeds_figure
 
 PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
@@ -43,37 +44,47 @@ SIGNIFICANT = 0.05
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'sweep', the curves 'ctr', 'clicks' and 'regret', 'phases', 'seeds', 'recovery' and 'pairs'.
+    """Draw 'sweep', 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
 
-    What has no data is left out.
+    Curves are 'ctr', or where rewards are amounts the 'share' of the oracle, which has less noise; 'clicks'; 'regret'.
+    What has no data is left out, and in a crowd of policies what draws each one's own.
     """
-    rewards = "clicks" if report.reward_name == "CTR" else "reward"
-    rate = "~%" if report.reward_key == "ctr" else "~g"
     drawn = {
         "sweep": sweep_figure(report),
-        "ctr": _curves(report, "ctr", f"{report.reward_name}, moving average", rate),
-        "clicks": _curves(report, "clicks", f"{rewards} so far", ",.0f"),
-        "regret": _curves(report, "regret", "regret so far", ",.0f"),
+        "features": features_figure(report),
+        **({} if report.crowded else _all_curves(report)),
         "phases": _phases(report),
-        "seeds": seeds_figure(report),
+        "seeds": None if report.crowded else seeds_figure(report),
         "recovery": _recovery(report),
-        "pairs": _pairs(report.summary["pairs"]),
+        "pairs": None if report.crowded else _pairs(report.summary["pairs"]),
     }
     return {key: figure for key, figure in drawn.items() if figure is not None}
+
+
+def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
+    rewards, unit = ("clicks" if report.reward_name == "CTR" else "reward"), ", EUR" * (report.reward_key == "reward")
+    rate = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
+    return {
+        rate[0]: _curves(report, rate[0], f"{rate[1]}, moving average", "~%"),
+        "clicks": _curves(report, "clicks", f"{rewards} so far{unit}", ",.0f"),
+        "regret": _curves(report, "regret", f"regret so far{unit}", ",.0f"),
+    }
 
 
 def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Figure | None:
     names = [name for name in ranked(report.summary) if _drawable(report.curves.get(name, {}).get(key))]
     if not names:
         return None
-    styles, curves = policy_styles(report.summary["policies"]), {name: report.curves[name][key] for name in names}
+    styles = policy_styles(report.summary["policies"], report.features)
+    curves = {name: report.curves[name][key] for name in names}
+    labelled = _labelled(names, styles)
     levels = _levels(report.shocks, report.summary["steps"])
-    layout = layout_style(margin=_curve_margin(names, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
+    layout = layout_style(margin=_curve_margin(labelled, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
     figure = go.Figure(layout=layout)
     for name in reversed(names):
         _add_curve(figure, name, curves[name], styles[name])
     reference = report.reference if key == "ctr" else None
-    bounds = _bounds(curves.values(), reference, settle=key == "ctr")
+    bounds = _bounds(curves.values(), reference, settle=key in ("ctr", "share"))
     figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
     figure.update_yaxes(**axis_style(), title_text=title, tickformat=tick_format, range=bounds)
     figure.update_yaxes(hoverformat={"~%": ".1%", "~g": ".2f"}.get(tick_format, tick_format))
@@ -83,18 +94,24 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     if reference is not None:
         _add_reference(figure, reference, report.reference_name)
     inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
-    _label_ends(figure, curves, styles, bounds, inner)
+    _label_ends(figure, {name: curves[name] for name in labelled}, styles, bounds, inner)
     return figure
+
+
+def _labelled(names: Sequence[str], styles: Mapping[str, Style]) -> list[str]:
+    """Return the policies whose curves are named: of muted ones, the best alone."""
+    best = next((name for name in names if styles[name].muted), None)
+    return [name for name in names if name == best or not styles[name].muted]
 
 
 def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None:
     common = {"mode": "lines", "meta": name, "name": escaped(name), "showlegend": False}
-    wide = curve.high > curve.low
+    wide = (curve.high > curve.low) & (not style.muted)
     if bool(wide.any()):  # one polygon, not fill="tonexty": that turns the order of the hover box round
         x, low, high = curve.steps[wide], curve.low[wide], curve.high[wide]
         band = {"fill": "toself", "fillcolor": rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
         figure.add_scatter(x=np.r_[x, x[::-1]], y=np.r_[high, low[::-1]], **common, **band)
-    line = {"color": style.color, "dash": style.dash, "width": 2}
+    line = {"color": style.color, "dash": style.dash, "width": 1 if style.muted else 2}
     figure.add_scatter(x=curve.steps, y=curve.mean, **common, line=line)
 
 
@@ -182,7 +199,7 @@ def _phases(report: ReportData) -> go.Figure | None:
             if phase["oracle_fraction"]["mean"] is not None:
                 drawn.append(phase["oracle_fraction"])
                 cell = panel_of(index, len(spans), PHASES_ACROSS)
-                _add_fraction(figure, drawn[-1], row, cell, name, policy_styles(policies)[name].color)
+                _add_fraction(figure, drawn[-1], row, cell, name, policy_styles(policies, report.features)[name].color)
     figure.update_xaxes(**_fraction_axis(drawn))
     return figure
 
@@ -229,7 +246,7 @@ def _recovery(report: ReportData) -> go.Figure | None:
     never = any(value and value["median"] is None for value in found.values())
     for (name, shock), value in found.items():
         if value:
-            color = policy_styles(policies)[name].color
+            color = policy_styles(policies, report.features)[name].color
             cell = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
             _add_recovery(figure, value, names.index(name), cell, name, color, 1.36 * top)
     ticks = _ticks(top) if top > 1 else [0.0]

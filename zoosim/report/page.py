@@ -14,7 +14,8 @@ from zoosim.report.data import ReportData, oriented, ranked, shock_names
 from zoosim.report.drawing import policy_styles
 from zoosim.report.figures import SIGNIFICANT, figures
 
-CURVES = ("ctr", "clicks", "regret")
+CURVES = ("ctr", "share", "clicks", "regret")
+FIRST = ("sweep", "features")
 MISSING = "\u2013"
 NBSP = "\u00a0"
 _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -31,12 +32,12 @@ def render_page(report: ReportData) -> str:
         report=report,
         summary=summary,
         policies={name: summary["policies"][name] for name in ranked(summary)},
-        styles=policy_styles(summary["policies"]),
+        styles=policy_styles(summary["policies"], report.features),
         shock_names=shock_names(summary),
-        pairs=oriented(summary["pairs"]),
+        pairs=[] if report.crowded else oriented(summary["pairs"]),
         curves=[part for part in parts if part[0] in CURVES],
-        first=[part for part in parts if part[0] == "sweep"],
-        others=[part for part in parts if part[0] not in (*CURVES, "sweep")],
+        first=[part for part in parts if part[0] in FIRST],
+        others=[part for part in parts if part[0] not in (*CURVES, *FIRST)],
         figures_json=figures_json(drawn),
         plotly_js=plotly_js(),
         significant=SIGNIFICANT,
@@ -58,7 +59,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (percent, amount, points, interval, amounts, count, p_value, duration, seed_list, breakable)
+    filters = (percent, amount, signed, points, interval, amounts, count, p_value, duration, seed_list, breakable)
     environment.filters.update({function.__name__: function for function in filters})
     return environment
 
@@ -87,8 +88,24 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
     swept = report.sweep.axis if report.sweep else ""
+    end = f"last {_tail(report.summary):,} visits"
+    when_swept = f" in the {end}" if report.sweep and report.sweep.at_end else ""
+    step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {
-        "sweep": (f"Fraction of oracle by {swept}", f"Means over seeds with their 95% intervals, by {swept}."),
+        "sweep": (
+            f"Fraction of oracle by {swept}",
+            f"Means over seeds{when_swept} with their 95% intervals, by {swept}; the full dot is the best of its line.",
+        ),
+        "features": (
+            "What each set of features gains or loses",
+            f"Fraction of oracle in the {end}, in brackets the points gained over the first set ({bars}). How widely "
+            "each learner explores on each set is that of the configuration below.",
+        ),
+        "share": (
+            "Share of the oracle over the stream",
+            "What the choices of the last 500 visits earn on average, over what the best would have earned; higher is "
+            f"better. {line}{step_back}",
+        ),
         "seeds": ("Seed by seed", "A mark is one seed: marks far apart mean a result that hangs on luck."),
         "ctr": (
             f"{reward[:1].upper()}{reward[1:]} over the stream",
@@ -119,6 +136,12 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     }
 
 
+def _tail(summary: Mapping[str, Any]) -> int:
+    """Count the visits of the last phase."""
+    last = next((policy["phases"][-1] for policy in summary["policies"].values() if policy["phases"]), None)
+    return int(summary["steps"] if last is None else last["to"] - last["from"])
+
+
 def percent(value: float | None) -> str:
     """0.8412 as 84.1%."""
     return MISSING if value is None else f"{100 * value:.1f}%"
@@ -136,6 +159,11 @@ def interval(value: Mapping[str, float | None]) -> str:
 def amount(value: float | None) -> str:
     """8.4123 as 8.41."""
     return MISSING if value is None else f"{value:,.2f}"
+
+
+def signed(value: float | None) -> str:
+    """An amount that may be negative: -0.4123 as 0.41 with a true minus before it."""
+    return MISSING if value is None else f"{round(value, 2) + 0.0:,.2f}".replace("-", "\u2212")
 
 
 def amounts(value: Mapping[str, float | None]) -> str:

@@ -1,0 +1,100 @@
+"""Pages of worlds: offline, complete, in plain words, whatever the world."""
+
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.report.test_report import HOSTILE, Shown
+from zoosim.core.config import EnvConfig, build
+from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
+from zoosim.describe import SearchDescription, describe_recommendation, describe_search
+from zoosim.report.search import search_figures
+from zoosim.report.world import Facts, render_world, world_figures
+from zoosim.world.recommendation import build_world
+
+
+def search(visits: int = 60, **config: Any) -> SearchDescription:
+    values = {"n_products": 50, "n_users": 40, **config}
+    return describe_search(build(SearchConfig, values, "env"), seed=5, visits=visits, progress=print)
+
+
+def recommendation(**config: Any) -> Facts:
+    return describe_recommendation(build_world(build(EnvConfig, config, "env"), seed=1), steps=1_000)
+
+
+def hostile() -> dict[str, Any]:
+    kinds = {HOSTILE if name == "toys" else name: kind.model_dump() for name, kind in CATEGORIES.items()}
+    segments = {f"{name} %{{x}} <b>": kind.model_dump() for name, kind in SEGMENTS.items()}
+    for segment in segments.values():
+        segment["category_tastes"] = dict.fromkeys(kinds, 1.0)
+    return {"categories": kinds, "segments": segments}
+
+
+SHOCK = {"step": 500, "name": HOSTILE, "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
+SEARCH = search()
+CASES: dict[str, Facts] = {
+    "search": SEARCH,
+    "one product, one visit": search(visits=1, n_products=1),
+    "simple": search(visits=5, context="simple", k=3),
+    "hostile": search(visits=5, **hostile()),
+    "recommendation": recommendation(),
+    "a hostile shock": recommendation(shocks=[SHOCK]),
+    "nothing for sale in a category": recommendation(
+        availability=[{"step": 10, "change": "vanish", "category": "Cat Toy"}]
+    ),
+    "drawn": recommendation(random_personas={"personas": 3, "categories": 25}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
+    page = render_world(CASES[name], name, "zoosim describe search", "env: {}\n")
+    shown = Shown(page)
+    assert not [attrs for tag, attrs in shown.tags if tag == "link" or "src" in attrs or "href" in attrs]
+    assert page.count("* plotly.js v") == 1
+    assert [tag for tag, _ in shown.tags].count("script") == 3
+    assert not re.search(r"NaN|None|nan\b|null|undefined", shown.text)
+    assert HOSTILE not in page
+    for key in world_figures(CASES[name]):
+        assert f'id="figure-{key}"' in page
+
+
+def test_what_a_policy_sees_is_told_from_what_only_the_simulator_knows() -> None:
+    page = Shown(render_world(CASES["search"], "search", "zoosim describe search", "env: {}\n"))
+    badges = [attrs["class"] for tag, attrs in page.tags if tag == "span" and "badge" in (attrs.get("class") or "")]
+    assert {"badge seen", "badge hidden"} == set(badges)
+    head = page.text.index("looked at", page.text.index("step by step"))
+    assert page.text.index("base score") < head < page.text.index("utility", head)
+
+
+def test_ladder_draws_every_product_once_a_column() -> None:
+    ladder = search_figures(SEARCH)["ladder"]
+    places = [p for t in ladder.data if t.mode == "markers+text" for p in zip(t.x, t.y, strict=True)]
+    assert sorted(places) == [(column, place) for column in range(8) for place in range(1, 21)]
+    axis = ladder.layout.xaxis
+    assert axis.ticktext[0] == "no boosts"
+    assert axis.ticktext[-1] == "5"
+
+
+def test_lines_join_the_places_of_one_product() -> None:
+    links = [t for t in search_figures(SEARCH)["ladder"].data if t.mode == "lines"]
+    joined = sum(sum(x is None for x in t.x) for t in links)
+    shown = [{item.product for item in ranking.shown} for ranking in SEARCH.story.ladder]
+    assert joined == sum(len(a & b) for a, b in itertools.pairwise(shown))
+
+
+def test_axes_have_units() -> None:
+    drawn = search_figures(SEARCH)
+    assert [drawn["prices"].layout[axis].title.text for axis in ("xaxis", "xaxis2")] == ["price, EUR", "CM2, EUR"]
+    assert drawn["ladder"].layout.yaxis.title.text == "EUR a visit"
+    assert drawn["positions"].layout.yaxis2.title.text == "of visits"
+
+
+def test_changed_cells_are_framed() -> None:
+    drawn = world_figures(CASES["a hostile shock"])["chances"]
+    [frame] = drawn.layout.shapes
+    table = drawn.data[1].z
+    assert table[int(np.round(frame.y0)), int(np.round(frame.x0))] == 0.9

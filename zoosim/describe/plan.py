@@ -1,0 +1,59 @@
+"""Which world a user wants to look at, and what it is like."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from zoosim.core.config import read_setting, read_yaml
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import Progress
+from zoosim.describe.recommendation import RecommendationDescription, describe_recommendation
+from zoosim.describe.search import SearchDescription, describe_search
+from zoosim.experiments import EXPERIMENTS
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import MAX_SEED, Request
+
+WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
+"""Worlds by name, and the experiment whose world each is; the names of experiments do as well."""
+
+MAX_VISITS = 1_000_000
+LEFT_OUT = ("policies", "parameters", "config_hash")
+"""What a YAML file may hold beside a world; it does not change a description."""
+
+
+def read_world(
+    name: str,
+    seed: int,
+    visits: int,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None,
+    settings: Sequence[str],
+) -> Plan:
+    """Return the plan of a run in the world that was asked for; raises `ConfigError` or `DataError`."""
+    known = {key: experiment for key, experiment in EXPERIMENTS.items() if experiment.kind != "labelled"}
+    wanted = WORLDS.get(name, name)
+    if wanted not in known:
+        raise ConfigError(unknown("describe: unknown world", name, [*WORLDS, *known]))
+    _check_number("seed", seed, 0, MAX_SEED)
+    _check_number("visits", visits, 1, MAX_VISITS)
+    for text in settings:
+        path, _ = read_setting(text)
+        if path[0] != "env":
+            raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, since a description has no policies")
+    values = config if isinstance(config, Mapping) else {} if config is None else read_yaml(Path(config))
+    world = {key: value for key, value in values.items() if key not in LEFT_OUT}
+    return make_plan(Request(wanted, [seed], config=world, settings=settings))
+
+
+def _check_number(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ConfigError(f"{name}: got {value!r}, expected a whole number from {low} to {high}")
+
+
+def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescription | RecommendationDescription:
+    """Return what the world of a plan's one seed is like; in a search world `visits` are simulated."""
+    if isinstance(plan.env, SearchConfig):
+        return describe_search(plan.env, seed=plan.seeds[0], visits=visits, progress=progress)
+    return describe_recommendation(plan.world(plan.seeds[0]), steps=plan.steps)

@@ -1,0 +1,187 @@
+"""What a search world is like: what it sells, who comes, what people do at each position, what templates earn."""
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
+from zoosim.describe.spread import Spread, spread_of
+from zoosim.describe.visit import VisitStory, tell_visit
+from zoosim.envs.search_shop import SearchShop
+from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.ranking.templates import TEMPLATES
+from zoosim.world.search import build_search_world
+
+SPEAK_SECONDS = 2.0
+"""While visits are simulated, a line of progress appears this often."""
+
+SKIPPED, CLICKED, BOUGHT = 1, 2, 4
+"""What a visitor may do with a product that was looked at."""
+
+
+class CategoryFacts(NamedTuple):
+    """A category that has products: how many, EUR of `price` and `cm2`, and shares of its products."""
+
+    name: str
+    products: int
+    price: Spread
+    cm2: Spread
+    label_share: float
+    discounted_share: float
+    strategic_share: float
+
+
+class SegmentFacts(NamedTuple):
+    """A segment that has users.
+
+    How many, their true tastes, `categories` as means by category; how many of the `visits` were theirs, and what these
+    came to on the base ranker's ranking, in products and EUR.
+    """
+
+    name: str
+    users: int
+    price: Spread
+    label: Spread
+    categories: tuple[float, ...]
+    visits: int
+    clicks: float
+    purchases: float
+    gmv: float
+
+
+class PositionFacts(NamedTuple):
+    """What became of each position on the base ranker's ranking, each `(k,)`, in `visits` with one type of query."""
+
+    kind: str
+    visits: int
+    examined: IntArray
+    clicked: IntArray
+    bought: IntArray
+
+
+@dataclass(frozen=True)
+class SearchDescription:
+    """A search world of one seed, in plain figures; `visits` were simulated.
+
+    `templates` maps each template to the mean reward with interval of all visits, and of each segment's, None where it
+    had none.
+    """
+
+    config: SearchConfig
+    seed: int
+    k: int
+    visits: int
+    categories: tuple[CategoryFacts, ...]
+    segments: tuple[SegmentFacts, ...]
+    positions: tuple[PositionFacts, ...]
+    templates: dict[str, tuple[Interval | None, ...]]
+    story: VisitStory
+
+
+class Log(NamedTuple):
+    """What n visits to the base ranker's ranking came to, and `rewards (n, 8)` of them under each template.
+
+    `segments (n,)`, `kinds (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
+    """
+
+    segments: IntArray
+    kinds: IntArray
+    examined: BoolArray
+    clicks: BoolArray
+    purchases: BoolArray
+    gmv: FloatArray
+    rewards: FloatArray
+
+
+def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: Progress) -> SearchDescription:
+    """Build the world of a seed, simulate `visits`, at least 1, and return what it is like."""
+    progress(f"building a shop of {config.n_products:,} products")
+    shop = SearchShop(build_search_world(config, seed=seed))
+    log = _simulate(shop, visits, progress)
+    progress("ranking one visit with boosts")
+    return SearchDescription(
+        config=shop.world.config,
+        seed=seed,
+        k=shop.k,
+        visits=visits,
+        categories=_categories(shop),
+        segments=_segments(shop, log),
+        positions=_positions(shop, log),
+        templates=_templates(shop, log),
+        story=tell_visit(shop, telling_visit(log)),
+    )
+
+
+def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
+    seen, who = np.zeros((3, visits, shop.k), np.bool_), np.zeros((2, visits), np.int64)
+    log = Log(who[0], who[1], seen[0], seen[1], seen[2], np.zeros(visits), np.zeros((visits, len(TEMPLATES))))
+    spoke = time.monotonic()
+    for step in range(visits):
+        _simulate_one(shop, step, log)
+        if time.monotonic() - spoke > SPEAK_SECONDS:
+            spoke = time.monotonic()
+            progress(f"{step + 1:,} of {visits:,} visits")
+    return log
+
+
+def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
+    visit = shop.arrive(step)
+    log.segments[step], log.kinds[step] = visit.segment, visit.kind
+    result = shop.serve(visit, visit.baseline)
+    outcome, log.gmv[step] = result.outcome, result.parts.gmv
+    log.examined[step], log.clicks[step], log.purchases[step] = outcome.examined, outcome.clicks, outcome.purchases
+    log.rewards[step, 0] = result.reward
+    for template in range(1, len(TEMPLATES)):
+        log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
+
+
+def telling_visit(log: Log) -> int:
+    """Return the first visit in which most happens: something skipped, something clicked alone, something bought."""
+    skipped = (log.examined & ~log.clicks).any(axis=1)
+    clicked, bought = (log.clicks & ~log.purchases).any(axis=1), log.purchases.any(axis=1)
+    return int(np.argmax(SKIPPED * skipped + CLICKED * clicked + BOUGHT * bought))
+
+
+def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
+    c, found = shop.world.catalogue, []
+    for number, name in enumerate(shop.world.config.categories):
+        own = c.category == number
+        if own.any():
+            shares = (np.mean(c.label[own] > 0), np.mean(c.discount[own] > 0), np.mean(c.strategic[own]))
+            facts = (int(own.sum()), spread_of(c.price[own]), spread_of(c.cm2[own]))
+            found.append(CategoryFacts(name, *facts, *map(float, shares)))
+    return tuple(found)
+
+
+def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
+    users, found = shop.world.users, []
+    for number, name in enumerate(shop.world.config.segments):
+        own, came = users.segment == number, log.segments == number
+        if own.any():
+            tastes = tuple(users.category_tastes[own].mean(axis=0).tolist())
+            facts = (int(own.sum()), spread_of(users.price_taste[own]), spread_of(users.label_taste[own]), tastes)
+            sums = (log.clicks[came].sum(), log.purchases[came].sum(), log.gmv[came].sum())
+            found.append(SegmentFacts(name, *facts, int(came.sum()), *(float(s / max(came.sum(), 1)) for s in sums)))
+    return tuple(found)
+
+
+def _positions(shop: SearchShop, log: Log) -> tuple[PositionFacts, ...]:
+    masks = [(name, log.kinds == number) for number, name in enumerate(shop.world.config.query_types)]
+    counted = (log.examined, log.clicks, log.purchases)
+    return tuple(
+        PositionFacts(name, int(own.sum()), *(part[own].sum(axis=0) for part in counted))
+        for name, own in masks
+        if own.any()
+    )
+
+
+def _templates(shop: SearchShop, log: Log) -> dict[str, tuple[Interval | None, ...]]:
+    masks = [np.ones(len(log.segments), np.bool_)]
+    masks += [log.segments == number for number in range(len(shop.world.config.segments))]
+    return {
+        name: tuple(mean_interval(log.rewards[own, number]) if own.any() else None for own in masks)
+        for number, name in enumerate(TEMPLATES)
+    }

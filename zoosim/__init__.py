@@ -1,6 +1,6 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import Description, RunResult, StudyResult, describe, read_run, run, run_study
+from zoosim.api import Description, RunResult, StudyResult, describe, optimum, read_run, run, run_study
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
@@ -20,6 +20,7 @@ __all__ = [
     "describe",
     "evaluate",
     "import_log",
+    "optimum",
     "parameter",
     "read_run",
     "run",

@@ -306,6 +306,34 @@ def _describe_command(world: str, seed: int, visits: int, config: Any, settings:
     return shlex.join(["zoosim", "describe", world, "--seed", str(seed), "--visits", str(visits), *file, *changed])
 
 
+def optimum(
+    world: str = "search",
+    *,
+    seed: int = 0,
+    by: str = "segment",
+    step: int = 0,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+    progress: "Progress" = lambda line: None,
+) -> "pl.DataFrame":
+    """Return the best template and the best boosts of each kind of visit to a search shop, a row each.
+
+    `world` is search, or an experiment's; see `zoosim.evaluation.optimum.search_optimum` for the columns. Raises
+    `ConfigError` or `DataError`.
+    """
+    from zoosim.core.errors import ConfigError
+    from zoosim.core.search_config import SearchConfig
+    from zoosim.describe.plan import read_world
+    from zoosim.evaluation.optimum import search_optimum
+
+    plan = read_world(world, seed, 1, config, settings)
+    if not isinstance(plan.env, SearchConfig):
+        raise ConfigError(f"optimum: {world} is no search world; give search, template-bandits or market-shifts")
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise ConfigError(f"step: got {step!r}, expected a whole number of at least 0")
+    return search_optimum(plan.env, seed=seed, by=by, step=step, progress=progress)
+
+
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
     from zoosim.experiments.plan import make_plan

@@ -123,7 +123,7 @@ def _study(name: str, out: Path | None, json: bool, given: dict[str, Any]) -> No
         if f"--{key}" not in allowed:
             others = ", ".join([*allowed, "--out", "--json"])
             raise ConfigError(f"{name}: takes {others} and --debug alone; leave --{key} out")
-    result = api.run_study(name, out, progress=lambda line: typer.echo(f"  {line}", err=True), **options)
+    result = api.run_study(name, out, progress=_tell, **options)
     if json:
         typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
@@ -207,12 +207,35 @@ def describe(
     """Draw a page of what a world is like; of a file, only the world's part counts."""
     from zoosim import api, terminal
 
-    def tell(line: str) -> None:
-        typer.echo(f"  {line}", err=True)
+    choices = settings or ()
+    found = api.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=_tell)
+    typer.echo(f"Page: {terminal.address(found.path)}")
+
+
+@app.command()
+def optimum(
+    world: Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment's name.")] = "search",
+    by: Annotated[str, typer.Option(metavar="all|segment|cell", help="What gets a vector of its own.")] = "segment",
+    seed: Annotated[int, typer.Option(metavar="N", help="Which catalogue and users.")] = 0,
+    step: Annotated[int, typer.Option(metavar="N", help="The visit whose market counts, with shifts.")] = 0,
+    config: Config = None,
+    settings: Settings = None,
+    json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Search the best template and the best boosts of each kind of visit to a search shop; kept on disk."""
+    from zoosim import api, terminal
 
     choices = settings or ()
-    found = api.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=tell)
-    typer.echo(f"Page: {terminal.address(found.path)}")
+    frame = api.optimum(world, seed=seed, by=by, step=step, config=config, settings=choices, progress=_tell)
+    if json:
+        typer.echo(frame.write_json())
+    else:
+        terminal.print_optimum(frame)
+
+
+def _tell(line: str) -> None:
+    typer.echo(f"  {line}", err=True)
 
 
 @app.command()

@@ -15,6 +15,8 @@ from rich.table import Table
 from zoosim.evaluation.store import CellKey
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from zoosim.api import RunResult, StudyResult
     from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
     from zoosim.experiments.plan import Plan
@@ -91,6 +93,25 @@ def print_study(result: "StudyResult") -> None:
     console.print(table)
     console.print(result.verdict, highlight=False, soft_wrap=True)
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
+
+
+def print_optimum(frame: "pl.DataFrame") -> None:
+    """Print what the best templates and boosts of each kind of visit earn, and the boosts."""
+    table = Table(title="EUR a visit, in expectation (standard error)", title_justify="left")
+    table.add_column("visits", no_wrap=True)
+    for head in ("share", "neutral", "best template", "", "best boosts", "the boosts"):
+        table.add_column(head, justify="left" if head == "best template" else "right", no_wrap=head != "the boosts")
+    for row in frame.iter_rows(named=True):
+        template = f"{row['template_reward']:.2f} ({row['template_error']:.2f})"
+        best, boosts = f"{row['reward']:.2f} ({row['error']:.2f})", " ".join(f"{x:.3g}" for x in row["boosts"])
+        cells = (f"{row['share']:.1%}", f"{row['neutral_reward']:.2f}", row["template"], template, best, boosts)
+        table.add_row(row["group"], *cells)
+    means = [float((frame["share"] * frame[name]).sum()) for name in ("neutral_reward", "template_reward", "reward")]
+    table.add_row("all", "100.0%", f"{means[0]:.2f}", "", f"{means[1]:.2f}", f"{means[2]:.2f}", "", end_section=True)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    share = means[1] / means[2] if means[2] > 0.0 else math.nan
+    console.print(f"Templates reach {share:.1%} of what boosts can.", highlight=False)
 
 
 def print_evaluation(evaluation: "Evaluation") -> None:

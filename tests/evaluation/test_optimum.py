@@ -104,4 +104,4 @@ def test_it_is_searched_once_for_each_world_and_market(monkeypatch: pytest.Monke
 
 def test_refused_with_one_line() -> None:
     with pytest.raises(ConfigError, match="by: got 'week', expected all, segment or cell"):
-        search_optimum(SMALL, seed=5, by="week")  # type: ignore[arg-type]
+        search_optimum(SMALL, seed=5, by="week")

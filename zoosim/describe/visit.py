@@ -108,7 +108,8 @@ class VisitStory(NamedTuple):
 
 def tell_visit(shop: SearchShop, step: int) -> VisitStory:
     """Tell visit number `step` of a shop."""
-    visit, config, users = shop.arrive(step), shop.world.config, shop.world.users
+    visit, config = shop.arrive(step), shop.world.config
+    users = shop.world.markets[visit.market].users
     tastes = users.category_tastes[visit.user]
     return VisitStory(
         step=step,
@@ -149,12 +150,13 @@ def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
     found = []
     for number, name in enumerate(TEMPLATES):
         shown = shop.rank_by_template(visit, number)
-        found.append(_ranking(shop, visit, name, shown, shop.world.config.a_max * shop.templates(visit.market)[number, shown]))
+        added = shop.world.config.a_max * shop.templates(visit.market)[number, shown]
+        found.append(_ranking(shop, visit, name, shown, added))
     return tuple(found)
 
 
 def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: FloatArray) -> Ranking:
-    truth, result, c = SearchTruth(shop), shop.serve(visit, shown), shop.world.catalogue
+    truth, result, c = SearchTruth(shop), shop.serve(visit, shown), shop.world.markets[visit.market].catalogue
     rewards = truth.rewards(visit, shown, MOODS)
     gains = rewards - truth.rewards(visit, visit.baseline, MOODS)
     means = (c.price[shown].mean(), c.cm2[shown].mean(), c.label[shown].mean(), c.strategic[shown].mean())
@@ -164,7 +166,7 @@ def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: 
 
 
 def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: int) -> Shown:
-    c, outcome, p = shop.world.catalogue, result.outcome, int(result.shown[n])
+    c, outcome, p = shop.world.markets[visit.market].catalogue, result.outcome, int(result.shown[n])
     return Shown(
         product=int(c.ids[p]),
         category=list(shop.world.config.categories)[c.category[p]],

@@ -1,7 +1,7 @@
 """The best that a search shop could do: for each kind of visit its best template and its best boost vector."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,8 +19,6 @@ from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
-
-By = Literal["all", "segment", "cell"]
 
 ROOMS = ("core", "world", "ranking", "dynamics", "envs", "optimizers")
 """The rooms that the optimum depends on."""
@@ -50,7 +48,7 @@ def search_optimum(
     config: SearchConfig | Mapping[str, Any] | None = None,
     *,
     seed: int,
-    by: By = "cell",
+    by: str = "cell",
     step: int = 0,
     progress: Callable[[str], None] = lambda line: None,
 ) -> pl.DataFrame:
@@ -85,7 +83,7 @@ def search_optimum(
 
 
 def best_of_groups(
-    shop: SearchShop, market: int, by: By, progress: Callable[[str], None] = lambda line: None
+    shop: SearchShop, market: int, by: str, progress: Callable[[str], None] = lambda line: None
 ) -> Optimum:
     """Return the optimum of each of `groups_of` a shop in a market; from disk where it was computed before."""
     config = shop.world.config.model_copy(update={"context": "simple"})  # what is observed changes nothing else

@@ -229,7 +229,7 @@ def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> N
     run.send_signal(number)
     _, told = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert told.splitlines()[-1].startswith("zoosim: interrupted: finished cells are kept")
+    assert told.splitlines()[-1].startswith("zoosim: interrupted: what was finished is kept")
     done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
     assert 0 < len(done) < 12
     assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 import zoosim
 from tests.test_cli import refusal
 from zoosim.cli import app
+from zoosim.core.search_config import SearchConfig
 from zoosim.evaluation import optimum as module
 
 SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.a_max=0.5"]
@@ -25,7 +27,7 @@ def test_the_table_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "premium" in shown.out
     assert "Templates reach" in shown.out
-    assert "1 of 4: price_hunter" in shown.err
+    assert "price_hunter: searching by 30 visits" in shown.err
     app(["optimum", "--seed", "3", *SMALL, "--json"], standalone_mode=False)
     printed = capsys.readouterr()
     assert printed.err == ""  # found on disk
@@ -40,6 +42,19 @@ def test_the_market_of_a_later_visit() -> None:
     first, later = (zoosim.optimum("market-shifts", seed=3, step=step, settings=settings) for step in (0, 10_000))
     assert (first["template"][2], later["template"][2]) == ("premium", "private-label")
     assert later["share"].to_list() != first["share"].to_list()
+
+
+def test_what_does_not_fit_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All visitors are price hunters, so a mix that gives them .45 cannot be."""
+    segments = SearchConfig().model_dump()["segments"]
+    for name, segment in segments.items():
+        segment["share"] = float(name == "price_hunter")
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump({"env": {"segments": segments}}))
+    arguments = ["--by", "all", "--config", str(tmp_path / "one.yaml"), *SMALL]
+    app(["optimum", "market-shifts", *arguments], standalone_mode=False)
+    told = capsys.readouterr()
+    assert "note: shock 'premium shoppers save' at step 10000 is dropped: it does not fit this world" in told.err
+    assert "together" not in told.out
 
 
 @pytest.mark.parametrize(

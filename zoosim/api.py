@@ -284,6 +284,8 @@ def describe(
     from zoosim.report.world import render_world, world_figures
 
     plan = read_world(world, seed, visits, config, settings)
+    for note in plan.notes:
+        progress(f"note: {note}")
     folder = Path(f"runs/describe-{world}" if out is None else out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -325,8 +327,11 @@ def optimum(
     from zoosim.core.search_config import SearchConfig
     from zoosim.describe.plan import read_world
     from zoosim.evaluation.optimum import search_optimum
+    from zoosim.experiments.plan import MAX_STEPS
 
-    plan = read_world(world, seed, 1, config, settings)
+    plan = read_world(world, seed, 1, config, settings, steps=MAX_STEPS)
+    for note in plan.notes:
+        progress(f"note: {note}")
     if not isinstance(plan.env, SearchConfig):
         raise ConfigError(f"optimum: {world} is no search world; give search, template-bandits or market-shifts")
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:

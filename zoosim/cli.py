@@ -44,10 +44,14 @@ def main() -> None:
             raise
         _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
     except KeyboardInterrupt:
-        _stop("interrupted: finished cells are kept, the same command goes on from there", 130)
+        _stop("interrupted: what was finished is kept, the same command goes on from there", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a full disk, say
+        if "--debug" in sys.argv:
+            raise
+        _stop(f"{error.filename or 'a file'}: cannot be read or written ({error.strerror or error})", 2)
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -107,11 +107,12 @@ def print_optimum(frame: "pl.DataFrame") -> None:
         cells = (f"{row['share']:.1%}", f"{row['neutral_reward']:.2f}", row["template"], template, best, boosts)
         table.add_row(row["group"], *cells)
     means = [float((frame["share"] * frame[name]).sum()) for name in ("neutral_reward", "template_reward", "reward")]
-    table.add_row("all", "100.0%", f"{means[0]:.2f}", "", f"{means[1]:.2f}", f"{means[2]:.2f}", "", end_section=True)
+    if len(frame) > 1:
+        table.add_row("together", "100.0%", f"{means[0]:.2f}", "", f"{means[1]:.2f}", f"{means[2]:.2f}", "")
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    share = means[1] / means[2] if means[2] > 0.0 else math.nan
-    console.print(f"Templates reach {share:.1%} of what boosts can.", highlight=False)
+    if means[2] > 0.0:
+        console.print(f"Templates reach {means[1] / means[2]:.1%} of what boosts can.", highlight=False)
 
 
 def print_evaluation(evaluation: "Evaluation") -> None:
@@ -171,17 +172,18 @@ def _table(result: "RunResult") -> Table:
     title = f"{plan.experiment.name}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits each"
     table = Table(title=title, title_justify="left")
     table.add_column("policy", no_wrap=True)
-    tail = plan.experiment.tail
+    last = plan.phases[-1][1] - plan.phases[-1][0]
+    tail = bool(plan.experiment.tail) and len(plan.phases) > 1
     heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
     if plan.experiment.kind == "search":
         heads += ["GMV", "CM2", "strategic", "rank change"]
-    heads += [f"last {tail:,}" for _ in range(1) if len(plan.phases) > 1 and tail]
+    heads += [f"last {last:,}"] if tail else []
     heads += [f"back after {label}" for label in [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names]
     failed = any(figures["failed"] for figures in policies.values())
     for head in [*heads, "failed"] if failed else heads:
         table.add_column(head, justify="right", no_wrap=head == "95% interval")
     for name in [*result.comparison.ranked, *(n for n in policies if n not in result.comparison.ranked)]:
-        cells = _row(policies[name], bool(tail) and len(plan.phases) > 1, plan.shock_names)
+        cells = _row(policies[name], tail, plan.shock_names)
         table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if failed else []))
     return table
 

@@ -120,7 +120,7 @@ def test_shocks_beyond_the_end_are_dropped_if_built_in_and_refused_if_the_users(
 def test_built_in_shocks_that_do_not_fit_the_users_world_are_dropped() -> None:
     made = plan(config={"env": {"personas": {"reader": {"Books": 0.5}}}})
     assert made.shocks == ()
-    assert all("what it names is not in this world" in note for note in made.notes)
+    assert all("it does not fit this world" in note for note in made.notes)
     assert len(made.notes) == 2
 
 
@@ -143,7 +143,7 @@ def test_built_in_shifts_that_do_not_fit_the_users_shop_are_dropped() -> None:
     tables["rich"] = tables.pop("premium")
     made = plan("market-shifts", config={"env": {"segments": tables}})
     assert [shift.name for shift in made.shocks] == ["litter buyers trade up"]
-    assert "what it names is not in this world" in made.notes[0]
+    assert "it does not fit this world" in made.notes[0]
 
 
 def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:

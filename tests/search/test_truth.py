@@ -59,9 +59,10 @@ def test_it_is_what_the_tree_of_outcomes_gives(step: int) -> None:
         assert mean != pytest.approx(by_the_tree(shop, visit, other), abs=4 * error)
 
 
-def test_it_is_what_visits_come_to_on_average() -> None:
+@pytest.mark.parametrize("behaviour", [{}, {"leave_below": 0.1}, {"max_purchases": 1}])
+def test_it_is_what_visits_come_to_on_average(behaviour: dict[str, Any]) -> None:
     """3,000 visits of the premium template: their mean and that of their expectations within 4 standard errors."""
-    shop = shop_of()
+    shop = shop_of(behaviour=behaviour)
     truth, gaps = SearchTruth(shop), []
     for step in range(3_000):
         visit = shop.arrive(step)

@@ -7,8 +7,9 @@ import pytest
 
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
+from zoosim.core.market_shift import in_force
 from zoosim.core.search_config import SearchConfig
-from zoosim.envs.search_env import SearchEnv
+from zoosim.envs.search_env import SearchEnv, observation_space
 from zoosim.envs.search_shop import SearchShop
 from zoosim.envs.search_vector import SearchVectorEnv
 from zoosim.world.search import SearchWorld, build_search_world
@@ -94,6 +95,31 @@ def test_what_a_shift_does_not_name_stays_and_a_neutral_value_ends_it() -> None:
     np.testing.assert_allclose(shop.markets[5].shares.segments, shop.markets[1].shares.segments)
 
 
+def test_tastes_of_a_segment_add_up_by_what_each_shift_names() -> None:
+    first = {"step": 5, "name": "a", "tastes": {"premium": {"price": -2.0, "label": 4.0, "categories": {"toys": 3.0}}}}
+    second = {"step": 9, "name": "b", "tastes": {"premium": {"price": 1.0, "categories": {"litter": 2.0}}}}
+    third = {"step": 12, "name": "c", "tastes": {"premium": {"label": 0.0}, "pl_lover": {"label": 1.0}}}
+    held = in_force(config([first, second, third]).shifts)
+    assert held[1].tastes["premium"].model_dump() == {
+        "price": 1.0,
+        "label": 4.0,
+        "categories": {"toys": 3.0, "litter": 2.0},
+    }
+    assert held[2].tastes["premium"].label == 0.0
+    assert held[2].tastes["premium"].price == 1.0
+    assert held[2].tastes["pl_lover"].label == 1.0
+
+
+def test_what_a_shift_leaves_alone_is_the_same_object() -> None:
+    mixes = [{"step": 100 + n, "name": f"mix {n}", "segment_mix": {"premium": 0.1 * n}} for n in range(1, 4)]
+    shop = world([PRICES, *mixes, {"step": 200, "name": "taste", "tastes": {"premium": {"price": 1.0}}}])
+    assert len({id(market.catalogue) for market in shop.markets}) == 2
+    assert len({id(market.users) for market in shop.markets}) == 2
+    found = SearchShop(shop)
+    assert found.stage(2).shelf is found.stage(1).shelf
+    assert found.templates(4) is found.templates(1)
+
+
 def test_a_mix_takes_the_place_of_the_one_before() -> None:
     other = {"step": 40, "name": "other", "segment_mix": {"price_hunter": 0.9}}
     shares = np.diff(world([MIX, other]).markets[2].shares.segments, prepend=0.0)
@@ -160,6 +186,15 @@ def test_a_segment_may_be_there_from_a_shift_on_only() -> None:
     before, after = shop.queries(0, 30), shop.queries(30, 2_030)
     assert 2 not in shop.users.segment[before.users]
     assert np.mean(shop.users.segment[after.users] == 2) == pytest.approx(0.5, abs=0.05)
+    plain = world([], segments=segments)
+    same = plain.queries(0, 30)
+    for name in ("price_taste", "label_taste"):
+        assert np.array_equal(getattr(shop.users, name)[before.users], getattr(plain.users, name)[same.users])
+    assert np.array_equal(before.embeddings, same.embeddings)
+    assert int((shop.users.segment == 2).sum()) == 150  # half of 300, beside the 300 others
+    context, _ = SearchEnv(shop.config).reset(seed=3)
+    assert context["user_id"] < len(shop.users.segment)
+    assert observation_space(shop.config)["user_id"].contains(np.int64(len(shop.users.segment) - 1))
 
 
 @pytest.mark.parametrize(

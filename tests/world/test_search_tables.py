@@ -34,7 +34,7 @@ USERS: dict[str, list[Any]] = {
 
 
 QUERIES: dict[str, list[Any]] = {
-    "query": ["Cat treats", "dog food dry", "litter", "cat food"],
+    "query": ["Cat treats", "dog food dry", "litter!", "cat food"],
     "category": ["cat_food", "dog_food", "litter", "cat_food"],
     "type": ["generic", "category", "brand", "category"],
     "weight": [1.0, 5.0, 1.0, 3.0],
@@ -160,6 +160,7 @@ def test_queries_of_ones_own(tmp_path: Path) -> None:
     """Sorted by category: dog food dry; Cat treats, cat food; litter. Shared words by category: dog and food, ..."""
     shop = world(queries_file=written(tmp_path, QUERIES), n_products=30)
     assert shop.table.types.tolist() == [0, 2, 0, 1]
+    np.testing.assert_allclose(shop.table.mix, np.array([[1, 0, 0], [0.75, 0, 0.25], [0, 1, 0], [0, 0, 0]]))
     np.testing.assert_allclose(shop.table.weights, [1.0, 0.25, 1.0, 1.0])
     assert shop.table.shared.tolist() == [[2, 1, 0, 0], [0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 0]]
     visits = shop.queries(0, 4_000)
@@ -195,6 +196,7 @@ def test_who_likes_nothing_that_can_be_asked_for_asks_for_something(tmp_path: Pa
         (QUERIES | {"category": ["cats"] * 4}, "row 1: unknown category 'cats'; known: dog_food"),
         (QUERIES | {"type": ["generic", "vague", "brand", "brand"]}, "row 2: unknown type 'vague'; known: category"),
         (QUERIES | {"weight": [1.0, 2.0, 0.0, 1.0]}, "row 3, column weight: got 0, expected a number from 1e-09"),
+        (QUERIES | {"query": ["a", None, "b", "c"]}, "row 2, column query: is empty, expected a text"),
         ({"query": [], "category": [], "type": []}, "holds no queries; give at least one row"),
     ],
 )

@@ -3,6 +3,7 @@
 import hashlib
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
     try:
         with path.open("rb") as opened, np.load(opened) as file:
             found = {name: file[name] for name in names}
-        path.touch()
-    except (OSError, ValueError, LookupError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile):
+    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
         return None
+    with suppress(OSError):  # somebody else's cache
+        path.touch()
     return found

@@ -21,11 +21,11 @@ def cache_folder() -> Path:
 def source_digest(*rooms: str) -> str:
     """Hash the package's own sources: figures and compiled kernels of other sources are not to be mixed with ours.
 
-    Figures that depend on some `rooms` (folders) of it alone outlive changes of the others.
+    Figures that depend on some `rooms` (folders or files) of it alone outlive changes of the others.
     """
     digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for folder in [package / room for room in rooms] or [package]:
-        for source in sorted(folder.rglob("*.py")):
+    for place in [package / room for room in rooms] or [package]:
+        for source in [place] if place.is_file() else sorted(place.rglob("*.py")):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

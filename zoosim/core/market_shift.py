@@ -22,6 +22,13 @@ class Tastes(Strict):
     label: Change = 0.0
     categories: dict[str, Factor] = Field(default_factory=dict)
 
+    def after(self, before: "Tastes | None") -> "Tastes":
+        """Return these changes with what still holds of those `before`."""
+        if before is None:
+            return self
+        given = {field: getattr(self, field) for field in self.model_fields_set}
+        return before.model_copy(update={**given, "categories": {**before.categories, **self.categories}})
+
 
 class Promotion(Strict):
     """A promotion of a category: a `share` of its products is discounted by at least `discount`."""
@@ -85,9 +92,14 @@ class MarketShift(Strict):
         """Return this shift with what still holds of `before`."""
         if before is None:
             return self
-        parts = ("tastes", "prices", "promotions")
-        merged = {part: {**getattr(before, part), **getattr(self, part)} for part in parts}
-        return self.model_copy(update={**merged, "segment_mix": self.segment_mix or before.segment_mix})
+        tastes = {name: own.after(before.tastes.get(name)) for name, own in self.tastes.items()}
+        update = {
+            "segment_mix": self.segment_mix or before.segment_mix,
+            "tastes": {**before.tastes, **tastes},
+            "prices": {**before.prices, **self.prices},
+            "promotions": {**before.promotions, **self.promotions},
+        }
+        return self.model_copy(update=update)
 
 
 def in_force(shifts: Sequence[MarketShift]) -> tuple[MarketShift, ...]:

@@ -30,8 +30,12 @@ def read_world(
     visits: int,
     config: str | os.PathLike[str] | Mapping[str, Any] | None,
     settings: Sequence[str],
+    steps: int | None = None,
 ) -> Plan:
-    """Return the plan of a run in the world that was asked for; raises `ConfigError` or `DataError`."""
+    """Return the plan of a run in the world that was asked for, of as many `steps` as it has, or others.
+
+    Raises `ConfigError` or `DataError`.
+    """
     known = {key: experiment for key, experiment in EXPERIMENTS.items() if experiment.kind != "labelled"}
     wanted = WORLDS.get(name, name)
     if wanted not in known:
@@ -44,7 +48,7 @@ def read_world(
             raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, since a description has no policies")
     values = config if isinstance(config, Mapping) else {} if config is None else read_yaml(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
-    return make_plan(Request(wanted, [seed], config=world, settings=settings))
+    return make_plan(Request(wanted, [seed], steps=steps, config=world, settings=settings))
 
 
 def _check_number(name: str, value: Any, low: int, high: int) -> None:

@@ -97,9 +97,12 @@ class Log(NamedTuple):
 
 
 def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: Progress) -> SearchDescription:
-    """Build the world of a seed, simulate `visits`, at least 1, and return what it is like."""
+    """Build the world of a seed, simulate `visits`, at least 1, and return what it is like until its market shifts."""
     progress(f"building a shop of {config.n_products:,} products")
     shop = SearchShop(build_search_world(config, seed=seed))
+    if len(shop.world.markets) > 1 and visits > shop.world.markets[1].start:
+        visits = shop.world.markets[1].start
+        progress(f"{visits:,} visits, until the market shifts")
     log = _simulate(shop, visits, progress)
     progress("ranking one visit with boosts")
     return SearchDescription(

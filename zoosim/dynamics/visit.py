@@ -175,13 +175,15 @@ def expectation(
     their chances, so that the mean over moods is the expectation, and varies less than what visits come to (Rao 1945,
     Blackwell 1947).
     """
-    satisfaction, bought, total, n = 0.0, 0, 0.0, 0
-    while n < slate.products.shape[0] and bought < laws.max_purchases and satisfaction >= laws.leave_below:
+    satisfaction, bought, total = 0.0, 0, 0.0
+    for n in range(slate.products.shape[0]):
         liking, look = draw_utility(laws, slate, n, tastes, keys, visit), look_chance(laws, kind, n, satisfaction)
         buy = purchase_chance(laws, liking, slate.log_price[n])
         total += look * sigmoid(liking) * (values[-1] + buy * values[n])
         if uniform(keys.examination, visit, n) >= look:
             break
         _, purchased, move = react(laws, keys, visit, slate.products[n], liking, buy)
-        satisfaction, bought, n = satisfaction + move, bought + purchased, n + 1
+        satisfaction, bought = satisfaction + move, bought + purchased
+        if bought >= laws.max_purchases or satisfaction < laws.leave_below:
+            break
     return total

@@ -26,7 +26,7 @@ from zoosim.world.search import SearchWorld, build_search_world
 from zoosim.world.tables import settled
 from zoosim.world.world import frozen
 
-BOUND = 1e9
+BOUND = 1e15
 """No price, score or feature is larger."""
 
 
@@ -128,7 +128,8 @@ def read_config(config: SearchConfig | Mapping[str, Any] | None) -> SearchConfig
 
 def observation_space(config: SearchConfig) -> spaces.Dict:
     """Return the space of the contexts of every world that `config` describes."""
-    count, users = config.n_products, config.n_users + len(config.segments)
+    late = sum(not config.shares_of(name)[0] for name in config.segments)  # segments with users beside the others
+    count, users = config.n_products, (1 + late) * config.n_users + len(config.segments)
     length = len(config.segments) + len(config.query_types) + (0 if config.context == "simple" else 10)
     return spaces.Dict(
         user_id=spaces.Discrete(users),

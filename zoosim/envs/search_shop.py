@@ -17,7 +17,8 @@ from zoosim.world.catalogue import Catalogue
 from zoosim.world.queries import Queries
 from zoosim.world.search import SearchWorld
 
-CHUNK = 1_000
+CHUNK, KEPT = 1_000, 2
+"""Visits that are drawn together, and markets that are held ready."""
 
 SHRINKAGE, STEP, CUT = 0.7, 0.5, 3.0
 """How a shop estimates tastes: shrunk, rounded to a step, cut."""
@@ -59,14 +60,15 @@ class SearchShop:
         config = world.config
         self.world, self.k = world, min(config.k, len(world.catalogue.ids))
         self._stages: dict[int, Stage] = {}
-        self._templates: dict[int, FloatArray] = {}
+        self._templates: tuple[Catalogue, FloatArray] | None = None
         self.specificity = np.array([kind.specificity for kind in config.query_types.values()])
         self._queries: Queries = world.queries(0, 0)
 
     def stage(self, market: int) -> Stage:
         """Return all that visits of a market need."""
         if market not in self._stages:
-            self._stages[market] = self._build(market)
+            stage = self._build(market)
+            self._stages = {**dict(list(self._stages.items())[1 - KEPT :]), market: stage}
         return self._stages[market]
 
     def _build(self, market: int) -> Stage:
@@ -81,9 +83,10 @@ class SearchShop:
 
     def templates(self, market: int) -> FloatArray:
         """Return each template's value of each product in a market, `(8, K)`."""
-        if market not in self._templates:
-            self._templates[market] = template_values(self.world.markets[market].catalogue)
-        return self._templates[market]
+        catalogue = self.world.markets[market].catalogue
+        if self._templates is None or self._templates[0] is not catalogue:
+            self._templates = (catalogue, template_values(catalogue))
+        return self._templates[1]
 
     @property
     def n_features(self) -> int:
@@ -109,9 +112,8 @@ class SearchShop:
 
     def _place(self, step: int) -> int:
         """Return where visit `step` stands in a chunk of visits drawn together."""
-        start = self._queries.start
-        if not start <= step < start + len(self._queries.users):
-            start = step - step % CHUNK
+        start = step - step % CHUNK
+        if not len(self._queries.steps) or self._queries.steps[0] != start:
             self._queries = self.world.queries(start, start + CHUNK)
         return step - start
 

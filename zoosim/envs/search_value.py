@@ -12,7 +12,7 @@ from zoosim.dynamics.reward import left_top, worth
 from zoosim.dynamics.stage import Stage, expect
 from zoosim.envs.search_shop import SearchShop
 from zoosim.ranking.scores import base_scores, matched_scores, matches, top
-from zoosim.world.market import Market, only
+from zoosim.world.market import only
 from zoosim.world.queries import Queries
 
 
@@ -26,20 +26,44 @@ class Group(NamedTuple):
 
 def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
     """Return the groups that come in some market: `all` visits, each `segment`, or each `cell` with a query type."""
-    config = shop.world.config
-    segments, kinds = list(enumerate(config.segments)), list(enumerate(config.query_types))
-    coming = [(n, name) for n, name in segments if any(config.shares_of(name))]
+    config, world = shop.world.config, shop.world
     if by == "all":
         return (Group("all", None, None),)
+    coming = [(n, name) for n, name in enumerate(config.segments) if any(config.shares_of(name))]
     if by == "segment":
         return tuple(Group(name, n, None) for n, name in coming)
-    return tuple(Group(f"{name}, {kind}", n, m) for n, name in coming for m, kind in kinds)
+    typed = {n: np.max([world.type_shares(market, n) for market in world.markets], axis=0) > 0.0 for n, _ in coming}
+    kinds = list(enumerate(config.query_types))
+    return tuple(Group(f"{name}, {kind}", n, m) for n, name in coming for m, kind in kinds if typed[n][m])
 
 
-def visits_of(shop: SearchShop, market: Market, group: Group, start: int, stop: int) -> Queries:
-    """Return the visits `start` to `stop - 1` as they would be were all of one group."""
-    there = market._replace(shares=only(group.segment, group.kind, market.shares))
-    return shop.world.queries_in(there, start, stop)
+def share_of(shop: SearchShop, market: int, group: Group) -> float:
+    """Return the share of a market's visits that are of a group."""
+    there = shop.world.markets[market]
+    if group.segment is None:
+        return 1.0
+    share = float(np.diff(there.shares.segments, prepend=0.0)[group.segment])
+    return share if group.kind is None else share * float(shop.world.type_shares(there, group.segment)[group.kind])
+
+
+def visits_of(shop: SearchShop, market: int, group: Group, first: int, n: int) -> Queries:
+    """Return `n` visits of one group, the earliest from number `first` on, as they would be in a market.
+
+    Fewer come back where a kind of query is so rare that a thousand times as many visits do not hold them.
+    """
+    there = shop.world.markets[market]
+    if group.segment is not None:
+        there = only(there, group.segment)
+    if group.kind is None:
+        return shop.world.queries_in(there, first, first + n)
+    parts, found = [], 0
+    for start in range(first, first + 1_000 * n, 4 * n):
+        drawn = shop.world.queries_in(there, start, start + 4 * n)
+        parts.append(drawn.of(np.flatnonzero(drawn.types == group.kind)[: n - found]))
+        found += len(parts[-1].steps)
+        if found == n:
+            break
+    return Queries(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def boost_rewards(shop: SearchShop, market: int, queries: Queries, actions: FloatArray, moods: int = 1) -> FloatArray:
@@ -88,7 +112,7 @@ def _rewards(
     base, match, scores, each = np.empty(count), np.empty(count), np.empty(count), np.empty(moods)
     baseline, shown, signs = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(3)
     for i in range(out.shape[1]):
-        step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
+        step, user, kind, query = queries.steps[i], queries.users[i], queries.types[i], queries.embeddings[i]
         fill_normals(relevance[0], step, base)
         base_scores(stage.shelf, query, words[queries.rows[i]], relevance[1], relevance[2], relevance[3], base)
         top(base, baseline)

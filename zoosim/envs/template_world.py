@@ -23,20 +23,20 @@ from zoosim.dynamics.reward import left_top, reward
 from zoosim.dynamics.stage import Stage, serve
 from zoosim.dynamics.visit import empty_outcome
 from zoosim.envs.search_shop import SearchShop
+from zoosim.envs.search_value import groups_of, visits_of
 from zoosim.ranking.scores import base_scores, top
 from zoosim.ranking.templates import TEMPLATES
-from zoosim.world.market import only
 from zoosim.world.queries import Queries
 from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
-from zoosim.world.users import Users
 from zoosim.world.world import Stretch, World, frozen
 
 ROOMS = ("core", "world", "ranking", "dynamics", "envs")
 """The rooms that what templates earn depends on."""
 
-APART, APART_VISITS = 2**40, 40_000
-"""The first of the visits that the truth is estimated from, where no run gets, and how many they are in a market."""
+APART, APART_VISITS, ROOM = 2**40, 40_000, 2**32
+"""The first of the visits that the truth is estimated from, where no run gets, how many they are in a market, and
+how many lie between those of one cell and the next."""
 
 
 class Earnings(NamedTuple):
@@ -122,25 +122,19 @@ def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, Fl
 def expected_rewards(shop: SearchShop) -> FloatArray:
     """Return the mean reward of each template in each cell of each market, `(M, segments x query types, 8)`.
 
-    Each over as many visits of its own, so that a rare cell is known as well as a common one.
+    Each over as many visits of its own, so that a rare cell is known as well as a common one; 0 where nobody comes.
     """
     config = shop.world.config
-    cells = list(np.ndindex(len(config.segments), len(config.query_types)))
-    each = -(-APART_VISITS // len(cells))
-    means = np.empty((len(shop.world.markets), len(cells), len(TEMPLATES)))
-    for number, market in enumerate(shop.world.markets):
-        for place, (segment, kind) in enumerate(cells):
-            if _ever(market.users, segment):
-                there = market._replace(shares=only(segment, kind, market.shares))
-                queries = shop.world.queries_in(there, APART + place * each, APART + (place + 1) * each)
-                means[number, place] = reward_of(config, _earn(shop, number, queries)).mean(axis=0)
-            else:
-                means[number, place] = 0.0
+    kinds = len(config.query_types)
+    each = -(-APART_VISITS // (len(config.segments) * kinds))
+    means = np.zeros((len(shop.world.markets), len(config.segments) * kinds, len(TEMPLATES)))
+    for group in groups_of(shop, "cell"):
+        cell = (group.segment or 0) * kinds + (group.kind or 0)
+        for number in range(len(means)):
+            queries = visits_of(shop, number, group, APART + cell * ROOM, each)
+            if len(queries.steps):
+                means[number, cell] = reward_of(config, _earn(shop, number, queries)).mean(axis=0)
     return means
-
-
-def _ever(users: Users, segment: int) -> bool:
-    return bool(users.bounds[segment] < users.bounds[segment + 1])
 
 
 def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
@@ -185,7 +179,7 @@ def _serve_all(
     base, scores = np.empty(count), np.empty(count)
     baseline, shown = np.empty(k, np.int64), np.empty(k, np.int64)
     for i in range(out.shape[0]):
-        step, user, kind, query = queries.start + i, queries.users[i], queries.types[i], queries.embeddings[i]
+        step, user, kind, query = queries.steps[i], queries.users[i], queries.types[i], queries.embeddings[i]
         fill_normals(relevance[0], step, base)
         shared = words[queries.rows[i]]
         base_scores(stage.shelf, query, shared, relevance[1], relevance[2], relevance[3], base)

@@ -14,34 +14,40 @@ from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.envs.search_env import read_config
 from zoosim.envs.search_shop import SearchShop
-from zoosim.envs.search_value import Group, boost_rewards, groups_of, template_rewards, visits_of
+from zoosim.envs.search_value import Group, boost_rewards, groups_of, share_of, template_rewards, visits_of
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
 
-ROOMS = ("core", "world", "ranking", "dynamics", "envs", "optimizers")
-"""The rooms that the optimum depends on."""
+ROOMS = ("core", "world", "ranking", "dynamics", "envs", "optimizers", "evaluation/optimum.py")
+"""The rooms, and the file, that the optimum depends on."""
 
-FIT, JUDGED = 2**41, 2**42
-"""The first of the visits that boosts are fitted to, and of those that they are judged on: no run gets to them."""
+FIT, JUDGED, ROOM = 2**41, 2**42, 2**32
+"""The first of the visits that boosts are fitted to, and of those that they are judged on: no run gets to them.
+
+ROOM of them lie between those of one segment and the next.
+"""
 
 ROUGH_VISITS, FINE_VISITS, JUDGED_VISITS = 512, 4_096, 16_000
 """On so many visits the search begins, ends, and is judged."""
 
 
-class Optimum(NamedTuple):
-    """The best of G groups of visits: `boosts (G, 10)`; `templates (G,)`, the lowest number on ties.
+Strata = list[tuple[float, Group]]
+"""Parts of a group with their shares."""
 
-    `boost_rewards (G,)` and `template_rewards (G, 8)` in EUR a visit, each with its standard `_errors`, on visits that
-    nothing was fitted to.
+
+class Optimum(NamedTuple):
+    """The best of a group of visits: the number of its `template`, its `boosts (10,)`.
+
+    `rewards (9,)` in EUR a visit of the boosts and of each template, with standard `errors (9,)`, on visits that
+    nothing was chosen by.
     """
 
+    template: int
     boosts: FloatArray
-    boost_rewards: FloatArray
-    boost_errors: FloatArray
-    template_rewards: FloatArray
-    template_errors: FloatArray
+    rewards: FloatArray
+    errors: FloatArray
 
 
 def search_optimum(
@@ -57,72 +63,80 @@ def search_optimum(
     A kind is a segment with a query type (`by` "cell"), a segment, or "all" visits; the world is that of `seed` in the
     market of visit `step`. Columns: `group`, `share` of the visits; `template`, `template_reward`, `template_error`,
     `neutral_reward`; `boosts` (a list of 10), `reward`, `error`. Rewards are expected EUR a visit, estimated on visits
-    that nothing was fitted to. The search is by cross-entropy on common random numbers, and its result a lower bound of
-    the true optimum. It takes some 20 s a row with 1,000 products, and is kept on disk. Raises `ConfigError`.
+    that nothing was chosen by. The search is by cross-entropy on common random numbers, and its result a lower bound of
+    the true optimum. It takes some 30 s a row with 1,000 products, 2 minutes with 10,000, and each row is kept on disk.
+    Raises `ConfigError`.
     """
     if by not in ("all", "segment", "cell"):
         raise ConfigError(f"by: got {shown(by)}, expected all, segment or cell")
     world = build_search_world(read_config(config), seed=seed)
     shop, market = SearchShop(world), world.market_at(step)
-    found, groups = best_of_groups(shop, market, by, progress), groups_of(shop, by)
-    best = found.template_rewards.argmax(axis=1)
-    rows = np.arange(len(groups))
+    groups = [group for group in groups_of(shop, by) if share_of(shop, market, group) > 0.0]
+    found = [best_of_group(shop, market, group, progress) for group in groups]
     return pl.DataFrame(
         {
             "group": [group.name for group in groups],
-            "share": [_share(shop, market, group) for group in groups],
-            "template": [TEMPLATES[template] for template in best],
-            "template_reward": found.template_rewards[rows, best],
-            "template_error": found.template_errors[rows, best],
-            "neutral_reward": found.template_rewards[:, 0],
-            "boosts": pl.Series(found.boosts.tolist(), dtype=pl.List(pl.Float64)),
-            "reward": found.boost_rewards,
-            "error": found.boost_errors,
+            "share": [share_of(shop, market, group) for group in groups],
+            "template": [TEMPLATES[best.template] for best in found],
+            "template_reward": [best.rewards[1 + best.template] for best in found],
+            "template_error": [best.errors[1 + best.template] for best in found],
+            "neutral_reward": [best.rewards[1] for best in found],
+            "boosts": pl.Series([best.boosts.tolist() for best in found], dtype=pl.List(pl.Float64)),
+            "reward": [best.rewards[0] for best in found],
+            "error": [best.errors[0] for best in found],
         }
     )
 
 
-def best_of_groups(
-    shop: SearchShop, market: int, by: str, progress: Callable[[str], None] = lambda line: None
+def best_of_group(
+    shop: SearchShop, market: int, group: Group, progress: Callable[[str], None] = lambda line: None
 ) -> Optimum:
-    """Return the optimum of each of `groups_of` a shop in a market; from disk where it was computed before."""
+    """Return the optimum of a group of visits in a market; from disk where it was computed before."""
     config = shop.world.config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    groups, key = groups_of(shop, by), (config.model_dump_json(), digest(config), shop.world.seed, market, by)
+    sizes = (ROUGH_VISITS, FINE_VISITS, JUDGED_VISITS)
+    key = (config.model_dump_json(), digest(config), shop.world.seed, market, group, sizes)
 
-    def make() -> dict[str, FloatArray]:
-        rows = []
-        for number, group in enumerate(groups, start=1):
-            progress(f"{number} of {len(groups)}: {group.name}")
-            rows.append(best_of_group(shop, market, group))
-        return dict(zip(Optimum._fields, map(np.array, zip(*rows, strict=True)), strict=True))
+    def make() -> dict[str, Any]:
+        return _search(shop, market, group, progress)._asdict()
 
-    return Optimum(**kept("optima", key, ROOMS, Optimum._fields, make))
+    saved = kept("optima", key, ROOMS, Optimum._fields, make)
+    return Optimum(**{**saved, "template": int(saved["template"])})
 
 
-def best_of_group(shop: SearchShop, market: int, group: Group) -> tuple[Any, ...]:
-    """Return the fields of `Optimum` for one group of visits."""
+def _search(shop: SearchShop, market: int, group: Group, progress: Callable[[str], None]) -> Optimum:
     strata = strata_of(shop, market, group)
-    boosts = best_boosts(shop, market, group, strata)
+    boosts = best_boosts(shop, market, group, strata, progress)
+    template = int(_rewards_of(shop, market, strata, FIT, FINE_VISITS, boosts)[0][1:].argmax())
+    progress(f"{group.name}: judging by {JUDGED_VISITS:,} visits")
+    return Optimum(template, boosts, *_rewards_of(shop, market, strata, JUDGED, JUDGED_VISITS, boosts))
+
+
+def _rewards_of(
+    shop: SearchShop, market: int, strata: Strata, first: int, n: int, boosts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what boosts and each template earn in all strata together, `(9,)`, and the standard errors."""
     means, variances = np.zeros(1 + len(TEMPLATES)), np.zeros(1 + len(TEMPLATES))
-    for share, part in strata:
-        judged = visits_of(shop, shop.world.markets[market], part, JUDGED, JUDGED + JUDGED_VISITS)
-        own = boost_rewards(shop, market, judged, boosts[np.newaxis])
-        rewards = np.vstack([own, template_rewards(shop, market, judged)])
+    for place, (share, part) in enumerate(strata):
+        visits = visits_of(shop, market, part, first + place * ROOM, n)
+        own = boost_rewards(shop, market, visits, boosts[np.newaxis])
+        rewards = np.vstack([own, template_rewards(shop, market, visits)])
         means += share * rewards.mean(axis=1)
-        variances += share**2 * rewards.var(axis=1, ddof=1) / JUDGED_VISITS
-    errors = np.sqrt(variances)
-    return boosts, means[0], errors[0], means[1:], errors[1:]
+        variances += share**2 * rewards.var(axis=1, ddof=1) / rewards.shape[1]
+    return means, np.sqrt(variances)
 
 
-def best_boosts(shop: SearchShop, market: int, group: Group, strata: list[tuple[float, Group]]) -> FloatArray:
+def best_boosts(
+    shop: SearchShop, market: int, group: Group, strata: Strata, progress: Callable[[str], None]
+) -> FloatArray:
     """Search the boosts `(10,)` that earn most in a group of visits: widely on few visits, then closely on many."""
     a_max, found = shop.world.config.a_max, np.zeros(len(FEATURES))
     wide = CEMConfig(n_samples=64, n_iters=40, a_max=a_max)
     close = CEMConfig(n_samples=40, n_iters=12, a_max=a_max, init_std=0.1 * a_max)
     rng = stream(shop.world.seed, "optimum", group.name)
-    for search, visits in ((wide, ROUGH_VISITS), (close, FINE_VISITS)):
+    for search, n in ((wide, ROUGH_VISITS), (close, FINE_VISITS)):
+        progress(f"{group.name}: searching by {n:,} visits")
         fitted = [
-            (share, visits_of(shop, shop.world.markets[market], part, FIT, FIT + visits)) for share, part in strata
+            (share, visits_of(shop, market, part, FIT + place * ROOM, n)) for place, (share, part) in enumerate(strata)
         ]
 
         def objective(actions: FloatArray, fitted: Any = fitted) -> FloatArray:
@@ -134,16 +148,9 @@ def best_boosts(shop: SearchShop, market: int, group: Group, strata: list[tuple[
     return found
 
 
-def strata_of(shop: SearchShop, market: int, group: Group) -> list[tuple[float, Group]]:
+def strata_of(shop: SearchShop, market: int, group: Group) -> Strata:
     """Divide a group of visits by segment, with the share of each: few segments spend most, and vary most."""
     if group.segment is not None:
         return [(1.0, group)]
-    shares = {part.name: _share(shop, market, part) for part in groups_of(shop, "segment")}
-    return [(shares[part.name], part) for part in groups_of(shop, "segment") if shares[part.name] > 0.0]
-
-
-def _share(shop: SearchShop, market: int, group: Group) -> float:
-    shares = shop.world.markets[market].shares
-    parts = [np.diff(part, prepend=0.0) for part in shares]
-    chosen = [1.0 if place is None else float(part[place]) for part, place in zip(parts, group[1:], strict=True)]
-    return chosen[0] * chosen[1]
+    shares = [(share_of(shop, market, part), part) for part in groups_of(shop, "segment")]
+    return [(share, part) for share, part in shares if share > 0.0]

@@ -34,7 +34,7 @@ def read_env(
         _check_late([f"shifts: {s.name!r} is at step {s.step}" for s in shop.shifts if s.step >= steps], steps)
         notes = tuple[str, ...]()
         if "shifts" not in values:
-            shifts, notes = _built_in(experiment, steps, lambda shift: _names_known(shift, shop))
+            shifts, notes = _built_in(experiment, steps, lambda shift: _fits(shift, shop))
             shop = shop.model_copy(update={"shifts": shifts})
         return (shop if finished else settled(shop)), notes
     asked: EnvConfig = build(EnvConfig, values, "env")
@@ -92,7 +92,7 @@ def _built_in(
         if known(shock) and shock.step < steps:
             kept.append(shock)
         else:
-            why = f"the run ends at {steps}" if known(shock) else "what it names is not in this world"
+            why = f"the run ends at {steps}" if known(shock) else "it does not fit this world"
             notes.append(f"shock {shock.name!r} at step {shock.step} is dropped: {why}")
     return kept, tuple(notes)
 
@@ -101,8 +101,13 @@ def _cells_known(shock: Shock, env: EnvConfig) -> bool:
     return all(persona in env.personas and set(row) <= set(env.categories) for persona, row in shock.set.items())
 
 
-def _names_known(shift: MarketShift, shop: SearchConfig) -> bool:
-    return set(shift.segments) <= set(shop.segments) and set(shift.categories) <= set(shop.categories)
+def _fits(shift: MarketShift, shop: SearchConfig) -> bool:
+    first = {name: segment.share for name, segment in shop.segments.items()}
+    try:
+        shift.shares(first)
+    except ValueError:  # those that it leaves out have no share that could make up the rest
+        return False
+    return set(shift.segments) <= set(first) and set(shift.categories) <= set(shop.categories)
 
 
 def check_worlds(env: EnvConfig | LabelledConfig | SearchConfig, seeds: Sequence[int]) -> None:

@@ -34,20 +34,23 @@ def markets_of(config: SearchConfig, catalogue: Catalogue, users: Users, key: np
     types = [kind.share for kind in config.query_types.values()]
     shares = [Shares(_cumulative(list(mix.values())), _cumulative(types)) for mix in config.mixes]
     found = [Market(0, catalogue, users, shares[0])]
+    prices: tuple[Any, Any] = ({}, {})
+    tastes: Any = {}
     for shift, mix in zip(in_force(config.shifts), shares[1:], strict=True):
-        goods = _shifted_catalogue(config, catalogue, shift, key) if shift.prices or shift.promotions else catalogue
-        people = _shifted_users(config, users, shift) if shift.tastes else users
+        _, goods, people, _ = found[-1]
+        if prices != (shift.prices, shift.promotions):
+            goods = _shifted_catalogue(config, catalogue, shift, key)
+        if tastes != shift.tastes:
+            people = _shifted_users(config, users, shift)
+        prices, tastes = (shift.prices, shift.promotions), shift.tastes
         found.append(Market(shift.step, goods, people, mix))
     return tuple(found)
 
 
-def only(segment: int | None, kind: int | None, shares: Shares) -> Shares:
-    """Return shares by which everybody is of one segment, or types one kind of query; None leaves those as they are."""
-    return Shares(_whole(shares.segments, segment), _whole(shares.types, kind))
-
-
-def _whole(cumulative: FloatArray, place: int | None) -> FloatArray:
-    return cumulative if place is None else np.where(np.arange(len(cumulative)) >= place, 1.0, 0.0)
+def only(market: Market, segment: int) -> Market:
+    """Return a market to which one segment comes."""
+    whole = np.where(np.arange(len(market.shares.segments)) >= segment, 1.0, 0.0)
+    return market._replace(shares=market.shares._replace(segments=whole))
 
 
 def _shifted_catalogue(config: SearchConfig, catalogue: Catalogue, shift: MarketShift, key: np.uint64) -> Catalogue:

@@ -1,6 +1,6 @@
 """What visitors type: drawn from their tastes, or from a shop's own table of queries."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ class QueryTable(NamedTuple):
     """Q queries sorted by category: their `types (Q,)` and `weights (Q,)`, cumulative within a category up to 1.
 
     Those of category c are `bounds[c]` to `bounds[c + 1]` - 1. `embeddings (Q, d)`, or `(0, d)`: near the user's own.
-    `shared (Q, C)`: how many words each shares with the categories. Without a table Q is 0, and `shared (C, C)` has a
+    `mix (C, T)`: the shares of the types among a category's queries, zeros where it has none. `shared (Q, C)`: how many
+    words each shares with the categories. Without a table Q is 0, and `shared (C, C)` has a
     row for each category that a query may mean.
     """
 
@@ -27,17 +28,18 @@ class QueryTable(NamedTuple):
     weights: FloatArray
     bounds: IntArray
     embeddings: FloatArray
+    mix: FloatArray
     shared: FloatArray
 
 
 class Queries(NamedTuple):
-    """The visits `start` to `start + n - 1`: `users (n,)`, `intents (n,)` by category, `types (n,)`.
+    """The visits `steps (n,)`: `users (n,)`, `intents (n,)` by category, `types (n,)`.
 
     `rows (n,)` of `QueryTable.shared`; `tokens (n, R)`, random ones of the vocabulary; `embeddings (n, d)` of the
     queries.
     """
 
-    start: int
+    steps: IntArray
     users: IntArray
     intents: IntArray
     types: IntArray
@@ -45,17 +47,19 @@ class Queries(NamedTuple):
     tokens: IntArray
     embeddings: FloatArray
 
-    def part(self, first: int, behind: int) -> "Queries":
-        """Return the visits `first` to `behind - 1` of these, counted from the first of them."""
-        own = slice(first, behind)
-        numbers = (self.users[own], self.intents[own], self.types[own], self.rows[own], self.tokens[own])
-        return Queries(self.start + first, *numbers, self.embeddings[own])
+    def of(self, chosen: Any) -> "Queries":
+        """Return some of these visits, by a slice, indices or a mask."""
+        numbers = (self.users[chosen], self.intents[chosen], self.types[chosen], self.rows[chosen])
+        return Queries(self.steps[chosen], *numbers, self.tokens[chosen], self.embeddings[chosen])
 
 
-def empty_queries(start: int, n: int, tokens: int, dim: int) -> Queries:
-    """Return `n` visits that are still to be drawn."""
+def empty_queries(start: int, stop: int, tokens: int, dim: int) -> Queries:
+    """Return the visits `start` to `stop - 1`, which are still to be drawn."""
+    n = stop - start
     users, intents, types, rows = np.zeros((4, n), np.int64)
-    return Queries(start, users, intents, types, rows, np.zeros((n, tokens), np.int64), np.empty((n, dim)))
+    return Queries(
+        np.arange(start, stop), users, intents, types, rows, np.zeros((n, tokens), np.int64), np.empty((n, dim))
+    )
 
 
 @jit
@@ -71,7 +75,7 @@ def draw_queries(
 ) -> None:
     """Draw who comes and what is typed, by counter-based draws of `visits` and `noise`."""
     for i in range(out.users.shape[0]):
-        t = out.start + i
+        t = out.steps[i]
         segment = _pick(shares.segments, uniform(visits, t, SEGMENT))
         first, behind = users.bounds[segment], users.bounds[segment + 1]
         user = first + int(uniform(visits, t, USER) * (behind - first))

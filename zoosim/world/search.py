@@ -12,6 +12,7 @@ import numpy as np
 
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import FloatArray
 from zoosim.world.catalogue import Catalogue, draw_catalogue, draw_embeddings
 from zoosim.world.market import Market, markets_of
 from zoosim.world.queries import Queries, QueryTable, draw_queries, empty_queries
@@ -51,19 +52,31 @@ class SearchWorld:
 
     def queries(self, start: int, stop: int) -> Queries:
         """Return the visits `start` to `stop - 1`, each in the market of its time."""
-        found = empty_queries(start, stop - start, self.config.random_tokens, self.config.embedding_dim)
+        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
         starts = [market.start for market in self.markets]
         for market, begin, end in zip(self.markets, starts, [*starts[1:], stop], strict=True):
             first, behind = max(begin, start), min(end, stop)
             if first < behind:
-                self._draw(found.part(first - start, behind - start), market)
+                self._draw(found.of(slice(first - start, behind - start)), market)
         return found
 
     def queries_in(self, market: Market, start: int, stop: int) -> Queries:
         """Return the visits `start` to `stop - 1` as they would be in a `market`."""
-        found = empty_queries(start, stop - start, self.config.random_tokens, self.config.embedding_dim)
+        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
         self._draw(found, market)
         return found
+
+    def type_shares(self, market: Market, segment: int) -> FloatArray:
+        """Return how often visitors of a `segment` type each kind of query, `(T,)`."""
+        if not len(self.table.types):
+            return np.diff(market.shares.types, prepend=0.0)
+        first, behind = market.users.bounds[segment], market.users.bounds[segment + 1]
+        asked = self.table.mix.sum(axis=1)
+        tastes = market.users.category_tastes[first:behind] * asked
+        tastes[tastes.sum(axis=1) <= 0.0] = asked
+        wanted = (tastes / tastes.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares: FloatArray = wanted @ self.table.mix
+        return shares
 
     def _draw(self, out: Queries, market: Market) -> None:
         keys, config = (self.keys["visits"], self.keys["queries"]), self.config

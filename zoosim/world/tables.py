@@ -15,6 +15,7 @@ All: `e0`, `e1`, ... up to `embedding_dim` - 1, an embedding; without, embedding
 
 import hashlib
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def query_table(config: SearchConfig) -> QueryTable:
         none, words = np.zeros(0), [kind.words for kind in config.categories.values()]
         count = len(config.categories) + 1
         empty = np.zeros((0, config.embedding_dim))
-        return QueryTable(none.astype(np.int64), none, np.zeros(count, np.int64), empty, _shared(words, config))
+        mix = np.zeros((len(config.categories), len(config.query_types)))
+        return QueryTable(none.astype(np.int64), none, np.zeros(count, np.int64), empty, mix, _shared(words, config))
     return _queries(config.queries_file, _changed(config.queries_file), config.model_dump_json())
 
 
@@ -131,7 +133,8 @@ def _users(file: str, changed: int, text: str) -> Users:
     counts = np.bincount(segment, minlength=len(config.segments))
     missing = [name for name, n in zip(config.segments, counts, strict=True) if not n and any(config.shares_of(name))]
     if missing:
-        raise DataError(f"{file}: no user of segment {missing[0]}; add some, or set its share to 0")
+        ways = "set its share to 0" if config.shares_of(missing[0])[0] else "leave it out of the shifts' segment_mix"
+        raise DataError(f"{file}: no user of segment {missing[0]}; add some, or {ways}")
     embeddings = _embeddings(frame, file, config.embedding_dim)
     return Users(
         segment=frozen(segment[order]),
@@ -154,12 +157,15 @@ def _queries(file: str, changed: int, text: str) -> QueryTable:
     bounds = np.concatenate([[0], np.cumsum(np.bincount(category, minlength=len(config.categories)))])
     cumulative = [np.cumsum(part) / np.sum(part) for part in np.split(weights[order], bounds[1:-1]) if len(part)]
     embeddings = _embeddings(frame, file, config.embedding_dim)
-    shared = _shared([str(words).split() for words in frame["query"].to_list()], config)
+    shared = _shared([re.findall(r"\w+", words) for words in _texts(frame, "query", file)], config)
+    mix = np.zeros((len(config.categories), len(config.query_types)))
+    np.add.at(mix, (category, types), weights)
     return QueryTable(
         types=frozen(types[order]),
         weights=frozen(np.concatenate(cumulative)),
         bounds=frozen(bounds),
         embeddings=frozen(embeddings[order] if len(embeddings) else embeddings),
+        mix=frozen(mix / np.maximum(mix.sum(axis=1, keepdims=True), LEAST)),
         shared=frozen(shared[order]),
     )
 
@@ -210,6 +216,16 @@ def _names(frame: pl.DataFrame, name: str, file: str, known: list[str]) -> IntAr
     if wrong is not None:
         raise DataError(f"{file}: row {wrong + 1}: unknown {name} {words[wrong]!r}; known: {', '.join(known)}")
     return np.array([places[word] for word in words], np.int64)
+
+
+def _texts(frame: pl.DataFrame, name: str, file: str) -> list[str]:
+    """Return a column of texts, or raise `DataError`."""
+    if frame[name].dtype.is_nested() or frame[name].dtype == pl.Binary:
+        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected texts")
+    words = frame[name].to_list()
+    if None in words:
+        raise DataError(f"{file}: row {words.index(None) + 1}, column {name}: is empty, expected a text")
+    return [str(word) for word in words]
 
 
 def _embeddings(frame: pl.DataFrame, file: str, dim: int) -> FloatArray:

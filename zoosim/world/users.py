@@ -24,10 +24,29 @@ class Users(NamedTuple):
 
 
 def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
-    """Draw a population by the laws of `config`, its segments in proportion to their shares."""
-    kinds = list(config.segments.values())
-    counts = _counts([_first_share(config.shares_of(name)) for name in config.segments], config.n_users)
-    segment, total = np.repeat(np.arange(len(kinds)), counts), int(counts.sum())
+    """Draw a population by the laws of `config`, its segments in proportion to their first shares.
+
+    Segments that come later, by a shift, have users of their own beside those, in proportion to their largest share.
+    """
+    first = _counts([config.shares_of(name)[0] for name in config.segments], config.n_users)
+    late = [
+        0.0 if counted else max(config.shares_of(name)) for name, counted in zip(config.segments, first, strict=True)
+    ]
+    early, others = _draw(config, first, rng), _draw(config, _late_counts(late, config.n_users), rng.spawn(1)[0])
+    order = np.argsort(np.concatenate([early.segment, others.segment]), kind="stable")
+    columns = [np.concatenate(pair)[order] for pair in zip(early[:-1], others[:-1], strict=True)]
+    segment, price_taste, label_taste, tastes, embeddings = map(frozen, columns)
+    return Users(segment, price_taste, label_taste, tastes, embeddings, frozen(early.bounds + others.bounds))
+
+
+def _late_counts(shares: list[float], total: int) -> IntArray:
+    counts: IntArray = np.ceil(np.array(shares) * total).astype(np.int64)
+    return counts
+
+
+def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:
+    kinds, total = list(config.segments.values()), int(counts.sum())
+    segment = np.repeat(np.arange(len(kinds)), counts)
 
     def of(name: str) -> FloatArray:
         return np.array([getattr(kind, name) for kind in kinds], float)[segment]
@@ -38,20 +57,7 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     tastes = np.maximum(rng.gamma(concentrations[segment]), 1e-300)
     tastes /= tastes.sum(axis=1, keepdims=True)
     embeddings = rng.normal(size=(total, config.embedding_dim))
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    return Users(
-        segment=frozen(segment),
-        price_taste=frozen(price_taste),
-        label_taste=frozen(label_taste),
-        category_tastes=frozen(tastes),
-        embeddings=frozen(embeddings),
-        bounds=frozen(bounds),
-    )
-
-
-def _first_share(shares: list[float]) -> float:
-    """Return the first of the shares that a segment has over time, of one that is to come the largest."""
-    return shares[0] or max(shares)
+    return Users(segment, price_taste, label_taste, tastes, embeddings, np.concatenate([[0], np.cumsum(counts)]))
 
 
 def _counts(shares: list[float], total: int) -> IntArray:

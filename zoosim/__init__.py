@@ -5,7 +5,7 @@ from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
 from zoosim.envs import register_envs
-from zoosim.logs import evaluate, import_log
+from zoosim.logs import evaluate, fit_world, import_log
 from zoosim.policies.base import Policy
 
 __version__ = "0.1.0"
@@ -17,6 +17,7 @@ __all__ = [
     "StudyResult",
     "ZoosimError",
     "evaluate",
+    "fit_world",
     "import_log",
     "parameter",
     "read_run",

@@ -211,12 +211,13 @@ def run_study(
     from zoosim.core.files import write_text
     from zoosim.core.parameters import unknown
     from zoosim.experiments import STUDIES
+    from zoosim.logs import writable_folder
     from zoosim.report import render_story
 
     study = STUDIES.get(name)
     if study is None:
         raise ConfigError(unknown("unknown study", name, STUDIES))
-    folder = _study_folder(Path(f"runs/{name}" if out is None else out))
+    folder = writable_folder(f"runs/{name}" if out is None else out)
     module = import_module(study.module)
     rows = module.measure(progress=progress, **{**study.options, **options})
     story = module.tell(rows)
@@ -224,20 +225,6 @@ def run_study(
     write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
     write_text(folder / "report.html", render_story(name, study.question, story, _study_command(name, folder, options)))
     return StudyResult(study, rows, story, folder)
-
-
-def _study_folder(folder: Path) -> Path:
-    from zoosim.core.errors import ConfigError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
-    if (folder / "config.yaml").exists():
-        raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
-    return folder
 
 
 def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:

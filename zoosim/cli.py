@@ -255,6 +255,28 @@ def evaluate(
         terminal.print_evaluation(evaluation)
 
 
+@app.command("fit-world")
+def fit_world(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for world.yaml and the page.")] = Path("runs/world"),
+    segments: Annotated[int | None, typer.Option(metavar="N", help="Segments of visitors at most.")] = None,
+    categories: Annotated[int | None, typer.Option(metavar="N", help="Categories at most.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    skip_bad: SkipBad = False,
+    json: Annotated[bool, typer.Option("--json", help="Print summary.json to standard output.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Estimate a recommendation world from a log of clicks, for `zoosim run --config`, and show how well it fits."""
+    from zoosim import logs, terminal
+
+    options: dict[str, Any] = {"segments": segments, "categories": categories, "data": data, "skip_bad": skip_bad}
+    world, fit = logs.fit_world(log, out, **options)
+    if json:
+        typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal.print_world(world, fit, out)
+
+
 @app.command("check-policy")
 def check_policy(
     source: Annotated[str, typer.Argument(metavar="FILE.py:Class", help="The policy to check.")], debug: Debug = False

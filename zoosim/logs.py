@@ -1,17 +1,21 @@
-"""The Python calls about logs: judge policies by a log, and import a log from a table of one's own."""
+"""The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
 
+import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.files import write_text
 
 if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
+    from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
 OPEN_BANDIT = "open-bandit:"
@@ -57,6 +61,59 @@ def import_log(
     from zoosim.evaluation.off_policy.importing import import_log as write
 
     return write(table, mapping, out, skip_bad=skip_bad)
+
+
+def fit_world(
+    log: "str | os.PathLike[str] | pl.DataFrame | Log",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    segments: int | None = None,
+    categories: int | None = None,
+    data: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+) -> "tuple[FittedWorld, Fit]":
+    """Estimate a recommendation world from a log of clicks, and how well it fits the log's last quarter.
+
+    `log` and `data` are as in `evaluate`; `segments` and `categories` say how many there may be at most. The folder
+    `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
+    is left out. Raises `ConfigError` or `DataError`.
+    """
+    from zoosim.fitting import check_fit
+    from zoosim.fitting import fit_world as fit
+
+    read = _read(log, (), data, skip_bad)
+    folder = None if out is None else writable_folder(out)
+    fit_of = check_fit(read, segments=segments, categories=categories)
+    world = fit(read, segments=segments, categories=categories)
+    if folder is not None:
+        _write_world(folder, world, fit_of)
+    return world, fit_of
+
+
+def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
+    from zoosim.fitting.story import tell
+    from zoosim.report import render_story
+
+    told = {**world.summary, "fit": fit.summary}
+    write_text(folder / "summary.json", json.dumps(told, indent=1, allow_nan=False) + "\n")
+    write_text(folder / "world.yaml", world.to_yaml())
+    question = f"What shop wrote {world.source}?"
+    command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
+    write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
+
+
+def writable_folder(out: str | os.PathLike[str]) -> Path:
+    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    if (folder / "config.yaml").exists():
+        raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
+    return folder
 
 
 def _is_column(given: Any) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zoosim.api import RunResult, StudyResult
     from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
     from zoosim.experiments.plan import Plan
+    from zoosim.fitting import Fit, FittedWorld
 
 QUIET_SECONDS = 10.0
 """Away from a terminal, a line of progress appears this often."""
@@ -114,6 +115,22 @@ def print_evaluation(evaluation: "Evaluation") -> None:
             console.print(why, highlight=False, soft_wrap=True)
     for found in (each for each in evaluation.differences if each.verdict != "do not use"):
         console.print(_told_difference(found), highlight=False, soft_wrap=True)
+
+
+def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
+    """Print what a fitted world holds, how well it fits, and where it lies."""
+    segments, categories = len(world.segment_names), len(world.category_names)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    lines = [
+        f"{segments} segment{'s' * (segments > 1)}: {world.segments.how}",
+        f"{categories} categor{'ies' if categories > 1 else 'y'}: {world.categories.how}",
+        f"{len(world.changes)} changes of click probabilities over {world.n:,} rows",
+        fit.sentence,
+        f"World: {folder / 'world.yaml'}",
+        f"Page: {address(folder / 'report.html')}",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _weight(weight: float) -> str:

@@ -236,6 +236,7 @@ def evaluate(
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
     json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
     debug: Debug = False,
@@ -244,6 +245,7 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
+    options["out"] = out
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     evaluation = logs.evaluate(log, policy, **options)
@@ -252,7 +254,7 @@ def evaluate(
 
         typer.echo(writer.dumps(evaluation.summary, indent=2, allow_nan=False))
     else:
-        terminal.print_evaluation(evaluation)
+        terminal.print_evaluation(evaluation, out)
 
 
 @app.command("fit-world")

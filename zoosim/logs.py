@@ -28,6 +28,7 @@ def evaluate(
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> "Evaluation":
     """Judge policies by a log that another policy wrote: values, intervals, verdicts, and differences.
@@ -35,8 +36,9 @@ def evaluate(
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
-    array or function of probabilities. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range`
-    of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
+    array or function of probabilities. The folder `out`, where given, gets summary.json and report.html. `options` are
+    `estimators`, `interval`, `level`, `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises
+    `ConfigError`, `DataError` or `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
 
@@ -44,7 +46,22 @@ def evaluate(
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     read = _read(log, columns, data, skip_bad)
     made = {name: _made(name, given, read, seed) for name, given in named.items()}
-    return judge(read, made, seed=seed, **options)
+    folder = None if out is None else writable_folder(out)
+    found = judge(read, made, seed=seed, overlap=folder is not None, **options)
+    if folder is not None:
+        _write_evaluation(folder, found, named)
+    return found
+
+
+def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any]) -> None:
+    from zoosim.evaluation.off_policy.story import tell
+    from zoosim.report import render_story
+
+    write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
+    given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
+    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)} --out {folder}"
+    question = f"What would these policies have earned, by {found.source}?"
+    write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
 
 
 def import_log(

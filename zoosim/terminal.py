@@ -94,8 +94,8 @@ def print_study(result: "StudyResult") -> None:
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
 
 
-def print_evaluation(evaluation: "Evaluation") -> None:
-    """Print values, intervals and verdicts of policies judged by a log, with the reasons below."""
+def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:
+    """Print values, intervals and verdicts of policies judged by a log, the reasons below, and the page's address."""
     table = Table(title=f"{evaluation.source}: {evaluation.n:,} rows", title_justify="left")
     table.add_column("policy", no_wrap=True)
     table.add_column("estimator", no_wrap=True)
@@ -115,6 +115,8 @@ def print_evaluation(evaluation: "Evaluation") -> None:
             console.print(why, highlight=False, soft_wrap=True)
     for found in (each for each in evaluation.differences if each.verdict != "do not use"):
         console.print(_told_difference(found), highlight=False, soft_wrap=True)
+    if folder is not None:
+        console.print(f"Page: {address(folder / 'report.html')}", highlight=False, soft_wrap=True)
 
 
 def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:

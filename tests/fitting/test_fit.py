@@ -14,8 +14,9 @@ from tests.fitting.shops import CLICKS, MIX, by_mix, shop_log
 from zoosim.api import write_log
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.reading import read_log
-from zoosim.fitting import FittedWorld, check_fit, fit_world, group_rows
+from zoosim.fitting import FittedWorld, check_fit, fit_world
 from zoosim.fitting.drift import find_changes
 from zoosim.fitting.story import tell
 

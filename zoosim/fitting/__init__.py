@@ -2,7 +2,6 @@
 
 from zoosim.fitting.click_table import Estimates, estimate_clicks
 from zoosim.fitting.fit import Cell, FittedWorld, fit_world
-from zoosim.fitting.groups import Groups, group_rows
 from zoosim.fitting.holdout import Fit, check_fit, split_log
 
 __all__ = [
@@ -10,10 +9,8 @@ __all__ = [
     "Estimates",
     "Fit",
     "FittedWorld",
-    "Groups",
     "check_fit",
     "estimate_clicks",
     "fit_world",
-    "group_rows",
     "split_log",
 ]

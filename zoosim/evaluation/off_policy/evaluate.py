@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from zoosim.evaluation.off_policy.diagnostics import (
     model_figures,
     weight_figures,
 )
+from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
     bernstein_interval,
@@ -32,6 +33,7 @@ from zoosim.evaluation.off_policy.intervals import (
 from zoosim.evaluation.off_policy.judging import Judged, judge
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap, overlap_of
 from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import Target, make_target, named
@@ -85,7 +87,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned."""
+    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned.
+
+    `overlaps` tells of each policy where its weights lie, if it was asked for.
+    """
 
     results: tuple[Result, ...]
     differences: tuple[Difference, ...]
@@ -94,6 +99,7 @@ class Evaluation:
     n_clusters: int
     skipped: Mapping[str, int]
     source: str
+    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -136,6 +142,7 @@ def evaluate(
     samples: int = 1_000,
     seed: int = 0,
     reward_range: tuple[float, float] | None = None,
+    overlap: bool = False,
 ) -> Evaluation:
     """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
 
@@ -144,7 +151,8 @@ def evaluate(
     model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
     is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
     policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of the log. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    reward of the log. `overlap` asks for the weights by size, action and segment. Raises `ConfigError`, `DataError`, or
+    `PolicyError` with the policy's name.
     """
     options = _options(log, estimators, interval, level, samples, seed, reward_range)
     targets = {name: _target(name, given, log) for name, given in policies.items()}
@@ -157,12 +165,16 @@ def evaluate(
     results: list[Result] = []
     values: dict[tuple[str, str], tuple[Sums, str]] = {}
     differences: list[Difference] = []
+    overlaps: dict[str, Overlap] = {}
+    groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
     for name, target in targets.items():
         try:
             judged = judge(log, target, model)
             found = _results(name, log, judged, clusters, options)
         except (PolicyError, DataError) as error:
             raise named(name, error) from error
+        if groups is not None:
+            overlaps[name] = overlap_of(log, judged, groups)
         for result, sums in found:
             results.append(result)
             names = (name, LOGGED, result.estimator)
@@ -173,8 +185,8 @@ def evaluate(
                     differences.append(_difference(names, difference(sums, rival), options, worse))
             values[name, result.estimator] = (sums, result.verdict)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
-    n_clusters = clusters.n_clusters
-    return Evaluation(tuple(results), tuple(differences), earned, len(log), n_clusters, dict(log.skipped), log.source)
+    told = (len(log), clusters.n_clusters, dict(log.skipped), log.source, overlaps)
+    return Evaluation(tuple(results), tuple(differences), earned, *told)
 
 
 def _options(

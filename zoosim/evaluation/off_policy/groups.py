@@ -50,7 +50,7 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
         return _ordered(one, features, np.zeros(len(varied)), "one group: nothing tells them apart")
     used = binary & varied
     if used.any():
-        patterns, labels = np.unique(features[:, used], axis=0, return_inverse=True)
+        patterns, labels = np.unique(_codes(features[:, used]), return_inverse=True)
         if len(patterns) <= most:
             left = f"; {int((~binary).sum())} columns of numbers are not used" if not binary.all() else ""
             how = f"patterns of {int(used.sum())} columns{left}"
@@ -60,6 +60,16 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
     scale: FloatArray = np.where(varied, 1.0 / np.where(varied, spread, 1.0), 0.0)
     how = f"clusters of {int(varied.sum())} columns (k-means), which need not be how tastes differ"
     return _ordered(_clustered((features - features.mean(axis=0)) * scale, clusters), features, scale, how)
+
+
+def _codes(patterns: FloatArray) -> IntArray:
+    """Return a number for each row of 0 and 1, the same for the same pattern alone: its bits, or a hash of them."""
+    d = patterns.shape[1]
+    factors: IntArray = 2 ** np.arange(d) if d < 62 else np.random.default_rng(0).integers(1, 2**62, size=d)
+    codes = np.zeros(len(patterns), np.int64)
+    for number in range(d):
+        codes += factors[number] * patterns[:, number].astype(np.int64)
+    return codes
 
 
 def _clustered(scaled: FloatArray, clusters: int) -> IntArray:

@@ -115,6 +115,8 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
             console.print(why, highlight=False, soft_wrap=True)
     for found in (each for each in evaluation.differences if each.verdict != "do not use"):
         console.print(_told_difference(found), highlight=False, soft_wrap=True)
+    for line in _ranking_lines(evaluation):
+        console.print(line, highlight=False, soft_wrap=True)
     if folder is not None:
         console.print(f"Page: {address(folder / 'report.html')}", highlight=False, soft_wrap=True)
 
@@ -137,6 +139,19 @@ def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
 
 def _weight(weight: float) -> str:
     return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
+
+
+def _ranking_lines(evaluation: "Evaluation") -> list[str]:
+    """Say, where several policies can be ranked, which ones beat the logged choices and which one may be best."""
+    lines = []
+    for estimator in dict.fromkeys(row.estimator for row in evaluation.ranking):
+        rows = [row for row in evaluation.ranking if row.estimator == estimator]
+        if len(rows) > 1:
+            better = ", ".join(f"{row.policy} (p {_p(row.p_better)})" for row in rows if row.low > 0.0) or "none shown"
+            best = ", ".join(row.policy for row in rows if row.may_be_best)
+            told = f"better than the logged choices: {better}; may be best: {best}"
+            lines.append(f"By {estimator}, corrected for {len(rows)} policies: {told}")
+    return lines
 
 
 def _told_difference(found: "Difference") -> str:

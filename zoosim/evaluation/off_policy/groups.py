@@ -65,7 +65,7 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
 def _codes(patterns: FloatArray) -> IntArray:
     """Return a number for each row of 0 and 1, the same for the same pattern alone: its bits, or a hash of them."""
     d = patterns.shape[1]
-    factors: IntArray = 2 ** np.arange(d) if d < 62 else np.random.default_rng(0).integers(1, 2**62, size=d)
+    factors = np.left_shift(1, np.arange(d)) if d < 62 else np.random.default_rng(0).integers(1, 2**62, size=d)
     codes = np.zeros(len(patterns), np.int64)
     for number in range(d):
         codes += factors[number] * patterns[:, number].astype(np.int64)

@@ -47,7 +47,8 @@ def tell(evaluation: Evaluation) -> Story:
             for name, overlap in shown.items()
         ),
     ]
-    tables = [_results(evaluation), _reasons(evaluation), _differences(evaluation), _segments(evaluation)]
+    tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
+    tables += [_differences(evaluation), _segments(evaluation)]
     return Story(_verdict(evaluation), tables, drawings, TERMS)
 
 
@@ -92,6 +93,22 @@ def _reasons(evaluation: Evaluation) -> Table:
     rows = [(policy, reason, ", ".join(names)) for (policy, reason), names in found.items()]
     nothing = [("all", "nothing speaks against the estimates", "")]
     return Table("Reasons", ("policy", "reason", "estimators"), rows or nothing, n_text=3)
+
+
+def _ranking(evaluation: Evaluation) -> Table:
+    rows = [
+        (
+            *(row.estimator, row.policy, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.5g}"),
+            *(f"{row.low:+.4g}", "<0.001" if row.p_better < 0.001 else f"{row.p_better:.3f}"),
+        )
+        for row in evaluation.ranking
+    ]
+    heads = ("estimator", "policy", "may be best", "place", "value", "more than logged by at least", "p of no more")
+    caption = (
+        "Those whose estimate can be used. Corrected for all policies: the chance that any of an estimator's bounds is "
+        "wrong is that of one interval, and so is the chance that a policy is wrongly said not to be best."
+    )
+    return Table("Ranking", heads, rows or [("", "none can be ranked", "", "", "", "", "")], n_text=3, caption=caption)
 
 
 def _differences(evaluation: Evaluation) -> Table:

@@ -231,7 +231,10 @@ def import_table(
 @app.command()
 def evaluate(
     log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
-    policy: Annotated[list[str], typer.Option(metavar="SPEC", help="A name, FILE.py:Class or column:NAME.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(metavar="SPEC", help="A name, FILE.py:Class, column:NAME, learned:linear or learned:mlp."),
+    ],
     estimators: Annotated[str | None, typer.Option(metavar="A,B", help="ips,snips,dr by default.")] = None,
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zoosim.policies.base import Policy
 
 OPEN_BANDIT = "open-bandit:"
+LEARNED = "learned:"
 
 
 def evaluate(
@@ -36,16 +37,24 @@ def evaluate(
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
-    array or function of probabilities. The folder `out`, where given, gets summary.json and report.html. `options` are
-    `estimators`, `interval`, `level`, `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises
-    `ConfigError`, `DataError` or `PolicyError`.
+    array or function of probabilities. With `learned:linear` or `learned:mlp` policies are learned from the first 60%
+    of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets summary.json and
+    report.html. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range` of
+    `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
+    from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     read = _read(log, columns, data, skip_bad)
-    made = {name: _made(name, given, read, seed) for name, given in named.items()}
+    made: dict[str, Any] = {}
+    if any(_is_learned(given) for given in named.values()):
+        earlier, read = earlier_and_later(read)
+        learned = {name: given for name, given in named.items() if _is_learned(given)}
+        made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
+    made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
+    made = {name: made[name] for name in named}
     folder = None if out is None else writable_folder(out)
     found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
@@ -137,6 +146,10 @@ def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
 
 
+def _is_learned(given: Any) -> bool:
+    return isinstance(given, str) and given.startswith(LEARNED)
+
+
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     from zoosim.policies.base import policy_name
@@ -144,7 +157,8 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     named: dict[str, Any] = {}
     for given in policies:
         if isinstance(given, str):
-            name = given.rpartition(":")[2] if _is_column(given) or ".py" in given else given
+            short = _is_column(given) or ".py" in given
+            name = given.rpartition(":")[2] if short else given.replace(":", "-")
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:

@@ -37,7 +37,7 @@ Leads = tuple[dict[str, float], dict[str, Lead], dict[tuple[str, str], Lead]]
 
 
 def leads(rng: np.random.Generator, means: FloatArray, n: int = 400) -> Leads:
-    """Return values and leads of policies whose rows' terms are N(mean, 1) with a common part, over logged choices of mean 0."""
+    """Return values and leads over logged choices of mean 0; rows' terms are N(mean, 1) with a common part."""
     common = rng.normal(size=n)
     logged, clusters = rng.normal(size=n), make_clusters(n)
     terms = {f"p{i}": mean + 0.7 * common + 0.7 * rng.normal(size=n) for i, mean in enumerate(means)}

@@ -90,7 +90,8 @@ class Difference(NamedTuple):
 class Evaluation:
     """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned.
 
-    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` tells of each policy where its weights lie, if it was asked for.
+    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` tells of each policy where its
+    weights lie, if it was asked for.
     """
 
     results: tuple[Result, ...]

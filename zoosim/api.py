@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
+FLAGS = ("seeds",)
+"""Options of studies that `zoosim run` has as options of its own; others are given by --set."""
+
 EARNED = (
     *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
     *("below_cm2_floor", "below_strategic_floor"),
@@ -231,8 +234,16 @@ def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
     """Say how to do a study again, as far as the command line can."""
     from zoosim.experiments import STUDIES
 
-    chosen = "".join(f" --{key} {value}" for key, value in options.items() if key in STUDIES[name].options)
+    known = {key: value for key, value in options.items() if key in STUDIES[name].options}
+    chosen = "".join(f" --{key} {value}" if key in FLAGS else f" --set {key}={value}" for key, value in known.items())
     return f"zoosim run {name}{chosen} --out {folder}"
+
+
+def study_options(name: str) -> list[str]:
+    """Say how the command line takes the options of a study."""
+    from zoosim.experiments import STUDIES
+
+    return [f"--{key}" if key in FLAGS else f"--set {key}=VALUE" for key in STUDIES[name].options]
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

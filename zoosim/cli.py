@@ -87,8 +87,8 @@ def run(
 
     if name in STUDIES:
         numbers = {"seeds": seeds, "steps": steps, "jobs": jobs, "data": data, "label": label, "config": config}
-        rest = {"policies": policies, "policy": policy, "set": settings, "log": log or None, "csv": csv or None}
-        _study(name, out, json, {**numbers, **rest})
+        rest = {"policies": policies, "policy": policy, "log": log or None, "csv": csv or None}
+        _study(name, out, json, {**numbers, **rest}, settings or [])
         return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
@@ -111,16 +111,18 @@ def run(
     _show(result, json, debug)
 
 
-def _study(name: str, out: Path | None, json: bool, given: dict[str, Any]) -> None:
-    """Do a study, which compares no policies; each takes some of the options of a run."""
+def _study(name: str, out: Path | None, json: bool, given: dict[str, Any], settings: list[str]) -> None:
+    """Do a study, which compares no policies; each takes some of the options of a run, others by --set."""
     from zoosim import api, terminal
+    from zoosim.core.config import read_setting
     from zoosim.core.errors import ConfigError
     from zoosim.experiments import STUDIES
 
     options = {key: value for key, value in given.items() if value is not None}
-    allowed = [f"--{key}" for key in STUDIES[name].options]
+    options |= {".".join(path): value for path, value in map(read_setting, settings)}
+    allowed = api.study_options(name)
     for key in options:
-        if f"--{key}" not in allowed:
+        if key not in STUDIES[name].options:
             others = ", ".join([*allowed, "--out", "--json"])
             raise ConfigError(f"{name}: takes {others} and --debug alone; leave --{key} out")
     result = api.run_study(name, out, progress=lambda line: typer.echo(f"  {line}", err=True), **options)

@@ -1,4 +1,4 @@
-"""Policies learned from the earlier part of a log and judged by the later: they find what is better."""
+"""Policies learned from the earlier part of a log and judged by the later."""
 
 import numpy as np
 import pytest

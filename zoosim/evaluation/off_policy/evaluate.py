@@ -147,6 +147,7 @@ def evaluate(
     seed: int = 0,
     reward_range: tuple[float, float] | None = None,
     overlap: bool = False,
+    compare: bool = True,
 ) -> Evaluation:
     """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
 
@@ -155,8 +156,8 @@ def evaluate(
     model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
     is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
     policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of the log. `overlap` asks for the weights by size, action and segment. Raises `ConfigError`, `DataError`, or
-    `PolicyError` with the policy's name.
+    reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
+    differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
     """
     options = _options(log, estimators, interval, level, samples, seed, reward_range)
     targets = {name: _target(name, given, log) for name, given in policies.items()}
@@ -180,9 +181,17 @@ def evaluate(
             overlaps[name] = overlap_of(log, judged, groups)
         for result, sums in found:
             results.append(result)
-            compared.add(result, sums)
+            if compare:
+                compared.add(result, sums)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
-    told = (len(log), clusters.n_clusters, dict(log.skipped), log.source, compared.ranking(results), overlaps)
+    told = (
+        len(log),
+        clusters.n_clusters,
+        dict(log.skipped),
+        log.source,
+        compared.ranking(results) if compare else (),
+        overlaps,
+    )
     return Evaluation(tuple(results), tuple(compared.differences), earned, *told)
 
 

@@ -63,11 +63,10 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
 
 
 def _codes(patterns: FloatArray) -> IntArray:
-    """Return a number for each row of 0 and 1, the same for the same pattern alone: its bits, or a hash of them."""
-    d = patterns.shape[1]
-    factors = np.left_shift(1, np.arange(d)) if d < 62 else np.random.default_rng(0).integers(1, 2**62, size=d)
+    """Return a number for each row of 0 and 1, the same for the same pattern alone: a random sum of its bits."""
+    factors = np.random.default_rng(0).integers(1, 2**62, size=patterns.shape[1])
     codes = np.zeros(len(patterns), np.int64)
-    for number in range(d):
+    for number in range(patterns.shape[1]):
         codes += factors[number] * patterns[:, number].astype(np.int64)
     return codes
 

@@ -97,7 +97,7 @@ def _trained(inputs: FloatArray, log: Log) -> list[FloatArray]:
     x, actions = torch.from_numpy(inputs.astype(np.float32)), torch.from_numpy(np.array(log.actions))
     rewards = torch.from_numpy(log.rewards.astype(np.float32))
     for _ in range(EPOCHS):
-        for batch in torch.randperm(len(log)).split(BATCH):
+        for batch in torch.split(torch.randperm(len(log)), BATCH):
             guessed = network(x[batch]).gather(1, actions[batch, None])[:, 0]
             loss = ((guessed - rewards[batch]) ** 2).mean()
             optimizer.zero_grad(set_to_none=True)

@@ -51,7 +51,7 @@ def test_what_was_measured_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 def row(case: int, held: int, trust: int, refused: int) -> Judged:
-    head = (case, "10 actions", 300, case % 2 == 1, "ips", 100)
+    head = (case, "10 actions", 300, case % 2 == 1, case == 7, "ips", 100)
     return Judged(*head, held, trust, 100 - trust - refused, refused, min(held, trust), 0.1)
 
 
@@ -64,7 +64,10 @@ def test_the_story_counts_by_half_and_kind() -> None:
     assert table["held out", "unsound"] == ("2", "200", "2.0%", "18.5%", "79.5%")
     assert table["held out", "between"][:2] == ("1", "100")
     assert table["tuned on", "unsound"] == ("0", "0", "none", "none", "none")
-    assert [cells[0] for cells in story.tables[2].rows] == ["1", "3", "7"]
+    by_fault = {cells[:3]: cells[4] for cells in story.tables[1].rows}
+    assert by_fault["held out", "without fault", "unsound"] == "3.0%"
+    assert by_fault["held out", "at fault", "unsound"] == "1.0%"
+    assert [cells[0] for cells in story.tables[3].rows] == ["1", "3", "7"]
 
 
 def test_a_wrong_number_of_cases_is_refused() -> None:

@@ -64,10 +64,9 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
 
 def _codes(patterns: FloatArray) -> IntArray:
     """Return a number for each row of 0 and 1, the same for the same pattern alone: a random sum of its bits."""
-    factors = np.random.default_rng(0).integers(1, 2**62, size=patterns.shape[1])
-    codes = np.zeros(len(patterns), np.int64)
-    for number in range(patterns.shape[1]):
-        codes += factors[number] * patterns[:, number].astype(np.int64)
+    rng, codes = np.random.default_rng(0), np.zeros(len(patterns), np.int64)
+    for column in patterns.T:
+        codes += int(rng.integers(1, 2**62)) * column.astype(np.int64)
     return codes
 
 

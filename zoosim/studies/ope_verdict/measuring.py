@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,22 @@ from zoosim.studies.ope_verdict.cases import TOTAL, Case
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85
 CHUNK = 25
+ROOMS = ("core", "evaluation", "studies/ope_verdict")
+"""Rooms of the package that figures depend on."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """One estimator on `logs` logs of one case: how many of its intervals hold, and how many logs get which verdict.
 
-    `trusted_held` counts the logs with `trust` whose interval holds; `error` is the mean of |value - truth| / truth.
+    `faulty` tells that the log is at fault: wrong propensities, or actions missing. `trusted_held` counts the logs with `trust` whose interval holds; `error` is the mean of |value - truth| / truth.
     """
 
     case: int
     words: str
     n: int
     held_out: bool
+    faulty: bool
     estimator: str
     logs: int
     held: int
@@ -71,10 +75,13 @@ def judged(case: Case, seeds: Sequence[int]) -> list[Judged]:
     parts = []
     for start in range(0, len(seeds), CHUNK):
         chunk = seeds[start : start + CHUNK]
-        key, rooms = (case.number, *chunk), ("core", "evaluation", "studies/ope_verdict")
-        parts.append(kept("ope-verdict", key, rooms, ("found",), lambda chunk=chunk: {"found": _judge(case, chunk)}))
+        parts.append(kept("ope-verdict", (case.number, *chunk), ROOMS, ("found",), partial(_found, case, chunk)))
     found = np.concatenate([part["found"] for part in parts])
     return [_summed(case, name, found[:, i]) for i, name in enumerate(DEFAULT)]
+
+
+def _found(case: Case, seeds: Sequence[int]) -> dict[str, FloatArray]:
+    return {"found": _judge(case, seeds)}
 
 
 def _judge(case: Case, seeds: Sequence[int]) -> FloatArray:
@@ -97,7 +104,19 @@ def _judge(case: Case, seeds: Sequence[int]) -> FloatArray:
 
 def _summed(case: Case, estimator: str, found: FloatArray) -> Judged:
     held, verdicts = found[:, 0] > 0.0, found[:, 1].astype(int)
-    counts = np.bincount(verdicts, minlength=len(WORDS)).tolist()
-    trusted = int((held & (verdicts == WORDS.index(TRUST))).sum())
-    head = (case.number, case.settings.words, case.settings.n, case.held_out, estimator)
-    return Judged(*head, len(found), int(held.sum()), *counts, trusted, float(found[:, 2].mean()))
+    trust, weak, refused = (int((verdicts == number).sum()) for number in range(len(WORDS)))
+    return Judged(
+        case=case.number,
+        words=case.settings.words,
+        n=case.settings.n,
+        held_out=case.held_out,
+        faulty=case.settings.wrong > 0.0 or case.settings.missing > 0,
+        estimator=estimator,
+        logs=len(found),
+        held=int(held.sum()),
+        trust=trust,
+        weak=weak,
+        do_not_use=refused,
+        trusted_held=int((held & (verdicts == WORDS.index(TRUST))).sum()),
+        error=float(found[:, 2].mean()),
+    )

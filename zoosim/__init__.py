@@ -1,12 +1,13 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import Description, RunResult, StudyResult, describe, optimum, read_run, run, run_study
+from zoosim.api import RunResult, StudyResult, read_run, run, run_study
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
 from zoosim.envs import register_envs
-from zoosim.logs import evaluate, import_log
+from zoosim.logs import evaluate, fit_world, import_log
 from zoosim.policies.base import Policy
+from zoosim.worlds import Description, describe, optimum
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ZoosimError",
     "describe",
     "evaluate",
+    "fit_world",
     "import_log",
     "optimum",
     "parameter",

@@ -1,7 +1,6 @@
 """The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
 
 import os
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import Progress
-    from zoosim.describe import RecommendationDescription, SearchDescription
     from zoosim.evaluation.cell import Report
     from zoosim.evaluation.store import RunFolder
     from zoosim.evaluation.summary import Comparison
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
+
+FLAGS = ("seeds",)
+"""Options of studies that `zoosim run` has as options of its own; others are given by --set."""
 
 EARNED = (
     *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
@@ -214,12 +215,13 @@ def run_study(
     from zoosim.core.files import write_text
     from zoosim.core.parameters import unknown
     from zoosim.experiments import STUDIES
+    from zoosim.logs import writable_folder
     from zoosim.report import render_story
 
     study = STUDIES.get(name)
     if study is None:
         raise ConfigError(unknown("unknown study", name, STUDIES))
-    folder = _study_folder(Path(f"runs/{name}" if out is None else out))
+    folder = writable_folder(f"runs/{name}" if out is None else out)
     module = import_module(study.module)
     rows = module.measure(progress=progress, **{**study.options, **options})
     story = module.tell(rows)
@@ -229,114 +231,20 @@ def run_study(
     return StudyResult(study, rows, story, folder)
 
 
-def _study_folder(folder: Path) -> Path:
-    from zoosim.core.errors import ConfigError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
-    if (folder / "config.yaml").exists():
-        raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
-    return folder
-
-
 def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
     """Say how to do a study again, as far as the command line can."""
     from zoosim.experiments import STUDIES
 
-    chosen = "".join(f" --{key} {value}" for key, value in options.items() if key in STUDIES[name].options)
+    known = {key: value for key, value in options.items() if key in STUDIES[name].options}
+    chosen = "".join(f" --{key} {value}" if key in FLAGS else f" --set {key}={value}" for key, value in known.items())
     return f"zoosim run {name}{chosen} --out {folder}"
 
 
-@dataclass(frozen=True)
-class Description:
-    """A world in figures: `facts`, plain data, `figures` by name, and the `page` that was written to `path`."""
+def study_options(name: str) -> list[str]:
+    """Say how the command line takes the options of a study."""
+    from zoosim.experiments import STUDIES
 
-    path: Path
-    facts: "SearchDescription | RecommendationDescription"
-    figures: "dict[str, go.Figure]"
-    page: str
-
-
-def describe(
-    world: str,
-    *,
-    seed: int = 0,
-    visits: int = 4_000,
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    settings: Sequence[str] = (),
-    out: str | os.PathLike[str] | None = None,
-    progress: "Progress" = lambda line: None,
-) -> Description:
-    """Look at a `world`, search, recommendation or an experiment's, as `seed` fills it; write WORLD.html to `out`.
-
-    In a search world `visits` are simulated. `out` is runs/describe-WORLD when left out. Raises `ConfigError` or
-    `DataError` before anything is written.
-    """
-    import yaml
-
-    from zoosim.core.errors import ConfigError
-    from zoosim.core.files import write_text
-    from zoosim.describe.plan import describe_plan, read_world
-    from zoosim.report.world import render_world, world_figures
-
-    plan = read_world(world, seed, visits, config, settings)
-    for note in plan.notes:
-        progress(f"note: {note}")
-    folder = Path(f"runs/describe-{world}" if out is None else out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
-    facts = describe_plan(plan, visits, progress)
-    command = _describe_command(world, seed, visits, config, settings)
-    kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
-    page = render_world(facts, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
-    write_text(folder / f"{world}.html", page)
-    return Description(folder / f"{world}.html", facts, world_figures(facts), page)
-
-
-def _describe_command(world: str, seed: int, visits: int, config: Any, settings: Sequence[str]) -> str:
-    """Say how to draw a page again."""
-    file = [] if config is None else ["--config", "config.yaml" if isinstance(config, Mapping) else str(config)]
-    changed = [part for text in settings for part in ("--set", text)]
-    return shlex.join(["zoosim", "describe", world, "--seed", str(seed), "--visits", str(visits), *file, *changed])
-
-
-def optimum(
-    world: str = "search",
-    *,
-    seed: int = 0,
-    by: str = "segment",
-    step: int = 0,
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    settings: Sequence[str] = (),
-    progress: "Progress" = lambda line: None,
-) -> "pl.DataFrame":
-    """Return the best template and the best boosts of each kind of visit to a search shop, a row each.
-
-    `world` is search, or an experiment's; see `zoosim.evaluation.optimum.search_optimum` for the columns. Raises
-    `ConfigError` or `DataError`.
-    """
-    from zoosim.core.errors import ConfigError
-    from zoosim.core.search_config import SearchConfig
-    from zoosim.describe.plan import read_world
-    from zoosim.evaluation.optimum import search_optimum
-    from zoosim.experiments.plan import MAX_STEPS
-
-    plan = read_world(world, seed, 1, config, settings, steps=MAX_STEPS)
-    for note in plan.notes:
-        progress(f"note: {note}")
-    if not isinstance(plan.env, SearchConfig):
-        raise ConfigError(f"optimum: {world} is no search world; give search, template-bandits or market-shifts")
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise ConfigError(f"step: got {step!r}, expected a whole number of at least 0")
-    return search_optimum(plan.env, seed=seed, by=by, step=step, progress=progress)
+    return [f"--{key}" if key in FLAGS else f"--set {key}=VALUE" for key in STUDIES[name].options]
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

@@ -91,8 +91,8 @@ def run(
 
     if name in STUDIES:
         numbers = {"seeds": seeds, "steps": steps, "jobs": jobs, "data": data, "label": label, "config": config}
-        rest = {"policies": policies, "policy": policy, "set": settings, "log": log or None, "csv": csv or None}
-        _study(name, out, json, {**numbers, **rest})
+        rest = {"policies": policies, "policy": policy, "log": log or None, "csv": csv or None}
+        _study(name, out, json, {**numbers, **rest}, settings or [])
         return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
@@ -115,16 +115,18 @@ def run(
     _show(result, json, debug)
 
 
-def _study(name: str, out: Path | None, json: bool, given: dict[str, Any]) -> None:
-    """Do a study, which compares no policies; each takes some of the options of a run."""
+def _study(name: str, out: Path | None, json: bool, given: dict[str, Any], settings: list[str]) -> None:
+    """Do a study, which compares no policies; each takes some of the options of a run, others by --set."""
     from zoosim import api, terminal
+    from zoosim.core.config import read_setting
     from zoosim.core.errors import ConfigError
     from zoosim.experiments import STUDIES
 
     options = {key: value for key, value in given.items() if value is not None}
-    allowed = [f"--{key}" for key in STUDIES[name].options]
+    options |= {".".join(path): value for path, value in map(read_setting, settings)}
+    allowed = api.study_options(name)
     for key in options:
-        if f"--{key}" not in allowed:
+        if key not in STUDIES[name].options:
             others = ", ".join([*allowed, "--out", "--json"])
             raise ConfigError(f"{name}: takes {others} and --debug alone; leave --{key} out")
     result = api.run_study(name, out, progress=_tell, **options)
@@ -209,10 +211,10 @@ def describe(
     debug: Debug = False,
 ) -> None:
     """Draw a page of what a world is like; of a file, only the world's part counts."""
-    from zoosim import api, terminal
+    from zoosim import terminal, worlds
 
     choices = settings or ()
-    found = api.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=_tell)
+    found = worlds.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=_tell)
     typer.echo(f"Page: {terminal.address(found.path)}")
 
 
@@ -228,10 +230,10 @@ def optimum(
     debug: Debug = False,
 ) -> None:
     """Search the best template and the best boosts of each kind of visit to a search shop; kept on disk."""
-    from zoosim import api, terminal
+    from zoosim import terminal, worlds
 
     choices = settings or ()
-    frame = api.optimum(world, seed=seed, by=by, step=step, config=config, settings=choices, progress=_tell)
+    frame = worlds.optimum(world, seed=seed, by=by, step=step, config=config, settings=choices, progress=_tell)
     if json:
         typer.echo(frame.write_json())
     else:
@@ -279,11 +281,15 @@ def import_table(
 @app.command()
 def evaluate(
     log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
-    policy: Annotated[list[str], typer.Option(metavar="SPEC", help="A name, FILE.py:Class or column:NAME.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(metavar="SPEC", help="A name, FILE.py:Class, column:NAME, learned:linear or learned:mlp."),
+    ],
     estimators: Annotated[str | None, typer.Option(metavar="A,B", help="ips,snips,dr by default.")] = None,
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
     json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
     debug: Debug = False,
@@ -292,6 +298,7 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
+    options["out"] = out
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     evaluation = logs.evaluate(log, policy, **options)
@@ -300,7 +307,29 @@ def evaluate(
 
         typer.echo(writer.dumps(evaluation.summary, indent=2, allow_nan=False))
     else:
-        terminal.print_evaluation(evaluation)
+        terminal.print_evaluation(evaluation, out)
+
+
+@app.command("fit-world")
+def fit_world(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for world.yaml and the page.")] = Path("runs/world"),
+    segments: Annotated[int | None, typer.Option(metavar="N", help="Segments of visitors at most.")] = None,
+    categories: Annotated[int | None, typer.Option(metavar="N", help="Categories at most.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    skip_bad: SkipBad = False,
+    json: Annotated[bool, typer.Option("--json", help="Print summary.json to standard output.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Estimate a recommendation world from a log of clicks, for `zoosim run --config`, and show how well it fits."""
+    from zoosim import logs, terminal
+
+    options: dict[str, Any] = {"segments": segments, "categories": categories, "data": data, "skip_bad": skip_bad}
+    world, fit = logs.fit_world(log, out, **options)
+    if json:
+        typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal.print_world(world, fit, out)
 
 
 @app.command("check-policy")

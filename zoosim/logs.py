@@ -1,20 +1,25 @@
-"""The Python calls about logs: judge policies by a log, and import a log from a table of one's own."""
+"""The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
 
+import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.files import write_text
 
 if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
+    from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
 OPEN_BANDIT = "open-bandit:"
+LEARNED = "learned:"
 
 
 def evaluate(
@@ -24,6 +29,7 @@ def evaluate(
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> "Evaluation":
     """Judge policies by a log that another policy wrote: values, intervals, verdicts, and differences.
@@ -31,16 +37,40 @@ def evaluate(
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
-    array or function of probabilities. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range`
-    of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
+    array or function of probabilities. With `learned:linear` or `learned:mlp` policies are learned from the first 60%
+    of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets summary.json and
+    report.html. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range` of
+    `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
+    from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     read = _read(log, columns, data, skip_bad)
-    made = {name: _made(name, given, read, seed) for name, given in named.items()}
-    return judge(read, made, seed=seed, **options)
+    made: dict[str, Any] = {}
+    if any(_is_learned(given) for given in named.values()):
+        earlier, read = earlier_and_later(read)
+        learned = {name: given for name, given in named.items() if _is_learned(given)}
+        made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
+    made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
+    made = {name: made[name] for name in named}
+    folder = None if out is None else writable_folder(out)
+    found = judge(read, made, seed=seed, overlap=folder is not None, **options)
+    if folder is not None:
+        _write_evaluation(folder, found, named)
+    return found
+
+
+def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any]) -> None:
+    from zoosim.evaluation.off_policy.story import tell
+    from zoosim.report import render_story
+
+    write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
+    given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
+    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)} --out {folder}"
+    question = f"What would these policies have earned, by {found.source}?"
+    write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
 
 
 def import_log(
@@ -59,8 +89,65 @@ def import_log(
     return write(table, mapping, out, skip_bad=skip_bad)
 
 
+def fit_world(
+    log: "str | os.PathLike[str] | pl.DataFrame | Log",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    segments: int | None = None,
+    categories: int | None = None,
+    data: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+) -> "tuple[FittedWorld, Fit]":
+    """Estimate a recommendation world from a log of clicks, and how well it fits the log's last quarter.
+
+    `log` and `data` are as in `evaluate`; `segments` and `categories` say how many there may be at most. The folder
+    `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
+    is left out. Raises `ConfigError` or `DataError`.
+    """
+    from zoosim.fitting import check_fit
+    from zoosim.fitting import fit_world as fit
+
+    read = _read(log, (), data, skip_bad)
+    folder = None if out is None else writable_folder(out)
+    fit_of = check_fit(read, segments=segments, categories=categories)
+    world = fit(read, segments=segments, categories=categories)
+    if folder is not None:
+        _write_world(folder, world, fit_of)
+    return world, fit_of
+
+
+def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
+    from zoosim.fitting.story import tell
+    from zoosim.report import render_story
+
+    told = {**world.summary, "fit": fit.summary}
+    write_text(folder / "summary.json", json.dumps(told, indent=1, allow_nan=False) + "\n")
+    write_text(folder / "world.yaml", world.to_yaml())
+    question = f"What shop wrote {world.source}?"
+    command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
+    write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
+
+
+def writable_folder(out: str | os.PathLike[str]) -> Path:
+    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    if (folder / "config.yaml").exists():
+        raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
+    return folder
+
+
 def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
+
+
+def _is_learned(given: Any) -> bool:
+    return isinstance(given, str) and given.startswith(LEARNED)
 
 
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
@@ -70,7 +157,8 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     named: dict[str, Any] = {}
     for given in policies:
         if isinstance(given, str):
-            name = given.rpartition(":")[2] if _is_column(given) or ".py" in given else given
+            short = _is_column(given) or ".py" in given
+            name = given.rpartition(":")[2] if short else given.replace(":", "-")
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zoosim.api import RunResult, StudyResult
     from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
     from zoosim.experiments.plan import Plan
+    from zoosim.fitting import Fit, FittedWorld
 
 QUIET_SECONDS = 10.0
 """Away from a terminal, a line of progress appears this often."""
@@ -115,8 +116,8 @@ def print_optimum(frame: "pl.DataFrame") -> None:
         console.print(f"Templates reach {means[1] / means[2]:.1%} of what boosts can.", highlight=False)
 
 
-def print_evaluation(evaluation: "Evaluation") -> None:
-    """Print values, intervals and verdicts of policies judged by a log, with the reasons below."""
+def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:
+    """Print values, intervals and verdicts of policies judged by a log, the reasons below, and the page's address."""
     table = Table(title=f"{evaluation.source}: {evaluation.n:,} rows", title_justify="left")
     table.add_column("policy", no_wrap=True)
     table.add_column("estimator", no_wrap=True)
@@ -136,10 +137,43 @@ def print_evaluation(evaluation: "Evaluation") -> None:
             console.print(why, highlight=False, soft_wrap=True)
     for found in (each for each in evaluation.differences if each.verdict != "do not use"):
         console.print(_told_difference(found), highlight=False, soft_wrap=True)
+    for line in _ranking_lines(evaluation):
+        console.print(line, highlight=False, soft_wrap=True)
+    if folder is not None:
+        console.print(f"Page: {address(folder / 'report.html')}", highlight=False, soft_wrap=True)
+
+
+def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
+    """Print what a fitted world holds, how well it fits, and where it lies."""
+    segments, categories = len(world.segment_names), len(world.category_names)
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    lines = [
+        f"{segments} segment{'s' * (segments > 1)}: {world.segments.how}",
+        f"{categories} categor{'ies' if categories > 1 else 'y'}: {world.categories.how}",
+        f"{len(world.changes)} changes of click probabilities over {world.n:,} rows",
+        fit.sentence,
+        f"World: {folder / 'world.yaml'}",
+        f"Page: {address(folder / 'report.html')}",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _weight(weight: float) -> str:
     return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
+
+
+def _ranking_lines(evaluation: "Evaluation") -> list[str]:
+    """Say, where several policies can be ranked, which ones beat the logged choices and which one may be best."""
+    lines = []
+    for estimator in dict.fromkeys(row.estimator for row in evaluation.ranking):
+        rows = [row for row in evaluation.ranking if row.estimator == estimator]
+        if len(rows) > 1:
+            better = ", ".join(f"{row.policy} (p {_p(row.p_better)})" for row in rows if row.low > 0.0) or "none shown"
+            best = ", ".join(row.policy for row in rows if row.may_be_best)
+            told = f"better than the logged choices: {better}; may be best: {best}"
+            lines.append(f"By {estimator}, corrected for {len(rows)} policies: {told}")
+    return lines
 
 
 def _told_difference(found: "Difference") -> str:

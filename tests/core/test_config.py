@@ -13,7 +13,8 @@ from zoosim.core.config import EnvConfig, LabelledConfig, Shock, build, config_h
 from zoosim.core.errors import ConfigError
 
 KEYS = (
-    "n_products, n_users, personas, random_personas, persona_mix, noise_features, shocks, random_shocks, availability"
+    "n_products, n_users, personas, random_personas, persona_mix, category_sizes, noise_features, shocks, "
+    "random_shocks, availability"
 )
 PERSONAS = "new_puppy_parent, cat_connoisseur, budget_shopper, fish_hobbyist"
 CATEGORIES = "Fish Supplies, Cat Food, Dog Food, Dog Toy, Cat Toy"
@@ -109,6 +110,14 @@ def test_a_value_is_refused_with_its_place_and_what_came(values: dict[str, Any],
     [
         ({"nproducts": 5}, f"env: unknown key 'nproducts' (did you mean n_products?); known: {KEYS}"),
         ({"persona_mix": {"budget_shopper": 0.5}}, "env: persona_mix: shares add up to 0.5, expected 1"),
+        (
+            {"category_sizes": {"Cat Food": 20}},
+            "env: category_sizes: add up to 20, expected n_products, 50",
+        ),
+        (
+            {"category_sizes": {"Cat Fod": 50}},
+            f"env: category_sizes: unknown category 'Cat Fod' (did you mean Cat Food?); known: {CATEGORIES}",
+        ),
         ({"persona_mix": {}}, "env: persona_mix: shares add up to 0, expected 1"),
         (
             {"persona_mix": {"budget_shoper": 1.0}},

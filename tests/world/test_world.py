@@ -60,6 +60,13 @@ def test_the_remainder_of_the_catalogue_is_drawn() -> None:
     assert np.all(np.abs(extra - 80) < 4 * np.sqrt(400 * 0.2 * 0.8))
 
 
+def test_categories_have_the_sizes_that_are_given() -> None:
+    config = EnvConfig(n_products=9, category_sizes={"Cat Food": 6, "Dog Toy": 3})
+    dealt = [build_world(config, seed=seed).groups for seed in (0, 1)]
+    assert [np.bincount(groups, minlength=5).tolist() for groups in dealt] == [[0, 6, 0, 3, 0]] * 2
+    assert dealt[0].tolist() != dealt[1].tolist()
+
+
 def test_personas_are_uniform_unless_a_mix_is_given() -> None:
     """Within 4 standard errors at 100,000 users, seed 3."""
     count = 100_000

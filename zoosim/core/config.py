@@ -127,7 +127,8 @@ class EnvConfig(Strict):
     """A recommendation world: who visits, what is for sale, who clicks what, and when that changes.
 
     `personas` maps persona -> category -> click probability; a category that a row leaves out is clicked with
-    probability .01. `persona_mix` gives each persona's share of the users (uniform when left out).
+    probability .01. `persona_mix` gives each persona's share of the users (uniform when left out), `category_sizes` how
+    many products each category has (as even as can be when left out).
     """
 
     n_products: Annotated[int, Field(ge=1, le=100_000)] = 50
@@ -135,6 +136,7 @@ class EnvConfig(Strict):
     personas: Annotated[Table, Field(min_length=1)] = PERSONAS
     random_personas: RandomPersonas | None = None
     persona_mix: dict[str, Probability] | None = None
+    category_sizes: dict[str, Annotated[int, Field(ge=0)]] | None = None
     noise_features: NoiseFeatures = NoiseFeatures()
     shocks: list[Shock] = []
     random_shocks: RandomShocks | None = None
@@ -174,6 +176,7 @@ class EnvConfig(Strict):
     @model_validator(mode="after")
     def _names(self) -> "EnvConfig":
         self._check_mix()
+        self._check_sizes()
         names = [shock.name for shock in self.shocks]
         if len(set(names)) < len(names):
             raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
@@ -207,6 +210,16 @@ class EnvConfig(Strict):
         total = sum(self.persona_mix.values())
         if abs(total - 1) > 1e-6:
             raise ValueError(f"persona_mix: shares add up to {total:g}, expected 1")
+
+    def _check_sizes(self) -> None:
+        if self.category_sizes is None:
+            return
+        for category in self.category_sizes:
+            if category not in self.categories:
+                raise ValueError(unknown("category_sizes: unknown category", category, self.categories))
+        total = sum(self.category_sizes.values())
+        if total != self.n_products:
+            raise ValueError(f"category_sizes: add up to {total}, expected n_products, {self.n_products}")
 
     def _check_availability(self) -> None:
         for event in self.availability:

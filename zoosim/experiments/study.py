@@ -11,7 +11,7 @@ class Study:
 
     That module has two functions: `measure(*, progress, **options)` returns rows, frozen records of plain data, and
     `tell(rows)` makes a `zoosim.report.Story` of them. `options` are what the command line lets one choose, with the
-    defaults: "seeds", as a count or a range such as "1000:1040".
+    defaults: "seeds", as a count or a range such as "1000:1040"; what is no option of `zoosim run` is set by --set.
     """
 
     name: str
@@ -35,4 +35,10 @@ CEM_OPTIMA = Study(
     summary="CEM from ten starts: local optima, too few samples, or a search that was not finished? (minutes)",
     question="Does CEM end in other places because there are several optima, or because it stops too soon?",
     options={"seeds": "1000:1040"},
+)
+OPE_VERDICT = Study(
+    name="ope-verdict",
+    summary="the verdict on policies judged by logs, on worlds of known truth: does it trust what it should? (minutes)",
+    question="When the verdict on an estimate says trust, does the interval hold? And does it refuse in vain?",
+    options={"seeds": "1000:1100", "cases": 40},
 )

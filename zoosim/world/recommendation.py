@@ -87,8 +87,11 @@ def click_table(config: EnvConfig) -> FloatArray:
 
 
 def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
-    """Deal the products to the categories: as even as can be, the remainder drawn, in shuffled order."""
+    """Deal the products to the categories: by their sizes, else as even as can be, the remainder drawn; shuffled."""
     rng, count = stream(seed, "catalog"), len(config.categories)
+    if config.category_sizes is not None:
+        sizes = [config.category_sizes.get(category, 0) for category in config.categories]
+        return rng.permutation(np.repeat(np.arange(count), sizes))
     even = np.repeat(np.arange(count), config.n_products // count)
     rest = rng.integers(0, count, config.n_products - len(even))
     return rng.permutation(np.concatenate([even, rest]))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import single
-from zoosim.evaluation.off_policy.bootstrap import bootstrap
+from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap
+from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
 from zoosim.evaluation.off_policy.diagnostics import (
     WeightFigures,
@@ -22,6 +23,7 @@ from zoosim.evaluation.off_policy.diagnostics import (
     model_figures,
     weight_figures,
 )
+from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
     bernstein_interval,
@@ -32,11 +34,12 @@ from zoosim.evaluation.off_policy.intervals import (
 from zoosim.evaluation.off_policy.judging import Judged, judge
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap, overlap_of
 from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import Target, make_target, named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import WORDS, Verdict, judge_model, judge_weighted
+from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, WORDS, Verdict, judge_model, judge_weighted
 from zoosim.evaluation.statistics import Interval
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
@@ -85,7 +88,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned."""
+    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned.
+
+    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` tells of each policy where its
+    weights lie, if it was asked for.
+    """
 
     results: tuple[Result, ...]
     differences: tuple[Difference, ...]
@@ -94,6 +101,8 @@ class Evaluation:
     n_clusters: int
     skipped: Mapping[str, int]
     source: str
+    ranking: tuple[Ranked, ...] = ()
+    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -112,6 +121,7 @@ class Evaluation:
             "logged": _plain(self.logged._asdict()),
             "results": [_plain(row._asdict()) for row in self.results],
             "differences": [_plain(row._asdict()) for row in self.differences],
+            "ranking": [_plain(row._asdict()) for row in self.ranking],
         }
 
 
@@ -136,6 +146,8 @@ def evaluate(
     samples: int = 1_000,
     seed: int = 0,
     reward_range: tuple[float, float] | None = None,
+    overlap: bool = False,
+    compare: bool = True,
 ) -> Evaluation:
     """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
 
@@ -144,7 +156,8 @@ def evaluate(
     model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
     is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
     policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of the log. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
+    differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
     """
     options = _options(log, estimators, interval, level, samples, seed, reward_range)
     targets = {name: _target(name, given, log) for name, given in policies.items()}
@@ -155,26 +168,67 @@ def evaluate(
     model = fit_reward_model(log, clusters) if wanted else None
     logged = group_sums(clusters, Terms(log.rewards))
     results: list[Result] = []
-    values: dict[tuple[str, str], tuple[Sums, str]] = {}
-    differences: list[Difference] = []
+    compared = _Compared(logged, options)
+    overlaps: dict[str, Overlap] = {}
+    groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
     for name, target in targets.items():
         try:
             judged = judge(log, target, model)
             found = _results(name, log, judged, clusters, options)
         except (PolicyError, DataError) as error:
             raise named(name, error) from error
+        if groups is not None:
+            overlaps[name] = overlap_of(log, judged, groups)
         for result, sums in found:
             results.append(result)
-            names = (name, LOGGED, result.estimator)
-            differences.append(_difference(names, difference(sums, logged), options, result.verdict))
-            for (other, estimator), (rival, word) in values.items():
-                if estimator == result.estimator and other != name:
-                    names, worse = (name, other, estimator), max(word, result.verdict, key=WORDS.index)
-                    differences.append(_difference(names, difference(sums, rival), options, worse))
-            values[name, result.estimator] = (sums, result.verdict)
+            if compare:
+                compared.add(result, sums)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
-    n_clusters = clusters.n_clusters
-    return Evaluation(tuple(results), tuple(differences), earned, len(log), n_clusters, dict(log.skipped), log.source)
+    told = (
+        len(log),
+        clusters.n_clusters,
+        dict(log.skipped),
+        log.source,
+        compared.ranking(results) if compare else (),
+        overlaps,
+    )
+    return Evaluation(tuple(results), tuple(compared.differences), earned, *told)
+
+
+class _Compared:
+    """Compare each result with the logged choices and with those before it of the same estimator."""
+
+    def __init__(self, logged: Sums, options: Options) -> None:
+        self.logged, self.options = logged, options
+        self.differences: list[Difference] = []
+        self._known: dict[tuple[str, str], tuple[Sums, str]] = {}
+        self._leads: dict[tuple[str, str, str], Lead] = {}
+
+    def add(self, result: Result, sums: Sums) -> None:
+        """Compare one more result, estimated by `sums`."""
+        name, estimator, verdict = result.policy, result.estimator, result.verdict
+        self._compare((name, LOGGED, estimator), difference(sums, self.logged), verdict)
+        for (other, by), (rival, word) in self._known.items():
+            if by == estimator:
+                worse = max(word, verdict, key=WORDS.index)
+                self._compare((name, other, estimator), difference(sums, rival), worse)
+        self._known[name, estimator] = (sums, verdict)
+
+    def _compare(self, names: tuple[str, str, str], sums: Sums, verdict: str) -> None:
+        drawn = bootstrap(sums, samples=self.options.samples, seed=self.options.seed)
+        self.differences.append(_difference(names, sums, drawn, self.options, verdict))
+        self._leads[names] = Lead(sums.value, standard_error(sums), drawn.ratios)
+
+    def ranking(self, results: Sequence[Result]) -> tuple[Ranked, ...]:
+        """Rank the policies whose estimate can be used and has a standard error, for each estimator."""
+        ranked: list[Ranked] = []
+        for estimator in self.options.estimators:
+            own = {row.policy: row.value for row in results if row.estimator == estimator and row.verdict != DO_NOT_USE}
+            over = {name: self._leads[name, LOGGED, estimator] for name in own}
+            pairs = {key[:2]: lead for key, lead in self._leads.items() if key[2] == estimator and key[1] != LOGGED}
+            if own:
+                ranked += rank_policies(estimator, own, over, pairs, self.options.level)
+        return tuple(ranked)
 
 
 def _options(
@@ -286,8 +340,9 @@ def _verdict(
     return judge_weighted(weights, errors, interval, clusters.n_clusters, bias)
 
 
-def _difference(names: tuple[str, str, str], sums: Sums, options: Options, verdict: str) -> Difference:
-    drawn = bootstrap(sums, samples=options.samples, seed=options.seed)
+def _difference(
+    names: tuple[str, str, str], sums: Sums, drawn: Bootstrap, options: Options, verdict: str
+) -> Difference:
     interval, p = bootstrap_interval(sums, options.level, drawn=drawn), bootstrap_p(sums, drawn=drawn)
     needed = rows_to_decide(sums, options.level) if math.isfinite(standard_error(sums)) else None
     return Difference(*names, *interval, p, needed, verdict)

@@ -16,8 +16,8 @@ class Log:
     `actions`, `propensities` (of the logged action, in (0, 1]) and `rewards` are `(n,)`, `features (n, d)`, `positions
     (n,)`. Row i could choose among `candidates[candidate_set[i]]`, of `candidates (s, K)`. `user_ids (n,)` tells which
     rows belong together, `times (n,)` counts microseconds since 1970; None where the log does not say. `products (K,
-    d_p)` describes the actions. `columns` holds further numbers, such as target probabilities, each `(n,)`. `skipped`
-    tells how many bad rows were left out, by reason.
+    d_p)` describes the actions, `categories` names the category of each where a catalogue does. `columns` holds further
+    numbers, such as target probabilities, each `(n,)`. `skipped` tells how many bad rows were left out, by reason.
     """
 
     actions: IntArray
@@ -32,6 +32,7 @@ class Log:
     times: IntArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
     source: str = "log"
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,9 @@ def read_log(path: str | os.PathLike[str], *, skip_bad: bool = False, columns: S
     the first bad row, unless `skip_bad`: then `Log.skipped` tells how many were left out, and why.
     """
     frame = read_records(Path(path), columns)
-    return to_log(frame, source=str(path), skip_bad=skip_bad, columns=columns, products=_products(frame, Path(path)))
+    products, categories = _products(frame, Path(path))
+    log = to_log(frame, source=str(path), skip_bad=skip_bad, columns=columns, products=products)
+    return replace(log, categories=categories)
 
 
 def read_records(path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
@@ -130,13 +133,15 @@ def _candidates(frame: pl.DataFrame, k: int, source: str) -> tuple[BoolArray, In
     return candidates, candidate_set
 
 
-def _products(frame: pl.DataFrame, path: Path) -> FloatArray | None:
-    """Return the features `(K, d_p)` of the product table beside a log; None where there is none."""
+def _products(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Return the features `(K, d_p)` and categories of the product table beside a log; nothing where there is none."""
     names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
     if len(names) > 1:
         raise DataError(f"{path}: holds actions of {len(names)} catalogues, expected one; evaluate them one by one")
     table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
     if not names or not table.is_file():
-        return None
-    lists = pl.read_parquet(table)["product"]
-    return np.array(lists.to_list(), float).reshape(len(lists), -1)
+        return None, ()
+    products = pl.read_parquet(table)
+    lists = products["product"]
+    features = np.array(lists.to_list(), float).reshape(len(lists), -1)
+    return features, tuple(products["category"]) if "category" in products.columns else ()

@@ -1,0 +1,78 @@
+"""Find when click probabilities changed, and in which cells: shocks, where a log shows them beyond chance."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+BLOCKS = 200
+MOST_CHANGES = 6
+FALSE_ALARM = 0.01
+LEAST_SHARE = 0.05
+"""The shortest stretch between changes, as a share of the log."""
+LEAST_CLICKS = 10.0
+"""Clicks that a cell must have, and shows without one, before a change in it is believed."""
+
+
+class Change(NamedTuple):
+    """From row `row` on, of rows in order of time, the click probabilities of `cells` are others."""
+
+    row: int
+    cells: IntArray
+
+
+def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: float = 1.0) -> list[Change]:
+    """Find changes in the clicks of `cells (n,)`, rows in order of time, by binary segmentation (Vostrikova 1981).
+
+    Each step takes the time at which the cells' log likelihood ratios, each less what chance may bring, add up to most.
+    Chance is bounded for all times and cells at once; `effect` is the design effect by which ratios are divided.
+    """
+    n, blocks = len(cells), min(BLOCKS, len(cells))
+    block = np.arange(n) * blocks // max(n, 1)
+    place = cells * blocks + block
+    counts = (np.bincount(place, values, n_cells * blocks) for values in (np.ones(n), rewards))
+    rows, clicks = (np.asarray(count.reshape(n_cells, blocks), float) for count in counts)
+    found: list[Change] = []
+    spans = [(0, blocks)]
+    while spans and len(found) < MOST_CHANGES:
+        start, stop = spans.pop(0)
+        at, changed = _strongest(rows[:, start:stop], clicks[:, start:stop], effect, max(1, int(LEAST_SHARE * blocks)))
+        if at and changed.any():
+            first = int(np.searchsorted(block, start + at))
+            found.append(Change(first, np.flatnonzero(changed)))
+            spans += [(start, start + at), (start + at, stop)]
+    return sorted(found, key=lambda change: change.row)
+
+
+def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, least: int) -> tuple[int, BoolArray]:
+    """Return the block before which most changed, 0 for none, and which cells did."""
+    n_cells, blocks = rows.shape
+    times = np.arange(least, blocks - least + 1)
+    if not len(times):
+        return 0, np.zeros(n_cells, bool)
+    before = np.cumsum(rows, axis=1)[:, times - 1], np.cumsum(clicks, axis=1)[:, times - 1]
+    ratios = _ratios(rows.sum(axis=1), clicks.sum(axis=1), *before) / effect
+    limit = float(special.chdtri(1.0, FALSE_ALARM / (n_cells * len(times))))
+    score = np.maximum(ratios - limit, 0.0).sum(axis=0)
+    if not score.any():
+        return 0, np.zeros(n_cells, bool)
+    best = int(score.argmax())
+    changed: BoolArray = ratios[:, best] > float(special.chdtri(1.0, FALSE_ALARM / n_cells))
+    return int(times[best]), changed
+
+
+def _ratios(rows: FloatArray, clicks: FloatArray, rows_before: FloatArray, clicks_before: FloatArray) -> FloatArray:
+    """Return twice the log likelihood ratios of two rates against one `(cells, times)`; 0 where clicks are too few."""
+    whole = _log_likelihood(clicks, rows)[:, None]
+    after = _log_likelihood(clicks[:, None] - clicks_before, rows[:, None] - rows_before)
+    ratios = 2.0 * (_log_likelihood(clicks_before, rows_before) + after - whole)
+    few = np.minimum(clicks, rows - clicks) < LEAST_CLICKS
+    return np.where(few[:, None], 0.0, ratios)
+
+
+def _log_likelihood(clicks: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the log likelihood of the clicks at their own rate."""
+    others = rows - clicks
+    return np.asarray(special.xlogy(clicks, clicks) + special.xlogy(others, others) - special.xlogy(rows, rows))

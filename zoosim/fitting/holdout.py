@@ -1,0 +1,194 @@
+"""How well a world that was fitted to the earlier part of a log fits the later part."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.errors import DataError
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.evaluation.off_policy.clusters import group_sums, make_clusters
+from zoosim.evaluation.off_policy.intervals import bootstrap_interval
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.terms import Terms
+from zoosim.evaluation.statistics import Interval
+from zoosim.fitting.fit import FittedWorld, fit_world, in_order
+
+HELD_OUT = 0.25
+DAY = 86_400_000_000
+LEAST_ROWS = 20
+LEAST_CLICKS = 30
+BINS = 10
+CHANCE = 1e-6
+
+
+class Share(NamedTuple):
+    """Rows that are held out, and belong together by what `name` says: clicks seen and expected, with an interval.
+
+    `low` to `high` is where 95% of the clicks lie if the world is right, its own error counted in.
+    """
+
+    kind: str
+    name: str
+    rows: int
+    clicks: int
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The fit on `n` held-out rows, the last of a log, of a world fitted to the `n_fitted` rows before.
+
+    `gain` is by how much the table's log likelihood a row exceeds that of one click rate for all, in 1/1,000; above 0
+    where segments and categories tell something.
+    """
+
+    n: int
+    n_fitted: int
+    days: int
+    clicks: int
+    expected: float
+    gain: Interval
+    shares: tuple[Share, ...]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures as plain values for JSON: what is not finite is None."""
+        ends = {key: _finite(value) for key, value in self.gain._asdict().items()}
+        plain = {key: getattr(self, key) for key in ("n", "n_fitted", "days", "clicks", "expected")}
+        return {**plain, "gain": ends, "shares": [share._asdict() for share in self.shares]}
+
+    @property
+    def sentence(self) -> str:
+        """Say how good the fit is, and no better than it is."""
+        when = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
+        counted = f"On {when}, {self.n:,} rows that it was not fitted to, {self.clicks:,} clicks came and the world"
+        whole = next(share for share in self.shares if share.kind == "all")
+        expected = (
+            f"expects {self.expected:,.0f} ({'within' if whole.low <= self.clicks <= whole.high else 'beyond'} chance)"
+        )
+        low, high = self.gain.low, self.gain.high
+        if self.clicks < LEAST_CLICKS:
+            told = "These are too few clicks to tell whether its segments and categories say anything: take the "
+            told += "differences in its table as examples, not as facts"
+        elif low is not None and low > 0.0:
+            told = "Its segments and categories tell who clicks what better than one click rate for all does"
+        elif high is not None and high < 0.0:
+            told = "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
+        else:
+            told = (
+                "It cannot be shown that its segments and categories tell more than one click rate for all: take the "
+            )
+            told += "differences in its table as examples, not as facts"
+        return f"{counted} {expected}. {told}."
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def split_log(log: Log) -> tuple[Log, Log, int]:
+    """Cut a log in order of time in two, whole days where it has several: the rest, the later rows, and their days.
+
+    The later part is the last quarter of the days, or of the rows. Raises `DataError` when either has few rows.
+    """
+    log = in_order(log)
+    later, days = _later(log)
+    if min(int(later.sum()), int((~later).sum())) < LEAST_ROWS:
+        raise DataError(
+            f"{log.source}: {len(log):,} rows, expected at least {LEAST_ROWS} to fit and as many to hold out"
+        )
+    return log.rows(~later), log.rows(later), days
+
+
+def _later(log: Log) -> tuple[BoolArray, int]:
+    if log.times is not None:
+        day = log.times // DAY
+        known = np.unique(day)
+        held = max(1, round(HELD_OUT * len(known)))
+        if len(known) > 1:
+            return np.asarray(day >= known[-held]), held
+    return np.arange(len(log)) >= len(log) - int(HELD_OUT * len(log)), 0
+
+
+def check_fit(log: Log, *, segments: int | None = None, categories: int | None = None) -> Fit:
+    """Fit a world to the earlier part of a log, and see how well it foretells the clicks of the later part."""
+    earlier, later, days = split_log(log)
+    world = fit_world(earlier, segments=segments, categories=categories)
+    labels = world.segments.assign(later.features)
+    table, error = _last_table(world)
+    expected, cells = table[labels, world.categories.labels[later.actions]], labels * world.categories.n_groups
+    cells += world.categories.labels[later.actions]
+    rate = (earlier.rewards.sum() + 0.5) / (len(earlier) + 1.0)
+    gains = _log_likelihood(later.rewards, expected) - _log_likelihood(later.rewards, np.full(len(later), rate))
+    clusters = make_clusters(len(later), later.user_ids)
+    shares = _shares(world, later, _Expected(labels, cells, expected, error.ravel(), world.effect))
+    gain = bootstrap_interval(group_sums(clusters, Terms(1e3 * gains)))
+    figures = (int(later.rewards.sum()), float(expected.sum()))
+    return Fit(len(later), len(earlier), days, *figures, gain, tuple(shares))
+
+
+class _Expected(NamedTuple):
+    """Of held-out rows: segments, cells and expected clicks, each `(n,)`; the cells' standard errors, design effect."""
+
+    labels: IntArray
+    cells: IntArray
+    clicks: FloatArray
+    error: FloatArray
+    effect: float
+
+
+def _last_table(world: FittedWorld) -> tuple[FloatArray, FloatArray]:
+    """Return the click table as it is at the log's end, and its standard errors: `(segments, categories)` each."""
+    table, error = (np.zeros((world.segments.n_groups, world.categories.n_groups)) for _ in range(2))
+    for cell in world.cells:  # a cell's later figures come later
+        place = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
+        table[place], error[place] = cell.estimate, (cell.high - cell.low) / 3.92
+    return table, error
+
+
+def _log_likelihood(clicks: FloatArray, chance: FloatArray) -> FloatArray:
+    chance = np.clip(chance, CHANCE, 1.0 - CHANCE)
+    return np.asarray(clicks * np.log(chance) + (1.0 - clicks) * np.log1p(-chance))
+
+
+def _shares(world: FittedWorld, later: Log, told: _Expected) -> list[Share]:
+    """Compare clicks with what is expected: of all, by day, segment, category, and tenth of the expectation."""
+    n = len(later)
+    out = [_share("all", "all", later.rewards, told, np.ones(n, bool))]
+    parts: list[tuple[str, tuple[str, ...], IntArray]] = [
+        ("segment", world.segment_names, told.labels),
+        ("category", world.category_names, world.categories.labels[later.actions]),
+    ]
+    days, place = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
+    if len(days) > 1:
+        names = tuple(str(np.datetime64(int(day), "D")) for day in days)
+        parts.insert(0, ("day", names, place.reshape(-1)))
+    tenth = np.argsort(np.argsort(told.clicks, kind="stable"), kind="stable") * BINS // n
+    parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
+    for kind, names, place in parts:
+        for number, name in enumerate(names):
+            own = place == number
+            if own.any():
+                out.append(_share(kind, name, later.rewards, told, own))
+    return out
+
+
+def _share(kind: str, name: str, rewards: FloatArray, told: _Expected, own: BoolArray) -> Share:
+    """Count what was seen; chance is that of the clicks, and that of the table, whose cells err by themselves."""
+    expected, rows = told.clicks[own], np.bincount(told.cells[own], minlength=len(told.error))
+    mean, seen = float(expected.sum()), int(rewards[own].sum())
+    variance = told.effect * float((expected * (1 - expected)).sum()) + float(((rows * told.error) ** 2).sum())
+    return Share(kind, name, int(own.sum()), seen, mean, *_chance(mean, variance))
+
+
+def _chance(mean: float, variance: float) -> tuple[float, float]:
+    """Return where 95% of a count of this mean and variance lie, taken to be gamma distributed: never below 0."""
+    if mean <= 0.0 or variance <= 0.0:
+        return mean, mean
+    shape, scale = mean**2 / variance, variance / mean
+    low, high = (float(special.gammaincinv(shape, p)) * scale for p in (0.025, 0.975))
+    return low, high

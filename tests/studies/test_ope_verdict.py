@@ -63,7 +63,7 @@ def test_the_story_counts_by_half_and_kind() -> None:
     table = {cells[:2]: cells[2:] for cells in story.tables[0].rows}
     assert table["held out", "unsound"] == ("2", "200", "2.0%", "18.5%", "79.5%")
     assert table["held out", "between"][:2] == ("1", "100")
-    assert table["tuned on", "unsound"] == ("0", "0", "none", "none", "none")
+    assert table["for tuning", "unsound"] == ("0", "0", "none", "none", "none")
     by_fault = {cells[:3]: cells[4] for cells in story.tables[1].rows}
     assert by_fault["held out", "without fault", "unsound"] == "3.0%"
     assert by_fault["held out", "at fault", "unsound"] == "1.0%"

@@ -26,8 +26,8 @@ ROOMS = ("core", "evaluation", "studies/ope_verdict")
 class Judged:
     """One estimator on `logs` logs of one case: how many of its intervals hold, and how many logs get which verdict.
 
-    `faulty` tells that the log is at fault: wrong propensities, or actions missing. `trusted_held` counts the
-    logs with `trust` whose interval holds; `error` is the mean of |value - truth| / truth.
+    `faulty` tells that the log is at fault: wrong propensities, or actions missing. `trusted_held` counts the logs with
+    `trust` whose interval holds; `error` is the mean of |value - truth| / truth.
     """
 
     case: int

@@ -9,7 +9,7 @@ from zoosim.report.drawing import ACCENT, COLORS, axis_style, layout_style
 from zoosim.report.story import Drawing, Story, Table
 from zoosim.studies.ope_verdict.measuring import SOUND, UNSOUND, Judged
 
-HALVES = {False: "tuned on", True: "held out"}
+HALVES = {False: "for tuning", True: "held out"}
 VERDICTS = (TRUST, WEAK, DO_NOT_USE)
 TERMS = {
     "case": "A world, a logging policy, a target policy and a log size, drawn from the case's number alone: thin "
@@ -111,7 +111,7 @@ def _worst(rows: Sequence[Judged]) -> Table:
         for _, row in worst
     ]
     heads = ("case", "half", "estimator", "what it is", "rows", "coverage", *VERDICTS)
-    return Table("Where the verdict errs most", heads, told or [("none", *[""] * 8)], n_text=4)
+    return Table("Where verdict and coverage differ most", heads, told or [("none", *[""] * 8)], n_text=4)
 
 
 def _figure(rows: Sequence[Judged]) -> go.Figure:

@@ -49,6 +49,8 @@ BUILT_IN = {
     "template-greedy": "zoosim.policies.template_bandits:TemplateGreedy",
     "template-linucb": "zoosim.policies.template_bandits:TemplateLinUCB",
     "template-ts": "zoosim.policies.template_bandits:TemplateTS",
+    "random-boosts": "zoosim.policies.simple_boosts:RandomBoosts",
+    "constant-boosts": "zoosim.policies.simple_boosts:ConstantBoosts",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

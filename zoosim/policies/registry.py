@@ -51,6 +51,8 @@ BUILT_IN = {
     "template-ts": "zoosim.policies.template_bandits:TemplateTS",
     "random-boosts": "zoosim.policies.simple_boosts:RandomBoosts",
     "constant-boosts": "zoosim.policies.simple_boosts:ConstantBoosts",
+    "q-ensemble": "zoosim.policies.q_boosts:QEnsemble",
+    "rank-guardrail": "zoosim.policies.rank_guardrail:RankGuardrail",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -50,14 +50,7 @@ class ConstantBoosts(BoostPolicy):
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
         """Read the boosts; raises `ConfigError` where they do not fit the box."""
         super().__init__(spec, rng, **params)
-        try:
-            numbers = np.array([float(text) for text in self.boosts.split()])
-        except ValueError:
-            numbers = np.zeros(0)
-        if len(numbers) not in (1, spec.product_dim) or not (np.abs(numbers) <= 1.0).all():
-            expected = f"{spec.product_dim} numbers from -1 to 1, or one for all"
-            raise ConfigError(f"constant-boosts.boosts: got {shown(self.boosts)}, expected {expected}")
-        self._boosts = spec.a_max * np.broadcast_to(numbers, spec.product_dim)
+        self._boosts = read_boosts("constant-boosts.boosts", self.boosts, spec)
 
     def select_action(self, context: Context) -> FloatArray:
         """Return the boosts."""
@@ -69,3 +62,19 @@ class ConstantBoosts(BoostPolicy):
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Learn nothing."""
+
+
+def read_boosts(label: str, text: str, spec: BoostSpec) -> FloatArray:
+    """Return boosts `(product_dim,)` written in units of a_max, one number for all or each its own.
+
+    Raises `ConfigError` where they do not fit the box.
+    """
+    try:
+        numbers = np.array([float(part) for part in text.split()])
+    except ValueError:
+        numbers = np.zeros(0)
+    if len(numbers) not in (1, spec.product_dim) or not (np.abs(numbers) <= 1.0).all():
+        expected = f"{spec.product_dim} numbers from -1 to 1, or one for all"
+        raise ConfigError(f"{label}: got {shown(text)}, expected {expected}")
+    boosts: FloatArray = spec.a_max * np.broadcast_to(numbers, spec.product_dim)
+    return boosts

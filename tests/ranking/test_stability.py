@@ -5,7 +5,7 @@ import pytest
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
-from zoosim.ranking.stability import adaptive_radius, largest_scale, rank_change, safe_radius
+from zoosim.ranking.stability import adaptive_radius, largest_scale, rank_change, safe_radius, scaled_back
 
 BASE = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
 ONE = np.array([[0.0], [0.0], [0.0], [2.0], [8.0]])
@@ -48,6 +48,13 @@ def test_counts_and_scales_are_those_of_a_plain_search(seed: int) -> None:
         assert harmless <= scale + 1e-6
         assert scale <= harmless + 1 / 2_000 + 1e-6
         assert rank_change(base, features, scale * boosts) <= limit
+
+
+def test_many_boosts_are_scaled_back_as_each_would_be_alone() -> None:
+    base, features, _ = shop(5)
+    boosts = np.random.default_rng(2).uniform(-2.0, 2.0, (20, 4))
+    alone = [largest_scale(base, features, row, 3) * row for row in boosts]
+    np.testing.assert_array_equal(scaled_back(base, features, boosts, 3), alone)
 
 
 @pytest.mark.parametrize("limit", [0, 3])

@@ -8,7 +8,7 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
-from zoosim.experiments.study import BOTTLENECK, CEM_OPTIMA, Study
+from zoosim.experiments.study import ACTION_SHAPING, BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, Study
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 
 EXPERIMENTS = {
@@ -27,6 +27,6 @@ EXPERIMENTS = {
     )
 }
 
-STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA)}
+STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING)}
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

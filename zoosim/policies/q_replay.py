@@ -1,8 +1,9 @@
 """A replay memory for critics of boosts: what was seen, shown and earned, with rewards on a common scale.
 
 Which boosts are best for a visitor does not change when the rewards of all visitors like that are shifted or scaled.
-Segments differ in both by far: one earns EUR 70 a visit and scatters by 60, another next to nothing. So rewards are
-brought to mean 0 and deviation 1 within each segment, and no segment's noise drowns what is to be learned of another.
+Segments differ in both by far: one earns EUR 70 a visit and scatters by 60, another next to nothing. So the mean of a
+segment is taken off, and what is left is divided by the geometric mean of the segment's deviation and that of all: no
+segment's noise drowns what is to be learned of another, and those that earn most still count most.
 """
 
 from collections.abc import Mapping
@@ -44,6 +45,10 @@ class Replay:
         """Say how many visits were added."""
         return int(self._count[0])
 
+    def seen_of(self, segment: int) -> int:
+        """Say how many visits of a segment were added."""
+        return int(self._moments[0, segment])
+
     def add(self, state: FloatArray, action: FloatArray, reward: float, segment: int) -> None:
         """Take in a visit, in the place of the oldest where there is no room."""
         place = self.seen % len(self._rewards)
@@ -55,7 +60,7 @@ class Replay:
         self._moments[:, segment] += 1.0, gap / (n + 1.0), gap * gap * n / (n + 1.0)  # Welford 1962
 
     def scales(self) -> tuple[FloatArray, FloatArray]:
-        """Return the mean and the deviation of the rewards of each segment `(S,)`, drawn to those of all visits."""
+        """Return mean and unit of the rewards of each segment `(S,)`, both drawn to those of all visits."""
         n, means, squares = self._moments
         total = n.sum()
         mean = (n * means).sum() / total
@@ -63,15 +68,16 @@ class Replay:
         drawn = (n * means + PRIOR * mean) / (n + PRIOR)
         around = squares + n * (means - drawn) ** 2
         deviation = np.sqrt((around + PRIOR * variance) / (n + PRIOR))
-        return drawn, np.maximum(deviation, max(LEAST * np.sqrt(variance), 1e-9))
+        least = max(LEAST * np.sqrt(variance), 1e-9)
+        return drawn, np.sqrt(np.maximum(deviation, least) * max(np.sqrt(variance), 1e-9))
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Batch:
         """Draw n visits with replacement."""
         held = min(self.seen, len(self._rewards))
         places = rng.integers(held, size=n)
-        mean, deviation = self.scales()
+        mean, unit = self.scales()
         segments = self._segments[places]
-        targets = (self._rewards[places] - mean[segments]) / deviation[segments]
+        targets = (self._rewards[places] - mean[segments]) / unit[segments]
         turns = (self.seen - 1 - places) // len(self._rewards)
         numbers = places + turns * len(self._rewards)
         return Batch(numbers, self._states[places], self._actions[places], targets)

@@ -52,6 +52,7 @@ BUILT_IN = {
     "random-boosts": "zoosim.policies.simple_boosts:RandomBoosts",
     "constant-boosts": "zoosim.policies.simple_boosts:ConstantBoosts",
     "q-ensemble": "zoosim.policies.q_boosts:QEnsemble",
+    "q-offline": "zoosim.policies.q_offline:QOffline",
     "rank-guardrail": "zoosim.policies.rank_guardrail:RankGuardrail",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -41,6 +41,18 @@ def largest_scale(
     return float(_largest_scale(base, shown, features, vector, check_whole("limit", limit, 0, len(shown))))
 
 
+def scaled_back(
+    base_scores: FloatArray, boost_features: FloatArray, boosts: FloatArray, limit: int, k: int = 10
+) -> FloatArray:
+    """Return each of `boosts (n, d)` times its `largest_scale`; all of them keep the limit."""
+    base = check_array("base_scores", base_scores, (None,))
+    features = check_array("boost_features", boost_features, (len(base), None))
+    out: FloatArray = check_array("boosts", boosts, (None, features.shape[1])).copy()
+    shown = _top_of(base, k)
+    _scale_all(base, shown, features, check_whole("limit", limit, 0, len(shown)), out)
+    return out
+
+
 def safe_radius(base_scores: FloatArray, boost_features: FloatArray, limit: int, k: int = 10) -> float:
     """Return a radius within which no boosts take more than `limit` products out of the top k; infinity if none can.
 
@@ -101,6 +113,14 @@ def _largest_scale(base: FloatArray, shown: IntArray, features: FloatArray, boos
     while scale > 0.0 and _left(base, shown, features, scale * boosts) > limit:  # ties, at the very end
         scale = scale * (1.0 - 1e-6) if scale > 1e-6 else 0.0
     return scale
+
+
+@jit
+def _scale_all(base: FloatArray, shown: IntArray, features: FloatArray, limit: int, boosts: FloatArray) -> None:
+    for n in range(boosts.shape[0]):
+        scale = _largest_scale(base, shown, features, boosts[n], limit)
+        for i in range(boosts.shape[1]):
+            boosts[n, i] *= scale
 
 
 @jit

@@ -51,6 +51,7 @@ BUILT_IN = {
     "template-ts": "zoosim.policies.template_bandits:TemplateTS",
     "random-boosts": "zoosim.policies.simple_boosts:RandomBoosts",
     "constant-boosts": "zoosim.policies.simple_boosts:ConstantBoosts",
+    "item-critic": "zoosim.policies.item_critic:ItemCritic",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -54,6 +54,7 @@ BUILT_IN = {
     "q-ensemble": "zoosim.policies.q_boosts:QEnsemble",
     "q-offline": "zoosim.policies.q_offline:QOffline",
     "rank-guardrail": "zoosim.policies.rank_guardrail:RankGuardrail",
+    "item-critic": "zoosim.policies.item_critic:ItemCritic",
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -68,7 +68,7 @@ class Hidden(Policy):
         return hidden
 
     def select_action(self, context: Context) -> int:
-        return self.inner.select_action(context)
+        return int(self.inner.select_action(context))
 
     def propensity(self, context: Context, action: int) -> float:
         return self.inner.propensity(context, action)

@@ -135,7 +135,7 @@ def test_no_slope_means_no_step() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"n_starts": 0}, "GradientConfig.n_starts: got 0, expected a whole number from 1"),
+        ({"n_starts": 0}, "GradientConfig.n_starts: got 0, expected a whole number, 1"),
         ({"n_steps": -1}, "GradientConfig.n_steps: got -1"),
         ({"step_size": -0.1}, "GradientConfig.step_size: got -0.1"),
         ({"a_max": 0}, "GradientConfig.a_max: got 0, expected"),

@@ -15,7 +15,7 @@ from zoosim.policies.registry import BUILT_IN, find_class
 
 NAMES = [check.name for check in CHECKS]
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in BUILT_IN),
+    *((name, {}) for name in BUILT_IN if find_class(name).only_for != "boosts"),
     ("greedy", {"epsilon": 0.0}),
     ("greedy", {"epsilon": 1.0}),
     ("linucb", {"alpha": 0.0, "regularization": 1e-3}),

@@ -8,7 +8,15 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
-from zoosim.experiments.study import BOTTLENECK, CEM_OPTIMA, OPE_VERDICT, Study
+from zoosim.experiments.study import (
+    ACTION_SHAPING,
+    BOTTLENECK,
+    CEM_OPTIMA,
+    LATENCY,
+    OPE_VERDICT,
+    TRUST_REGION,
+    Study,
+)
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
 
@@ -29,6 +37,6 @@ EXPERIMENTS = {
     )
 }
 
-STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, OPE_VERDICT)}
+STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT)}
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

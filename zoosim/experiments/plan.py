@@ -240,9 +240,10 @@ def _entries(
 def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
     """Refuse policies that are made for other worlds, know visitors by their id, or cannot learn from EUR."""
     classes = {entry.name: find_class(entry.source) for entry in entries if entry.source in BUILT_IN}
-    others = [name for name, cls in classes.items() if cls.only_for not in ("", experiment.kind)]
-    if others:
-        raise ConfigError(f"policy {others[0]}: is made for template-bandits, not for {experiment.name}")
+    others = {name: cls.only_for for name, cls in classes.items() if cls.only_for not in ("", experiment.kind)}
+    for name, kind in others.items():
+        place = {"search": "template-bandits", "boosts": "zoosim/Search-v0"}[kind]
+        raise ConfigError(f"policy {name}: is made for {place}, not for {experiment.name}")
     needy = [name for name, cls in classes.items() if cls.needs_user_ids]
     if experiment.kind != "recommendation" and needy:
         raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of {experiment.name} have none")

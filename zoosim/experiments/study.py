@@ -42,3 +42,20 @@ OPE_VERDICT = Study(
     question="When the verdict on an estimate says trust, does the interval hold? And does it refuse in vain?",
     options={"seeds": "1000:1100", "cases": 40},
 )
+LATENCY = Study(
+    name="latency",
+    summary="what a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest)",
+    question="Does a decision over continuous boosts fit into 50 ms?",
+)
+TRUST_REGION = Study(
+    name="trust-region",
+    summary="q-ensemble in trust regions around the static best, and behind the guardrail (some 15 minutes)",
+    question="Does a trust region around the static best help early, and what does the rank-change guardrail cost?",
+    options={"seeds": "1000:1020"},
+)
+ACTION_SHAPING = Study(
+    name="action-shaping",
+    summary="boosts of features that say nothing about a query, and what a penalty does to them (minutes)",
+    question="What happens when a learner boosts features that do not matter for a query?",
+    options={"seeds": "1000:1010"},
+)

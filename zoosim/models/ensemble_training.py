@@ -38,6 +38,13 @@ def bootstrap_weights(key: np.uint64, rows: FloatArray, members: int) -> Float32
     return out
 
 
+def visit_weights(key: np.uint64, numbers: IntArray, members: int) -> Float32Array:
+    """Return draws from Exp(1), `(M, n)`, settled by the `numbers (n,)` of rows: a replay may draw a row twice."""
+    out = np.empty((members, len(numbers)), np.float32)
+    _exponentials(key, numbers.astype(np.uint64), np.zeros(len(numbers), np.int64), out)
+    return out
+
+
 def _occurrences(names: NDArray[np.uint64]) -> IntArray:
     """Count, for each of `names (n,)`, how many equal ones stand before it."""
     order, places = np.argsort(names, kind="stable"), np.arange(len(names))

@@ -17,12 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError
-from zoosim.core.jit import jit
-from zoosim.core.normals import fill_normals
-from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.optimizers.checks import (
+from zoosim.core.checks import (
     SMALLEST_RADIUS,
     check_number,
     check_optional,
@@ -30,6 +25,11 @@ from zoosim.optimizers.checks import (
     check_whole,
     refuse_output,
 )
+from zoosim.core.errors import ConfigError
+from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
+from zoosim.core.parameters import shown
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.optimizers.projection import copy, project
 from zoosim.optimizers.region import Region, best_starts, make_region
 

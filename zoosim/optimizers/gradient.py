@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, ObjectiveError
-from zoosim.core.jit import jit
-from zoosim.core.parameters import shown
-from zoosim.core.types import FloatArray
-from zoosim.optimizers.checks import (
+from zoosim.core.checks import (
     SMALLEST_RADIUS,
     check_number,
     check_optional,
@@ -24,6 +20,10 @@ from zoosim.optimizers.checks import (
     check_whole,
     refuse_output,
 )
+from zoosim.core.errors import ConfigError, ObjectiveError
+from zoosim.core.jit import jit
+from zoosim.core.parameters import shown
+from zoosim.core.types import FloatArray
 from zoosim.optimizers.projection import copy, project
 from zoosim.optimizers.region import Region, best_starts, make_region
 

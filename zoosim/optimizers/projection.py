@@ -8,9 +8,9 @@ Karush-Kuhn-Tucker conditions; s = 1 / (1 + multiplier of the ball)).
 
 import numpy as np
 
+from zoosim.core.checks import check_base, check_points, check_radius
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
-from zoosim.optimizers.checks import check_base, check_points, check_radius
 
 
 def project_trust_region(a: FloatArray, a_prev: FloatArray, delta: float, a_max: float = np.inf) -> FloatArray:

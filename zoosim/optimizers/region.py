@@ -4,11 +4,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from zoosim.core.checks import check_base, check_radius, check_rng, check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.rng import uniform
 from zoosim.core.types import FloatArray
-from zoosim.optimizers.checks import check_base, check_radius, check_rng, check_whole
 from zoosim.optimizers.projection import project
 
 STARTS = -1

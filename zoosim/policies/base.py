@@ -41,14 +41,14 @@ class Policy(ABC):
             setattr(self, name, value)
 
     @abstractmethod
-    def select_action(self, context: Context) -> int:
-        """Choose an index into `context.product_ids` where `context.available` is true."""
+    def select_action(self, context: Context) -> Any:
+        """Choose an index into `context.product_ids` where `context.available` is true; a `BoostPolicy`, boosts."""
 
     @abstractmethod
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
         """Learn that `action` earned `reward`; `feedback` holds what else a shop would log."""
 
-    def propensity(self, context: Context, action: int) -> float:
+    def propensity(self, context: Context, action: Any) -> float:
         """Return the probability of choosing `action` now, without moving any state.
 
         The default is right for a policy that decides without chance: 1 for the action it would choose, else 0. A

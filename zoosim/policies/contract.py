@@ -16,6 +16,7 @@ from zoosim.core.parameters import parameters_of
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import find_class, source_file, user_place
+from zoosim.policies.sameness import same
 
 VISITS = 60
 ASKED = 200
@@ -149,7 +150,7 @@ def check_policy(source: str | type, params: Mapping[str, Any] | None = None) ->
     Raises `PolicyError` or `ConfigError` when there is no such class.
     """
     maker, results = Maker(find_class(source), dict(params or {})), dict[str, CheckResult]()
-    for check in CHECKS:
+    for check in checks_of(maker.cls):
         failed = [name for name in check.needs if not results[name].ok]
         if failed:
             message = f"not asked: it needs {failed[0]!r}, which failed"
@@ -157,6 +158,14 @@ def check_policy(source: str | type, params: Mapping[str, Any] | None = None) ->
         else:
             results[check.name] = _result(check, maker)
     return list(results.values())
+
+
+def checks_of(cls: type[Policy]) -> tuple[Check, ...]:
+    """Return the checks for a class: those of boost policies, or `CHECKS`."""
+    from zoosim.policies.boost_contract import BOOST_CHECKS
+    from zoosim.policies.boosts import BoostPolicy
+
+    return BOOST_CHECKS if issubclass(cls, BoostPolicy) else CHECKS
 
 
 def run_check(check: Check, maker: Maker) -> None:
@@ -231,7 +240,7 @@ def _leaves_inputs_alone(maker: Maker) -> None:
 
 
 def _must_be_as_before(context: Context, before: Context, method: str, shop: Shop) -> None:
-    changed = [name for name in before if name not in context or not _same(context[name], before[name])]
+    changed = [name for name in before if name not in context or not same(context[name], before[name])]
     changed += sorted(set(context) - set(before))
     if changed:
         raise ContractViolation(f"{shop.name}: {method} changed context.{changed[0]}; copy what you want to change")
@@ -285,7 +294,7 @@ def _propensity_only_reads(maker: Maker) -> None:
         context, before = SMALL.context(visit), copy.deepcopy(asked.state_dict())
         for action in np.flatnonzero(context.available):
             asked.propensity(context, int(action))
-        if not _same(asked.state_dict(), before):
+        if not same(asked.state_dict(), before):
             raise ContractViolation(f"visit {visit}: propensity changed the state (see state_dict); it must only read")
         _must_be_equal(
             _walk(asked, SMALL, visit, 1),
@@ -337,13 +346,13 @@ def _saves(maker: Maker) -> None:
         kept = copy.deepcopy(saved)
         loaded = maker.fresh(shop, 1)
         loaded.load_state_dict(copy.deepcopy(saved))
-        if not _same(loaded.state_dict(), kept):
+        if not same(loaded.state_dict(), kept):
             raise ContractViolation(f"{shop.name}: the state after loading is not the state that was saved")
         one, two = _walk(policy, shop), _walk(loaded, shop)
         _must_be_equal(one, two, f"{shop.name}: the original and one loaded from its state", advice)
-        if not _same(policy.state_dict(), loaded.state_dict()):
+        if not same(policy.state_dict(), loaded.state_dict()):
             raise ContractViolation(f"{shop.name}: both learned the same after loading, yet their states differ")
-        if not _same(saved, kept):
+        if not same(saved, kept):
             raise ContractViolation(f"{shop.name}: a saved state changed as the policy learned on; return copies")
 
 
@@ -361,20 +370,6 @@ def _must_be_equal(one: list[int], two: list[int], who: str, advice: str) -> Non
     for visit, (a, b) in enumerate(zip(one, two, strict=True)):
         if a != b:
             raise ContractViolation(f"{who} choose {a} and {b} at decision {visit}; {advice}")
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Tell whether two states are equal, types included; NaN equals itself."""
-    if isinstance(a, Mapping):
-        return isinstance(b, Mapping) and set(a) == set(b) and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, list | tuple):
-        return type(a) is type(b) and len(a) == len(b) and all(map(_same, a, b))
-    if a is None or isinstance(a, str | bytes | bool | int):
-        return type(a) is type(b) and bool(a == b)
-    left, right = np.asarray(a), np.asarray(b)
-    if left.dtype.kind not in "fc":
-        return left.dtype == right.dtype and np.array_equal(left, right)
-    return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=True)
 
 
 CHECKS = (

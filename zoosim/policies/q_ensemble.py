@@ -80,23 +80,32 @@ class QEnsembleRegressor:
         self._steps = np.zeros(2, np.int64)
 
     def update_batch(
-        self, states: FloatArray, actions: FloatArray, rewards: FloatArray, n_epochs: int = 1, batch_size: int = 64
+        self,
+        states: FloatArray,
+        actions: FloatArray,
+        rewards: FloatArray,
+        n_epochs: int = 1,
+        batch_size: int = 64,
+        *,
+        weights: Any = None,
     ) -> None:
         """Train on `states (n, state_dim)`, `actions (n, action_dim)` and `rewards (n,)`, going on from before.
 
-        Raises `DataError` for wrong shapes, no rows, or what is NaN, infinite or beyond 1e9, and `ConfigError` for
-        `n_epochs` or `batch_size` below 1, before anything is learned.
+        `weights (n_ensembles, n)` of the rows take the place of the bootstrap's. Raises `DataError` for wrong shapes,
+        no rows, or what is NaN, infinite or beyond 1e9, and `ConfigError` for `n_epochs` or `batch_size` below 1,
+        before anything is learned.
         """
         rows = self._rows(states, actions)
         targets = check_array("rewards", rewards, (len(rows),))
         epochs = check_whole("n_epochs", n_epochs, 1, 1_000_000)
         size = check_whole("batch_size", batch_size, 1, 1_000_000)
+        own = weights if weights is None else check_array("weights", weights, (self.config.n_ensembles, len(rows)))
         moments = self._moments.joined(np.column_stack([rows, targets]))
         net = self._net(self._trained.copy(), moments)
-        weights = self._weights(np.column_stack([rows, targets]))
+        shares = self._weights(np.column_stack([rows, targets])) if own is None else own.astype(np.float32)
         key, (shift, unit) = stream_key(self.config.seed, "q-ensemble", "order"), net.reward
         steps = self._steps.copy()
-        fit(net, rows, (targets - shift) / unit, weights, key, steps, epochs, size, self.config.learning_rate)
+        fit(net, rows, (targets - shift) / unit, shares, key, steps, epochs, size, self.config.learning_rate)
         if not np.isfinite(net.trained).all():
             raise DataError("update_batch: training diverged and is undone; take a smaller learning_rate")
         self._trained, self._moments, self._steps = net.trained, moments, steps

@@ -1,0 +1,72 @@
+"""The run of boost policies: scored apart from what they play, in units of the segments' best vectors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.core.errors import ConfigError
+from zoosim.envs.search_truth import SearchTruth
+from zoosim.evaluation import boost_run as module
+from zoosim.evaluation import optimum
+from zoosim.evaluation.boost_run import exam_of, expected, frame_of, open_shop, play, run_course, spec_of
+from zoosim.policies.registry import make_entry
+from zoosim.policies.simple_boosts import ConstantBoosts
+
+SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
+CHECKPOINTS = (5, 40)
+
+
+@pytest.fixture(autouse=True)
+def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    for name, count in (("ROUGH_VISITS", 40), ("FINE_VISITS", 60), ("JUDGED_VISITS", 100)):
+        monkeypatch.setattr(optimum, name, count)
+    monkeypatch.setattr(module, "EXAM_VISITS", 20)
+
+
+def test_the_best_vectors_score_what_they_are_measured_by() -> None:
+    """With one vector for all segments, boosts and bar are the same at every visit."""
+    shop = open_shop(SMALL, 5)
+    best = np.tile(np.linspace(-0.5, 0.5, 10), (4, 1))
+    words = " ".join(str(2 * boost) for boost in best[0])
+    policy = ConstantBoosts(spec_of(shop, 40), np.random.default_rng(0), boosts=words)
+    course = play(shop, policy, CHECKPOINTS, best)
+    assert course.earned == 1.0
+    assert [score.visits for score in course.scores] == [5] * 5 + [40] * 5
+    assert all(score.reward == score.optimum and score.error == 0.0 for score in course.scores)
+    total, *parts = (score.reward for score in course.scores[:5])
+    assert total == pytest.approx(np.dot([0.35, 0.25, 0.15, 0.25], parts))
+
+
+def test_an_exam_holds_visits_of_each_segment_that_nobody_plays() -> None:
+    shop = open_shop(SMALL, 5)
+    best = np.random.default_rng(0).uniform(-0.5, 0.5, (4, 10))
+    exam = exam_of(shop, best, n=7)
+    for segment, part in enumerate(exam.visits):
+        assert [visit.segment for visit in part] == [segment] * 7
+        assert all(visit.step >= module.EXAM for visit in part)
+        visit, bar = part[3], exam.bars[segment, 3]
+        assert bar == SearchTruth(shop).rewards(visit, shop.rank(visit, best[segment]), 8).mean()
+        assert bar == expected(shop, visit, best[segment])
+
+
+def test_a_course_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = make_entry("random-boosts")
+    first = run_course(entry, SMALL, 5, CHECKPOINTS)
+    assert first.seed == 5
+    assert first.policy == "random-boosts"
+    monkeypatch.setattr(module, "play", lambda *_: pytest.fail("played again"))
+    assert run_course(entry, SMALL, 5, CHECKPOINTS) == first
+    frame = frame_of([first])
+    assert frame["segment"].to_list() == ["all", "price_hunter", "pl_lover", "premium", "litter_heavy"] * 2
+    assert frame["share"].to_list() == pytest.approx((frame["reward"] / frame["optimum"]).to_list())
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    with pytest.raises(ConfigError, match="policy random: does not choose boosts"):
+        run_course(make_entry("random"), SMALL, 5, CHECKPOINTS)
+    shifted = SMALL | {"shifts": [{"step": 9, "name": "dear toys", "prices": {"toys": 3.0}}]}
+    with pytest.raises(ConfigError, match=r"config\.shifts"):
+        run_course(make_entry("random-boosts"), shifted, 5, CHECKPOINTS)

@@ -1,0 +1,183 @@
+"""Every built-in boost policy keeps the contract, and every check finds the fault that it is there for."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from zoosim import Context
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.types import FloatArray
+from zoosim.policies.boost_contract import BOOST_CHECKS, LARGER, SMALL
+from zoosim.policies.boosts import BoostPolicy, BoostSpec
+from zoosim.policies.contract import Check, Maker, check_policy, run_check
+from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.simple_boosts import ConstantBoosts, RandomBoosts
+
+NAMES = [check.name for check in BOOST_CHECKS]
+BOOSTERS = [name for name in BUILT_IN if find_class(name).only_for == "boosts"]
+
+
+@pytest.mark.parametrize("check", BOOST_CHECKS, ids=NAMES)
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_built_in(name: str, check: Check) -> None:
+    run_check(check, Maker(find_class(name)))
+
+
+class Honest(RandomBoosts):
+    """Draws around the mean of what has paid; the base of what breaks the contract."""
+
+    name = "honest"
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        super().__init__(spec, rng, **params)
+        self.total, self.mean = 1.0, np.zeros(spec.product_dim)
+
+    def select_action(self, context: Context) -> FloatArray:
+        return np.clip(
+            0.5 * super().select_action(context) + self.recommend(context), -self.spec.a_max, self.spec.a_max
+        )
+
+    def recommend(self, context: Context) -> FloatArray:
+        return self.mean / self.total
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        self.total += reward
+        self.mean = self.mean + reward * action
+
+    def propensity(self, context: Context, action: Any) -> float:
+        raise PolicyError("honest: has no density")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "total": self.total, "mean": self.mean.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.total, self.mean = state["total"], state["mean"].copy()
+
+
+class NotMade(Honest):
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator) -> None:
+        raise RuntimeError("no such thing")
+
+
+class OutOfTheBox(Honest):
+    def recommend(self, context: Context) -> FloatArray:
+        return np.full(self.spec.product_dim, 1.001 * self.spec.a_max)
+
+
+class LeavesTheBox(Honest):
+    def select_action(self, context: Context) -> FloatArray:
+        return super().select_action(context) * min(self.total, 20.0) / 2.0
+
+
+class Writes(Honest):
+    def select_action(self, context: Context) -> FloatArray:
+        if context.base_scores.flags.writeable:
+            context.base_scores[:] = 0.0
+        return super().select_action(context)
+
+
+class Forgets(Honest):
+    draws: ClassVar[int] = 0
+
+    def select_action(self, context: Context) -> FloatArray:
+        Forgets.draws += 1
+        return np.full(self.spec.product_dim, self.spec.a_max / Forgets.draws)
+
+
+class Moves(Honest):
+    def recommend(self, context: Context) -> FloatArray:
+        self.total += 1.0
+        return np.zeros(self.spec.product_dim)
+
+
+class Trusts(Honest):
+    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        self.learn(
+            context, np.clip(np.nan_to_num(action), -1, 1), float(np.clip(np.nan_to_num(reward), 0, 9)), feedback
+        )
+
+
+class Checks(Trusts):
+    """Refuses when it is too late."""
+
+    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        super().update(context, action, reward, feedback)
+        if not np.isfinite(reward) or not np.isfinite(action).all():
+            raise DataError("too late")
+
+
+class NoChance(Honest):
+    def propensity(self, context: Context, action: Any) -> float:
+        return 0.0
+
+
+class Keeps(Honest):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.total = state["total"]
+
+
+BROKEN: dict[type[Any], tuple[str, str]] = {
+    NotMade: ("makes", "no such thing"),
+    OutOfTheBox: ("acts", "expected 4 numbers in [-0.5, 0.5]"),
+    LeavesTheBox: ("learns", "expected 4 numbers in [-0.5, 0.5]"),
+    Writes: ("inputs", "the context was changed"),
+    Forgets: ("repeats", "two objects with one seed differ"),
+    Moves: ("recommends", "moved the state"),
+    Trusts: ("refuses", "update took a reward of nan"),
+    Checks: ("refuses", "has moved the state"),
+    NoChance: ("density", "has density 0.0"),
+    Keeps: ("saves", "decides otherwise"),
+}
+
+
+def test_a_policy_that_keeps_the_contract_passes_every_check() -> None:
+    assert [result.name for result in check_policy(Honest)] == NAMES
+    assert [result for result in check_policy(Honest) if not result.ok] == []
+
+
+@pytest.mark.parametrize("cls", BROKEN, ids=lambda cls: cls.__name__)
+def test_a_broken_policy_fails_the_check_that_is_meant_for_it(cls: type[BoostPolicy]) -> None:
+    check, message = BROKEN[cls]
+    failed = [result for result in check_policy(cls) if result.asked and not result.ok]
+    assert [result.name for result in failed] == [check]
+    assert message in failed[0].message
+    assert "\n" not in failed[0].message
+
+
+def test_every_check_has_a_broken_policy() -> None:
+    assert {check for check, _ in BROKEN.values()} == set(NAMES)
+
+
+def test_random_boosts_have_the_density_of_the_box() -> None:
+    policy, context = RandomBoosts(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)
+    assert policy.propensity(context, np.full(4, 2.0)) == 4.0**-4
+    assert policy.propensity(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
+
+
+def test_constant_boosts_are_in_units_of_the_box() -> None:
+    policy = ConstantBoosts(SMALL.spec, np.random.default_rng(0), boosts="1 0 -0.5 0")
+    assert policy.recommend(SMALL.context(0)).tolist() == [2.0, 0.0, -1.0, 0.0]
+
+
+@pytest.mark.parametrize("boosts", ["", "one", "1 2 3 4", "0 0", "nan"])
+def test_constant_boosts_outside_the_box_are_refused(boosts: str) -> None:
+    message = f"constant-boosts.boosts: got {boosts!r}, expected 4 numbers from -1 to 1"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        ConstantBoosts(SMALL.spec, np.random.default_rng(0), boosts=boosts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"a_max": 0.0}, "BoostSpec.a_max: got 0.0"),
+        ({"n_tastes": 4}, "got 9 columns told of, expected at most user_dim = 8"),
+        ({"n_products": 3}, "BoostSpec.products: got 60 products, expected n_products = 3"),
+    ],
+)
+def test_a_spec_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        BoostSpec(**{**LARGER.spec.__dict__, **changes})

@@ -1,0 +1,103 @@
+"""How far boosts may move a ranking: counts by hand, and the largest scale and radius against plain searches."""
+
+import numpy as np
+import pytest
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.types import FloatArray
+from zoosim.ranking.stability import adaptive_radius, largest_scale, rank_change, safe_radius, scaled_back
+
+BASE = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+ONE = np.array([[0.0], [0.0], [0.0], [2.0], [8.0]])
+
+
+def shop(seed: int, n: int = 60) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return base scores `(n,)`, boost features `(n, 4)` and boosts `(4,)`."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n), rng.normal(size=(n, 4)), rng.uniform(-1.0, 1.0, 4)
+
+
+def left_plainly(base: FloatArray, features: FloatArray, boosts: FloatArray, k: int = 10) -> int:
+    """Count by sorting twice."""
+    before = set(np.argsort(-base)[:k].tolist())
+    return len(before - set(np.argsort(-(base + features @ boosts))[:k].tolist()))
+
+
+def test_products_leave_by_hand() -> None:
+    # top 2 is {0, 1}; with a boost of .3 scores are 5 4 3 2.6 3.4; with .45: 5 4 3 2.9 4.6; with 2: 5 4 3 6 17
+    assert [rank_change(BASE, ONE, np.array([a]), k=2) for a in (0.0, 0.3, 0.45, 2.0)] == [0, 0, 1, 2]
+
+
+def test_largest_scale_by_hand() -> None:
+    # product 4 passes product 1 at 3/8, product 0 at 4/8; product 3 passes 1 at 2/2 and 0 at 3/2
+    assert largest_scale(BASE, ONE, np.array([2.0]), 0, k=2) == pytest.approx(3 / 8 / 2)
+    assert largest_scale(BASE, ONE, np.array([2.0]), 1, k=2) == pytest.approx(3 / 2 / 2)
+    assert largest_scale(BASE, ONE, np.array([2.0]), 2, k=2) == 1.0
+    assert largest_scale(BASE, ONE, np.array([-2.0]), 0, k=2) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_counts_and_scales_are_those_of_a_plain_search(seed: int) -> None:
+    base, features, boosts = shop(seed)
+    assert rank_change(base, features, boosts) == left_plainly(base, features, boosts)
+    for limit in (0, 1, 3, 6):
+        scale = largest_scale(base, features, boosts, limit)
+        changes = [left_plainly(base, features, s * boosts) for s in np.linspace(0.0, 1.0, 2_001)]
+        assert changes == sorted(changes), "products that have left do not come back"
+        harmless = np.linspace(0.0, 1.0, 2_001)[np.array(changes) <= limit].max()
+        assert harmless <= scale + 1e-6
+        assert scale <= harmless + 1 / 2_000 + 1e-6
+        assert rank_change(base, features, scale * boosts) <= limit
+
+
+def test_many_boosts_are_scaled_back_as_each_would_be_alone() -> None:
+    base, features, _ = shop(5)
+    boosts = np.random.default_rng(2).uniform(-2.0, 2.0, (20, 4))
+    alone = [largest_scale(base, features, row, 3) * row for row in boosts]
+    np.testing.assert_array_equal(scaled_back(base, features, boosts, 3), alone)
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_no_boosts_within_the_safe_radius_do_more(limit: int) -> None:
+    base, features, _ = shop(7)
+    radius, rng = safe_radius(base, features, limit), np.random.default_rng(1)
+    directions = rng.normal(size=(3_000, 4))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    scales = [largest_scale(base, features, 50.0 * direction, limit) * 50.0 for direction in directions]
+    assert 0.0 < radius <= min(scales) <= (1.05 * radius if limit == 0 else 2.0 * radius)
+
+
+def test_ties_within_rounding_count_as_left_and_leave_room() -> None:
+    base, features = np.array([1.0, 0.5, 0.0]), np.array([[0.0], [0.0], [1.0]])
+    assert rank_change(base, features, np.array([1.0]), k=1) == 1
+    scale = largest_scale(base, features, np.array([1.0]), 0, k=1)
+    assert 1.0 - 1e-5 < scale < 1.0
+    assert rank_change(base, features, np.array([scale]), k=1) == 0
+
+
+def test_no_more_than_the_whole_top_can_leave() -> None:
+    base, features, boosts = shop(3, n=4)
+    assert largest_scale(base, features, 100.0 * boosts, 0) == 1.0, "four products, all of them in the top ten"
+    assert safe_radius(base, features, 0) == np.inf
+
+
+def test_radii_follow_the_spread() -> None:
+    radii = adaptive_radius(np.array([0.0, 1.0, 2.0, 9.0]), full=2.0, narrow=0.1, wide=0.8)
+    np.testing.assert_allclose(radii, [0.1, 0.4, 0.8, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: rank_change(BASE, ONE, np.zeros(2)), DataError, r"boosts: got an array of shape \(2,\), expected"),
+        (lambda: rank_change(BASE, ONE[:4], np.zeros(1)), DataError, r"boost_features: got an array of shape \(4, 1\)"),
+        (lambda: rank_change(BASE, ONE, np.array([np.nan])), DataError, "boosts: got nan"),
+        (lambda: rank_change(BASE, ONE, np.zeros(1), k=0), ConfigError, "k: got 0, expected a whole number, 1 to"),
+        (lambda: largest_scale(BASE, ONE, np.zeros(1), -1), ConfigError, "limit: got -1, expected a whole number"),
+        (lambda: adaptive_radius(1.0, 1.0, 0.5, 0.2), ConfigError, "wide: got 0.2, expected a number, 0.5 to"),
+    ],
+)
+def test_bad_arguments_are_refused(call: object, error: type[Exception], message: str) -> None:
+    assert callable(call)
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,72 @@
+"""The studies of boosts: latency, trust regions, action shaping; small, and each on its page."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zoosim import run_study
+from zoosim.core.search_config import FEATURES
+from zoosim.evaluation.boost_run import EXAM, open_shop
+from zoosim.studies.action_shaping import weights
+from zoosim.studies.action_shaping.story import tell as tell_weights
+from zoosim.studies.latency import timing
+from zoosim.studies.latency.story import tell as tell_timings
+from zoosim.studies.trust_region import courses, story
+from zoosim.studies.trust_region.courses import FREE, GUARDED, PLANNED, course
+
+
+def test_latency_ends_up_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "PRODUCTS", (100, 150))
+    monkeypatch.setattr(timing, "VISITS", 31)
+    monkeypatch.setattr(timing, "MANY", 4)
+    timings = timing.measure(calls=3)
+    assert all(0.0 < t.shortest <= t.median <= t.p99 for t in timings)
+    assert {t.method: t.share for t in timings}["actor + 3 steps"] > 0.95  # type: ignore[operator]
+    told = tell_timings(timings)
+    assert [row[0] for row in told.tables[0].rows][:2] == ["printed in 7.5.4", "loop over samples"]
+    assert "times" in told.tables[0].heads[5]
+
+
+def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do() -> None:
+    rows = {name: course(name, 0, (40, 80))[-1] for name in (FREE, GUARDED, PLANNED)}
+    assert [rows[name].broken for name in (GUARDED, PLANNED)] == [0, 0]
+    assert rows[FREE].broken == rows[FREE].decisions == 40
+    assert rows[GUARDED].held > 30
+    assert rows[GUARDED].left <= 3.0 < rows[FREE].left
+    assert rows[FREE].static == rows[GUARDED].static
+
+
+def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (courses, story):
+        monkeypatch.setattr(module, "LONG", (31, 33, 35, 36))
+        monkeypatch.setattr(module, "SHORT", (31, 33, 35))
+    monkeypatch.setattr(courses, "EXAM_VISITS", 2)
+    run_study("trust-region", tmp_path, seeds="0:2")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert "Behind the guardrail 0 of 72 decisions" in json.dumps(summary)
+    assert "planned in the guardrail" in (tmp_path / "report.html").read_text()
+
+
+def test_twins_are_the_same_but_for_the_sign() -> None:
+    shop = open_shop(weights.CONFIG, 0)
+    visit = shop.arrive(0)
+    action = np.zeros(10)
+    for column, names in enumerate(weights.TWINS):
+        first, second = (FEATURES.index(name) for name in names)
+        action[first], action[second] = 0.4, -0.4 * visit.signs[column]
+    np.testing.assert_array_equal(shop.rank(visit, action), visit.baseline)
+    np.testing.assert_allclose(weights.idle_sizes(action[np.newaxis] / 0.5, visit.signs[np.newaxis]), [0.8])
+
+
+def test_action_shaping_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_shop(weights.CONFIG, 0)
+    visits = [shop.arrive(EXAM + step) for step in range(30)]
+    policy = weights.learner(shop, 40)
+    rows: list[weights.Moved | weights.Chosen] = [*weights.moved(shop, visits), *weights.chosen(shop, visits, policy)]
+    still = [row for row in rows if isinstance(row, weights.Moved) and row.weight == 0.0]
+    assert {row.left for row in still} == {0.0}
+    lengths = [row.length for row in rows if isinstance(row, weights.Chosen) and row.query == "other"]
+    assert lengths[-1] < lengths[0]
+    assert tell_weights(rows).tables[0].rows[0][0] == "printed in 7.6, exercise 3"

@@ -1,0 +1,141 @@
+"""Bayesian logistic regression: a normal prior, the mode by Newton's method, Laplace's normal around it.
+
+Sources: MacKay (1992), "The evidence framework applied to classification networks"; Bishop (2006), section 4.5.
+Examples have weights, so that those which are only probably there count for as much. What is forgotten may leave its
+curvature in the prior: the posterior of one stretch of data is the prior of the next.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray
+from zoosim.linear.cholesky import extend, solve_lower, solve_upper
+from zoosim.linear.dense import add_product, dot
+
+STEEP = 30.0
+"""Log odds beyond this size count as this size."""
+
+
+class Logistic(NamedTuple):
+    """A posterior over weights: `mean (d,)` and the lower triangular `root (d, d)`, whose L L' is the precision.
+
+    The prior is normal with `prior_mean (d,)` and `prior_precision (d, d)`.
+    """
+
+    mean: FloatArray
+    root: FloatArray
+    prior_mean: FloatArray
+    prior_precision: FloatArray
+
+
+def new_logistic(means: FloatArray, deviations: FloatArray) -> Logistic:
+    """Return a posterior that is its own prior, with independent weights of `means (d,)` and `deviations (d,)`."""
+    return Logistic(means.copy(), np.diag(1.0 / deviations), means.copy(), np.diag(deviations**-2.0))
+
+
+@jit
+def chance(log_odds: float) -> float:
+    """Return 1 / (1 + exp(-x))."""
+    return float(1.0 / (1.0 + np.exp(-min(max(log_odds, -STEEP), STEEP))))
+
+
+@jit
+def add_curvature(
+    mean: FloatArray, rows: FloatArray, happened: FloatArray, weights: FloatArray, slope: FloatArray, matrix: FloatArray
+) -> None:
+    """Add the log likelihood's gradient to `slope (d,)`, its negated Hessian to the lower half of `matrix (d, d)`.
+
+    Both at `mean (d,)`: examples `rows (n, d)`, `happened (n,)` as 0 or 1, `weights (n,)`.
+    """
+    d, block = mean.shape[0], np.empty((4, mean.shape[0]))
+    for first in range(0, rows.shape[0], 4):
+        part = rows[first : first + 4]
+        block[:] = 0.0
+        for n in range(part.shape[0]):
+            p, weight = chance(dot(part[n], mean)), weights[first + n]
+            error, bend = weight * (happened[first + n] - p), weight * p * (1.0 - p)
+            for i in range(d):
+                slope[i] += error * part[n, i]
+                block[n, i] = bend * part[n, i]
+        for i in range(d):
+            add_product(block[: part.shape[0], i], part, matrix[i, : i + 1])
+
+
+@jit
+def log_posterior(
+    mean: FloatArray, model: Logistic, rows: FloatArray, happened: FloatArray, weights: FloatArray
+) -> float:
+    """Return the logarithm of prior and likelihood at `mean (d,)`, but for a constant."""
+    total, off = 0.0, mean - model.prior_mean
+    for i in range(mean.shape[0]):
+        total -= 0.5 * off[i] * dot(model.prior_precision[i], off)
+    for n in range(rows.shape[0]):
+        p = chance(dot(rows[n], mean))
+        total += weights[n] * np.log(p if happened[n] > 0.0 else 1.0 - p)
+    return float(total)
+
+
+@jit
+def expand(
+    model: Logistic,
+    rows: FloatArray,
+    happened: FloatArray,
+    weights: FloatArray,
+    slope: FloatArray,
+    matrix: FloatArray,
+    root: FloatArray,
+) -> None:
+    """Expand the log posterior at the mean: its gradient to `slope (d, 1)`, then replaced by the step to the top.
+
+    Negated Hessian to the lower half of `matrix (d, d)`, and its Cholesky factor to that of `root (d, d)`.
+    """
+    matrix[:] = model.prior_precision
+    for i in range(slope.shape[0]):
+        slope[i, 0] = dot(model.prior_precision[i], model.prior_mean - model.mean)
+    add_curvature(model.mean, rows, happened, weights, slope[:, 0], matrix)
+    for i in range(slope.shape[0]):
+        extend(root, i, matrix[i], matrix[i, i])
+    solve_lower(root, slope)
+    solve_upper(root, slope)
+
+
+@jit
+def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights: FloatArray) -> None:
+    """Move the mean by a step of Newton's method towards the mode, and the root to the curvature where it was.
+
+    The step is halved until the posterior rises: far from the mode a whole one may lead away from it.
+    """
+    d = model.mean.shape[0]
+    slope, matrix = np.zeros((d, 1)), np.empty((d, d))
+    expand(model, rows, happened, weights, slope, matrix, model.root)
+    before = log_posterior(model.mean, model, rows, happened, weights)
+    share, moved = 1.0, model.mean + slope[:, 0]
+    while share > 1e-3 and log_posterior(moved, model, rows, happened, weights) < before:
+        share *= 0.5
+        moved = model.mean + share * slope[:, 0]
+    if share > 1e-3:
+        model.mean[:] = moved
+
+
+@jit
+def absorb(model: Logistic, rows: FloatArray, happened: FloatArray, weights: FloatArray) -> None:
+    """Make the prior what it and these examples come to, by their quadratic expansion at the mean."""
+    d = model.mean.shape[0]
+    slope, matrix, root = np.zeros((d, 1)), np.empty((d, d)), np.zeros((d, d))
+    expand(model, rows, happened, weights, slope, matrix, root)
+    for i in range(d):
+        model.prior_mean[i] = model.mean[i] + slope[i, 0]
+        for j in range(i + 1):
+            model.prior_precision[i, j] = model.prior_precision[j, i] = matrix[i, j]
+
+
+@jit
+def draw_weights(model: Logistic, normals: FloatArray, width: float) -> FloatArray:
+    """Return weights `(d,)` drawn from the posterior, `width` times as wide, by `normals (d,)` from N(0, 1)."""
+    step = np.empty((normals.shape[0], 1))
+    for i in range(normals.shape[0]):
+        step[i, 0] = width * normals[i]
+    solve_upper(model.root, step)
+    return model.mean + step[:, 0]

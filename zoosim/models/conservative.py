@@ -1,0 +1,82 @@
+"""Train an ensemble on a log alone, so that it promises little where the log has nothing (Kumar et al. 2020, CQL).
+
+To each member's squared error comes alpha times (log of the sum of exp Q over actions drawn from the box) - Q of the
+logged action: values are pushed down where a softmax over actions would look, and held up where the log has been.
+"""
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import uniform
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.models.embedding_net import Float32Array
+from zoosim.models.ensemble_net import Ensemble, as_tile, climb, first_layer
+from zoosim.models.ensemble_training import improve
+
+OTHERS = 8
+"""Actions that are drawn from the box beside each logged one."""
+
+
+@jit
+def fit_conservative(
+    net: Ensemble,
+    rows: FloatArray,
+    targets: FloatArray,
+    weights: Float32Array,
+    key: np.uint64,
+    n_steps: int,
+    batch_size: int,
+    rate: float,
+    alpha: float,
+    a_max: float,
+) -> None:
+    """Take `n_steps` Adam steps with every member on batches drawn from `rows (n, d)` of state and action.
+
+    `targets (n,)` as the networks put them out, `weights (M, n)`; the rate falls to 0.
+    """
+    count, states, width = rows.shape[0], net.states, batch_size * (1 + OTHERS)
+    drawn, chosen = np.empty((width, rows.shape[1])), np.empty(batch_size, np.int64)
+    for m in range(net.trained.shape[0]):
+        for step in range(n_steps):
+            place = step * net.trained.shape[0] + m
+            for b in range(batch_size):
+                chosen[b] = int(uniform(key, place, b) * count)
+                for j in range(1 + OTHERS):
+                    drawn[b * (1 + OTHERS) + j] = rows[chosen[b]]
+                    for i in range(states, rows.shape[1]):
+                        if j > 0:
+                            number = batch_size + (b * OTHERS + j) * rows.shape[1] + i
+                            drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, place, number) - 1.0)
+            left = 1.0 - step / n_steps
+            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * left, step + 1)
+
+
+@jit
+def _step(
+    net: Ensemble,
+    member: int,
+    drawn: FloatArray,
+    chosen: IntArray,
+    targets: FloatArray,
+    weights: Float32Array,
+    alpha: float,
+    rate: float,
+    step: int,
+) -> None:
+    width, total = drawn.shape[0], np.sum(net.sizes[1:])
+    tile = np.empty((drawn.shape[1], width), np.float32)
+    units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+    as_tile(drawn, net.centre, net.scale, tile)
+    first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
+    climb(net, member, tile[net.states :], units, slopes)
+    values, out = units[total - 1], slopes[total - 1]
+    for b in range(chosen.shape[0]):
+        first, n = b * (1 + OTHERS), chosen[b]
+        most, mass = np.max(values[first : first + 1 + OTHERS]), 0.0
+        for j in range(first, first + 1 + OTHERS):
+            mass += np.exp(values[j] - most)
+        for j in range(first, first + 1 + OTHERS):
+            out[j] = alpha * np.exp(values[j] - most) / mass / chosen.shape[0]
+        error = values[first] - targets[n]
+        out[first] += (2.0 * weights[n] * error - alpha) / chosen.shape[0]
+    improve(net, member, tile, units, slopes, rate, step)

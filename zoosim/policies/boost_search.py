@@ -1,0 +1,89 @@
+"""From the values of products to boosts inside the box: a regression, then a small search on the request's own top."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray
+from zoosim.linear.cholesky import extend, solve_lower, solve_upper
+from zoosim.optimizers.cem import CEMConfig, best_of, cem_optimize
+
+RIDGE = 0.1
+"""What is added to the regression's matrix, in units of its mean diagonal: boost features may be collinear."""
+
+LEAST = 1e-3
+"""Values are raised to this share of the highest one before their logarithm is taken."""
+
+
+class Request(NamedTuple):
+    """What boosts are chosen for: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
+
+    `reach (m,)` is the chance that each of the first m positions is looked at; `penalty` is what a product costs that
+    leaves the base ranker's first `kept` ones.
+    """
+
+    base: FloatArray
+    features: FloatArray
+    values: FloatArray
+    reach: FloatArray
+    penalty: float
+    kept: int
+
+
+@jit
+def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None:
+    """Write to `out (n,)` what the rankings by `actions (n, d)` are worth, in EUR."""
+    shown = max(request.reach.shape[0], request.kept if request.penalty > 0.0 else 0)
+    baseline = best_of(request.base, min(request.kept, request.base.shape[0]))
+    scores = np.empty(request.base.shape[0])
+    for n in range(actions.shape[0]):
+        scores[:] = request.base
+        for j in range(actions.shape[1]):
+            row, boost = request.features[j], actions[n, j]
+            for p in range(scores.shape[0]):
+                scores[p] += boost * row[p]
+        top = best_of(scores, min(shown, scores.shape[0]))
+        out[n] = 0.0
+        for place in range(min(request.reach.shape[0], top.shape[0])):
+            out[n] += request.reach[place] * request.values[top[place]]
+        if request.penalty > 0.0:
+            for p in baseline:
+                out[n] -= 0.0 if np.any(top[: baseline.shape[0]] == p) else request.penalty
+
+
+@jit
+def projected(request: Request, a_max: float) -> FloatArray:
+    """Return boosts `(d,)` along which log values rise, as large as the box allows.
+
+    The direction is that of the regression of log values on boost features, weighted by the values, with a ridge.
+    """
+    features, values = request.features, np.maximum(request.values, LEAST * np.max(request.values))
+    d, total = features.shape[0], np.sum(values)
+    means, matrix, slope = np.empty(d), np.empty((d, d)), np.empty((d, 1))
+    logs = np.log(values)
+    level = np.sum(values * logs) / total
+    for i in range(d):
+        means[i] = np.sum(values * features[i]) / total
+        slope[i, 0] = np.sum(values * (features[i] - means[i]) * (logs - level)) / total
+        for j in range(i + 1):
+            matrix[i, j] = np.sum(values * (features[i] - means[i]) * (features[j] - means[j])) / total
+    ridge, lower = RIDGE * np.trace(matrix) / d + 1e-12, np.zeros((d, d))
+    for i in range(d):
+        extend(lower, i, matrix[i], matrix[i, i] + ridge)
+    solve_lower(lower, slope)
+    solve_upper(lower, slope)
+    largest = np.max(np.abs(slope))
+    return slope[:, 0] * (a_max / largest if largest > 0.0 else 0.0)
+
+
+def best_boosts(request: Request, config: CEMConfig, rng: np.random.Generator) -> FloatArray:
+    """Return the boosts `(d,)` in the box of `config` that a search from the projected ones finds best."""
+
+    def objective(actions: FloatArray) -> FloatArray:
+        out = np.empty(len(actions))
+        slate_values(request, actions, out)
+        return out
+
+    start = projected(request, config.a_max)
+    return cem_optimize(objective, len(start), config, rng=rng, init_mean=start).action

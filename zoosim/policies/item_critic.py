@@ -1,0 +1,133 @@
+"""A critic of what a visit shows: clicks and purchases of single products, turned into boosts.
+
+P(click | looked at, product, visitor) and P(purchase | click) are Bayesian logistic regressions; which positions were
+looked at is inferred from the clicks by expectation and maximisation. A product is worth what it is expected to earn by
+the reward's weights, if it is looked at; boosts are those whose ranking is worth most. It explores by drawing the
+weights of both models from their posteriors (Thompson 1933; Chapelle & Li 2011), after a few visits of each segment
+with random boosts: a first belief that is wrong may else be all that is ever shown.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.checks import alike, check_array
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key
+from zoosim.core.types import Context, FloatArray
+from zoosim.linear.logistic import draw_weights
+from zoosim.optimizers.cem import CEMConfig
+from zoosim.policies.boost_search import Request, best_boosts
+from zoosim.policies.boosts import BoostPolicy, BoostSpec
+from zoosim.policies.item_features import columns_of, pairs_of, products_of, scales_of, visitor_of
+from zoosim.policies.item_memory import drop_oldest, new_memory, refit
+from zoosim.policies.item_values import Goods, value_items
+from zoosim.policies.shown_items import Shown, read_shown
+
+HELD = 2_048
+"""Visits that are held; half of them are dropped when there are as many."""
+
+LONGEST = 100
+"""The models are fitted anew after as many visits at the latest."""
+
+MODELS = ("click", "purchase")
+
+
+class ItemCritic(BoostPolicy):
+    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first."""
+
+    name = "item-critic"
+    exploration: float = parameter(0.75, low=0, high=10, help="width of the draws, in standard deviations")
+    random_visits: int = parameter(5, low=0, high=10_000, help="visits of each segment with random boosts at first")
+    samples: int = parameter(32, low=8, high=100_000, help="boosts that a round of the search tries")
+    rounds: int = parameter(3, low=1, high=1_000, help="rounds of the search")
+    refit_share: float = parameter(0.05, low=0.001, high=1, help="models are fitted after so many more visits")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Begin with the prior."""
+        super().__init__(spec, rng, **params)
+        table, weights = spec.products, spec.reward
+        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
+        self._scales = scales_of(table)
+        self._goods = Goods(products_of(self._scales, columns_of(table._asdict())), table.category, worth)
+        width = 0.5 * spec.a_max
+        self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)
+        self._memory = new_memory(spec, HELD)
+        self._served = np.zeros(max(1, spec.n_segments), np.int64)
+        self._counts = np.zeros(3, np.int64)  # decisions, visits learned from, visits at which models are due
+        self._key = np.array([draw_key(rng)])
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return random boosts at first, then those that are best by a draw of what is believed."""
+        segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
+        self._served[segment] += 1
+        self._counts[0] += 1
+        rng = self._generator(int(self._counts[0]))
+        if self._served[segment] <= self.random_visits:
+            return rng.uniform(-self.spec.a_max, self.spec.a_max, self.spec.product_dim)
+        models = (self._memory.click, self._memory.purchase)
+        click, purchase = (draw_weights(m, rng.normal(size=len(m.mean)), self.exploration) for m in models)
+        return self._best(context, click, purchase, rng)
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the boosts that are best by what is most probable."""
+        return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
+        shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
+        features = check_array(f"{self.name}: features", context.features, (self.spec.user_dim,))
+        if self._memory.held[0] == HELD:
+            refit(self._memory, 2)
+            drop_oldest(self._memory, HELD // 2)
+        self._remember(features, shown)
+        self._counts[1] += 1
+        learned = int(self._counts[1])
+        if learned >= self._counts[2]:
+            refit(self._memory, 2)
+            self._counts[2] = learned + min(LONGEST, max(1, int(self.refit_share * learned)))
+
+    def _generator(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([int(self._key[0]), number])
+
+    def _best(self, context: Context, click: FloatArray, purchase: FloatArray, rng: np.random.Generator) -> FloatArray:
+        visitor, kind = visitor_of(self.spec, context.features)
+        base, features, weights = context.base_scores, context.boost_features, self.spec.reward
+        values = np.empty(len(base))
+        value_items(click, purchase, visitor, self._goods, base, features, weights.clicks, values)
+        reach, rows = np.cumprod(self._memory.look[kind]), np.ascontiguousarray(features.T)
+        request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
+        return best_boosts(request, self._search, rng)
+
+    def _remember(self, features: FloatArray, shown: Shown) -> None:
+        memory, v, m = self._memory, int(self._memory.held[0]), len(shown.base)
+        memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
+        memory.products[v, :m] = products_of(self._scales, shown.columns)
+        memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
+        memory.clicks[v], memory.purchases[v], memory.shown[v] = False, False, m
+        memory.clicks[v, :m], memory.purchases[v, :m] = shown.clicks, shown.purchases
+        memory.held[0] += 1
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Return all that learning moves, by name."""
+        found = {"served": self._served, "counts": self._counts, "key": self._key}
+        for name, value in self._memory._asdict().items():
+            parts = value._asdict() if name in MODELS else {"": value}
+            found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the visits held, the models and the counts."""
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state; raises `PolicyError` for one that does not fit."""
+        own = self._arrays()
+        wrong = [name for name in own if name not in state or not alike(state[name], own[name])]
+        if wrong or set(state) != set(own):
+            name = [*wrong, *sorted(set(state) - set(own))][0]
+            raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
+        for name, array in own.items():
+            array[...] = state[name]

@@ -1,0 +1,65 @@
+"""What products are worth to a visitor who looks at them, by two logistic models over rows of item features."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot
+from zoosim.linear.logistic import chance
+
+
+class Goods(NamedTuple):
+    """K products as the critic sees them: `products (K, x)`, `category (K,)`, `worth (K,)` of a purchase in EUR."""
+
+    products: FloatArray
+    category: IntArray
+    worth: FloatArray
+
+
+@jit
+def contracted(weights: FloatArray, visitor: FloatArray, products: int, out: FloatArray) -> None:
+    """Write to `out` what `weights` of rows come to for one visitor: weights of x, then of r."""
+    out[:products] = 0.0
+    for i in range(visitor.shape[0]):
+        for j in range(products):
+            out[j] += visitor[i] * weights[i * products + j]
+    start = visitor.shape[0] * products
+    for j in range(weights.shape[0] - start):
+        out[products + j] = weights[start + j]
+
+
+@jit
+def log_odds(weights: FloatArray, goods: Goods, base: FloatArray, features: FloatArray, p: int) -> float:
+    """Return what `weights` of x and r come to for product `p`: `base (K,)` scores, boost `features (K, d)`."""
+    x, d = goods.products.shape[1], features.shape[1]
+    own = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
+    return float(own + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
+
+
+@jit
+def value_items(
+    click: FloatArray,
+    purchase: FloatArray,
+    visitor: FloatArray,
+    goods: Goods,
+    base: FloatArray,
+    features: FloatArray,
+    per_click: float,
+    out: FloatArray,
+) -> None:
+    """Write to `out (K,)` what each product earns in EUR if it is looked at.
+
+    `click` are weights of rows, `purchase` those of the log odds of a click and of rows; `visitor` is u, and
+    `per_click` what a click counts.
+    """
+    x = goods.products.shape[1]
+    own = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
+    more = np.empty(own.shape[0])
+    contracted(click, visitor, x, own)
+    contracted(purchase[1:], visitor, x, more)
+    for p in range(out.shape[0]):
+        a = log_odds(own, goods, base, features, p)
+        b = purchase[0] * a + log_odds(more, goods, base, features, p)
+        out[p] = chance(a) * (per_click + chance(b) * goods.worth[p])

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import faithful, from_logs, guardrail, search_templates
+from benchmarks.quality import boost_courses, faithful, from_logs, guardrail, search_templates
 from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q2": search_templates.main,
     "Q3": from_logs.main,
     "Q4": guardrail.main,
+    "Q5": boost_courses.main,
 }
 
 

@@ -30,8 +30,8 @@ def tell(rows: Sequence[Moved | Chosen]) -> Story:
     drawings = [
         Drawing(
             "What a penalty does",
-            "Mean size in units of a_max by penalty, with 95% intervals: the idle part of twins, which does nothing, "
-            "and the boost on litter's margin at queries for other goods, which does something.",
+            "In units of a_max by penalty, with 95% intervals: the idle part of twins, which does nothing, and a tenth "
+            "of the length of all boosts together.",
             penalty_figure(picks),
         )
     ]

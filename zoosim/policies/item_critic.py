@@ -39,7 +39,7 @@ class ItemCritic(BoostPolicy):
     """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first."""
 
     name = "item-critic"
-    exploration: float = parameter(0.75, low=0, high=10, help="width of the draws, in standard deviations")
+    exploration: float = parameter(1.0, low=0, high=10, help="width of the draws, in standard deviations")
     random_visits: int = parameter(5, low=0, high=10_000, help="visits of each segment with random boosts at first")
     samples: int = parameter(32, low=8, high=100_000, help="boosts that a round of the search tries")
     rounds: int = parameter(3, low=1, high=1_000, help="rounds of the search")

@@ -16,12 +16,19 @@ from zoosim.policies.boosts import BoostSpec, ProductTable
 COLUMNS = ("price", "label", "cm2", "discount", "bestseller", "strategic")
 """What is known of a product, in the order of x behind its first number, which is 1; price as log(1 + price)."""
 
-WIDTHS = (1.0, 1.0, 1.0, 0.4, 0.4, 0.4, 0.6)
-"""How far the prior lets each number of x count: most where a shop knows of tastes, for price and private label."""
+TASTED = 2
+"""So many of them, the first, are what a shop knows of tastes for, in the order of the tastes: price, private label."""
+
+WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
+"""How far the prior lets each number of x count: most for what a shop knows of tastes for."""
 
 
 class Scales(NamedTuple):
-    """How columns of products are centred and scaled: `means (6,)`, `spreads (6,)`, infinite where there is none."""
+    """How columns of products are centred and scaled: `means (6,)`, `spreads (6,)`, infinite where there is none.
+
+    What there are tastes for is not centred: a taste for price counts for more with the price, not with its distance
+    from other products' prices, so visitors who differ in it differ in how much they click at all.
+    """
 
     means: FloatArray
     spreads: FloatArray
@@ -50,7 +57,8 @@ def scales_of(table: ProductTable) -> Scales:
     """Return the scales of a shop's products."""
     columns = columns_of(table._asdict())
     spreads = columns.std(axis=0)
-    return Scales(columns.mean(axis=0), np.where(spreads > 1e-12, spreads, np.inf))
+    means = np.where(np.arange(len(COLUMNS)) < TASTED, 0.0, columns.mean(axis=0))
+    return Scales(means, np.where(spreads > 1e-12, spreads, np.inf))
 
 
 def sizes_of(spec: BoostSpec) -> Sizes:
@@ -62,16 +70,22 @@ def sizes_of(spec: BoostSpec) -> Sizes:
 def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
     """Return means and deviations of the weights of rows before anything is known, each `(d,)`.
 
-    Clicks are rather rare; segments and tastes may change that a lot, and what a property counts less.
+    Clicks are rather rare. A taste for something is a tendency to click on it, so its weight is thought to be positive;
+    a taste goes less with what it is not for. What tastes do not explain, segments and products do a little.
     """
     sizes = sizes_of(spec)
-    outer = np.full((sizes.visitor, sizes.product), 0.4)
-    outer[0], outer[:, 0], outer[0, 0] = 0.7, 1.0, 1.5
+    first = 1 + spec.n_segments
+    means, outer = np.zeros((sizes.visitor, sizes.product)), np.empty((sizes.visitor, sizes.product))
+    means[0, 0] = -1.0
+    outer[0], outer[1:first], outer[first:] = 0.15, 0.08, 0.3
+    outer[0, 0], outer[1:first, 0] = 1.5, 0.5
+    for taste in range(spec.n_tastes):
+        outer[first + taste, 1 : 1 + TASTED] *= 0.3
+        means[first + taste, 1 + taste], outer[first + taste, 1 + taste] = 0.4, 0.3
     pair = np.full(sizes.pair, 0.4)
     pair[0], pair[1 : 1 + spec.product_dim] = 1.5, 0.2
-    means = np.zeros(sizes.row)
-    means[0] = -1.0
-    return means, np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair])
+    deviations = np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair])
+    return np.concatenate([means.ravel(), np.zeros(sizes.pair)]), deviations
 
 
 def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:

@@ -6,11 +6,14 @@ import numpy as np
 
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
-from zoosim.experiments.published_ensemble import PublishedEnsemble
+from zoosim.optimizers import CEMConfig
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
+from zoosim.studies.published_ensemble import PublishedEnsemble
 
 STATE_DIM, ACTION_DIM, A_MAX = 5, 10, 0.5
 TRAINED, TESTED, EPOCHS, BATCH = 1_000, 5_000, 50, 64
+PUBLISHED_CEM = CEMConfig(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.7, spread="elites")
+"""Algorithm 7.1 with the values printed there."""
 
 
 class Points(NamedTuple):
@@ -34,10 +37,11 @@ def value(states: FloatArray, actions: FloatArray) -> FloatArray:
 
 
 class Fitted(NamedTuple):
-    """Both ensembles trained on the same points, and further points: `held` out to calibrate on, `tested` to judge."""
+    """Both ensembles, the points they were `trained` on, and others: `held` out to calibrate on, `tested` to judge."""
 
     ours: QEnsembleRegressor
     published: PublishedEnsemble
+    trained: Points
     held: Points
     tested: Points
 
@@ -46,8 +50,13 @@ def fit_both(seed: int) -> Fitted:
     """Train 5 members of 64 and 64 units for 50 epochs on 1,000 points, ours and as published."""
     rng = stream(seed, "quadratic")
     trained, held, tested = (draw_points(n, rng=rng) for n in (TRAINED, TESTED, TESTED))
-    ours = QEnsembleRegressor(STATE_DIM, ACTION_DIM, QEnsembleConfig(seed=seed))
-    ours.update_batch(*trained, n_epochs=EPOCHS, batch_size=BATCH)
     published = PublishedEnsemble(STATE_DIM + ACTION_DIM, seed=seed)
     published.fit(np.hstack(trained[:2]), trained.values, EPOCHS, BATCH)
-    return Fitted(ours, published, held, tested)
+    return Fitted(fit_ours(trained, seed), published, trained, held, tested)
+
+
+def fit_ours(trained: Points, seed: int, members: int = 5) -> QEnsembleRegressor:
+    """Train our members alone."""
+    q = QEnsembleRegressor(STATE_DIM, ACTION_DIM, QEnsembleConfig(n_ensembles=members, seed=seed))
+    q.update_batch(*trained, n_epochs=EPOCHS, batch_size=BATCH)
+    return q

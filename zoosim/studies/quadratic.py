@@ -1,4 +1,4 @@
-"""A synthetic problem with a known answer: Q(x, a) = x . a - .1 |a|^2 over 5 state and 10 action numbers."""
+"""A synthetic problem with a known answer: Q(x, a) = x . a - .1 |a|^2 over 5 state and mostly 10 action numbers."""
 
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ PUBLISHED_CEM = CEMConfig(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.7
 
 
 class Points(NamedTuple):
-    """States `(n, 5)`, N(0, 1), actions `(n, 10)`, uniform in the box, and their `values (n,)`."""
+    """States `(n, 5)`, N(0, 1), actions `(n, d)`, uniform in the box, and their `values (n,)`."""
 
     states: FloatArray
     actions: FloatArray
     values: FloatArray
 
 
-def draw_points(n: int, *, rng: np.random.Generator) -> Points:
-    """Draw n points."""
-    states, actions = rng.normal(0, 1, (n, STATE_DIM)), rng.uniform(-A_MAX, A_MAX, (n, ACTION_DIM))
+def draw_points(n: int, d: int = ACTION_DIM, *, rng: np.random.Generator) -> Points:
+    """Draw n points with d action numbers, at least 5."""
+    states, actions = rng.normal(0, 1, (n, STATE_DIM)), rng.uniform(-A_MAX, A_MAX, (n, d))
     return Points(states, actions, value(states, actions))
 
 
@@ -57,6 +57,6 @@ def fit_both(seed: int) -> Fitted:
 
 def fit_ours(trained: Points, seed: int, members: int = 5) -> QEnsembleRegressor:
     """Train our members alone."""
-    q = QEnsembleRegressor(STATE_DIM, ACTION_DIM, QEnsembleConfig(n_ensembles=members, seed=seed))
+    q = QEnsembleRegressor(STATE_DIM, trained.actions.shape[1], QEnsembleConfig(n_ensembles=members, seed=seed))
     q.update_batch(*trained, n_epochs=EPOCHS, batch_size=BATCH)
     return q

@@ -11,9 +11,12 @@ from zoosim.experiments.staleness import STALENESS
 from zoosim.experiments.study import (
     ACTION_SHAPING,
     BOTTLENECK,
+    CALIBRATION,
     CEM_OPTIMA,
     LATENCY,
     OPE_VERDICT,
+    OVERESTIMATION,
+    Q_SANITY,
     TRUST_REGION,
     Study,
 )
@@ -37,6 +40,19 @@ EXPERIMENTS = {
     )
 }
 
-STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT)}
+STUDIES = {
+    study.name: study
+    for study in (
+        BOTTLENECK,
+        Q_SANITY,
+        CALIBRATION,
+        OVERESTIMATION,
+        CEM_OPTIMA,
+        LATENCY,
+        TRUST_REGION,
+        ACTION_SHAPING,
+        OPE_VERDICT,
+    )
+}
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

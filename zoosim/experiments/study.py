@@ -59,3 +59,21 @@ ACTION_SHAPING = Study(
     question="What happens when a learner boosts features that do not matter for a query?",
     options={"seeds": "1000:1010"},
 )
+Q_SANITY = Study(
+    name="q-sanity",
+    summary="an ensemble learns a quadratic of known values, and CEM looks for its best action (a minute)",
+    question="Do the networks learn a quadratic whose values are known, and does CEM then find its best action?",
+    options={"seeds": "1000:1020"},
+)
+CALIBRATION = Study(
+    name="calibration",
+    summary="standardised errors and coverage of an ensemble's spread, before and after recalibration (minutes)",
+    question="Are the uncertainties honest, about a mean and about single rewards?",
+    options={"seeds": "1000:1020"},
+)
+OVERESTIMATION = Study(
+    name="overestimation",
+    summary="what critics promise for the boosts that they pick themselves, and what these earn (some 10 minutes)",
+    question="By how much do critics overrate the actions that they pick themselves?",
+    options={"seeds": "1000:1020"},
+)

@@ -26,9 +26,9 @@ def agreement_figure(groups: Mapping[tuple[str, str], Sequence[Ends]], names: Ma
     """Draw for each setting, a panel a landscape, the share of queries that agree, before and after finishing."""
     kinds = list(dict.fromkeys(kind for kind, _ in groups))
     settings = list(dict.fromkeys(setting for _, setting in groups))
-    figure = panels(settings, [names[kind] for kind in kinds], across=3)
+    figure = panels(settings, [names[kind] for kind in kinds], across=4)
     for (kind, setting), rows in groups.items():
-        place = panel_of(kinds.index(kind), len(kinds), 3)
+        place = panel_of(kinds.index(kind), len(kinds), 4)
         row = settings.index(setting)
         _add_share(figure, share_interval([r.agree for r in rows]), row - 0.16, BEFORE, "as it ended", place)
         _add_share(figure, share_interval([r.finished_agree for r in rows]), row + 0.16, AFTER, "finished", place)

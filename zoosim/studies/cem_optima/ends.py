@@ -16,15 +16,15 @@ from zoosim.optimizers import (
     gradient_ascent_many,
 )
 from zoosim.studies.cem_optima.landscapes import A_MAX, KINDS, Landscape, landscape, repeated
+from zoosim.studies.quadratic import PUBLISHED_CEM
 
 STARTS = 10
 NEAR = 0.1
 """Ends closer than this are the same."""
 
-PUBLISHED = CEMConfig(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.7, spread="elites")
 SETTINGS = {
-    "published, 5 x 64": PUBLISHED,
-    "published, 100 x 64": replace(PUBLISHED, n_iters=100),
+    "published, 5 x 64": PUBLISHED_CEM,
+    "published, 100 x 64": replace(PUBLISHED_CEM, n_iters=100),
     "fast, 5 x 64": CEMConfig.fast(),
     "default": CEMConfig(),
 }

@@ -1,15 +1,22 @@
-"""Objectives with their gradients in the box [-.5, .5]^d, one a seed: concave, a network's, and with many optima."""
+"""Objectives with their gradients in the box [-.5, .5]^d, one a seed.
+
+Concave ones, what a trained Q-ensemble makes of these, a random network's, and ones with many optima.
+"""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
+from zoosim.models.ensemble_objective import EnsembleObjective
+from zoosim.studies.quadratic import STATE_DIM, TRAINED, draw_points, fit_ours
 
 A_MAX = 0.5
 WIDTH = 64
+BETA = 1.0
 
 Slope = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Actions `(m, n, d)`, those of seed i in row i, to values `(m, n)` and gradients `(m, n, d)`."""
@@ -46,6 +53,23 @@ def concave(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
     return lambda a: (np.sum(a * x - 0.1 * a * a, axis=2), x - 0.2 * a)
 
 
+def ensemble(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
+    """Return mean + std of Q-ensembles that learned x'a - .1 |a|^2 from 1,000 points, x having 5 numbers (7.4.1)."""
+    objectives = [_trained(d, int(rng.integers(2**31))) for rng in rngs]
+
+    def slope(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = [objective.gradient(rows) for objective, rows in zip(objectives, a, strict=True)]
+        return np.stack([values for values, _ in found]), np.stack([gradients for _, gradients in found])
+
+    return slope
+
+
+@lru_cache(maxsize=1_000)
+def _trained(d: int, seed: int) -> EnsembleObjective:
+    rng = stream(seed, "quadratic")
+    return fit_ours(draw_points(TRAINED, d, rng=rng), seed).objective(rng.normal(size=STATE_DIM), BETA)
+
+
 def network(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
     """Return networks d-64-64-1 with tanh and random weights, as wavy over the box as a critic that fits noise."""
     first = np.stack([rng.normal(0, 4 / d**0.5, (d, WIDTH)) for rng in rngs])
@@ -75,4 +99,4 @@ def rastrigin(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
     return slope
 
 
-KINDS = {"concave": concave, "network": network, "rastrigin": rastrigin}
+KINDS = {"concave": concave, "ensemble": ensemble, "network": network, "rastrigin": rastrigin}

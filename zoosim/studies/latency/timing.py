@@ -13,7 +13,6 @@ from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
 from zoosim.envs.search_env import context_of
 from zoosim.evaluation.boost_run import open_shop, spec_of
-from zoosim.experiments.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.optimizers import (
@@ -27,6 +26,7 @@ from zoosim.optimizers import (
 from zoosim.policies.q_boosts import QEnsemble
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.policies.template_bandits import TemplateLinUCB
+from zoosim.studies.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 
 LIMIT = 50.0
 """Milliseconds that a shop gives a decision."""

@@ -1,17 +1,15 @@
-"""Visits to a search shop under random boosts, as arrays: what critics of boosts learn from."""
+"""Visits to a search shop under random boosts, as arrays: what an ensemble of boosts learns from."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.config import build
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.envs.search_shop import SearchShop
-from zoosim.world.search import build_search_world
 
-N_PRODUCTS, A_MAX = 1_000, 0.5
+CONFIG = {"n_products": 1_000, "a_max": 0.5}
 
 
 class Visits(NamedTuple):
@@ -28,15 +26,9 @@ class Visits(NamedTuple):
         return Visits(self.states[chosen], self.actions[chosen], self.rewards[chosen], self.segments[chosen])
 
 
-def open_shop(seed: int, n_products: int = N_PRODUCTS) -> SearchShop:
-    """Return the shop of a seed, with its own catalogue and visitors."""
-    config: SearchConfig = build(SearchConfig, {"n_products": n_products, "a_max": A_MAX}, "search")
-    return SearchShop(build_search_world(config, seed=seed))
-
-
 def random_visits(shop: SearchShop, n: int, seed: int) -> Visits:
     """Serve the first n visitors of a shop with boosts drawn for `seed`."""
-    actions = stream(seed, "boosts").uniform(-A_MAX, A_MAX, (n, len(FEATURES)))
+    actions = stream(seed, "boosts").uniform(-CONFIG["a_max"], CONFIG["a_max"], (n, len(FEATURES)))
     states, rewards, segments = np.empty((n, shop.n_features)), np.empty(n), np.empty(n, np.int64)
     for step, action in enumerate(actions):
         visit = shop.arrive(step)

@@ -12,6 +12,7 @@ from zoosim.experiments.study import (
     ACTION_SHAPING,
     BOTTLENECK,
     CEM_OPTIMA,
+    CONTINUOUS_VS_DISCRETE,
     LATENCY,
     OPE_VERDICT,
     TRUST_REGION,
@@ -37,6 +38,17 @@ EXPERIMENTS = {
     )
 }
 
-STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT)}
+STUDIES = {
+    study.name: study
+    for study in (
+        BOTTLENECK,
+        CEM_OPTIMA,
+        CONTINUOUS_VS_DISCRETE,
+        LATENCY,
+        TRUST_REGION,
+        ACTION_SHAPING,
+        OPE_VERDICT,
+    )
+}
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

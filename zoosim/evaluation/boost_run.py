@@ -16,7 +16,6 @@ import polars as pl
 
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
-from zoosim.core.files import source_digest
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, PolicySpec
@@ -47,6 +46,12 @@ WARM = 5
 
 EXAM_VISITS, MOODS = 200, 8
 """How many visits of each segment recommendations are scored on, and in how many moods each."""
+
+
+WORLD = ("core", "world", "ranking", "dynamics", "envs")
+LEARNING = ("linear", "models", "neural", "monitoring", "optimizers", "policies")
+ROOMS = (*WORLD, *LEARNING, *(f"evaluation/{name}.py" for name in ("boost_run", "optimum", "players")))
+"""The rooms, and the files, that a course depends on."""
 
 
 class Exam(NamedTuple):
@@ -172,8 +177,8 @@ def play(
     shop: SearchShop, policy: BoostPolicy | TemplateBandit, checkpoints: Sequence[int], best: FloatArray
 ) -> BoostCourse:
     """Let a policy serve visits 0 to the last of the `checkpoints`; `best (S, 10)` are the segments' best boosts."""
-    player, exam, spent, scores = player_of(shop, policy), exam_of(shop, best), np.zeros(2), list[BoostScore]()
-    online = np.zeros(2)
+    player, exam, scores = player_of(shop, policy), exam_of(shop, best, EXAM_VISITS), list[BoostScore]()
+    spent, online = np.zeros(2), np.zeros(2)
     for step in range(max(checkpoints)):
         if step in checkpoints:
             scores += scores_of(player, exam, step)
@@ -218,7 +223,8 @@ def run_course(
     (`best_of_group`), which takes minutes.
     """
     shop = open_shop(config, seed)
-    key = (entry.name, entry.fingerprint, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
+    code = (entry.source, sorted(entry.params.items())) if entry.built_in else entry.fingerprint
+    key = (entry.name, code, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
 
     def make() -> dict[str, Any]:
         policy: Any = entry.make(_told(entry, shop, max(checkpoints)), stream(seed, "policy", entry.name))
@@ -227,7 +233,7 @@ def run_course(
         return {"course": np.array(json.dumps(asdict(play(shop, policy, checkpoints, best))))}
 
     places = (*key, tuple(checkpoints), EXAM_VISITS, MOODS)
-    found = json.loads(str(kept("boost-runs", (source_digest(), *places), (), ("course",), make)["course"]))
+    found = json.loads(str(kept("boost-runs", places, ROOMS, ("course",), make)["course"]))
     scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in found.pop("scores"))
     return BoostCourse(**{**found, "policy": entry.name, "scores": scores})
 

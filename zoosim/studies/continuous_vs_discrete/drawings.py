@@ -125,8 +125,8 @@ def _visits_axis(checkpoints: Sequence[int]) -> dict[str, Any]:
 
 
 def _bounds(figure: go.Figure) -> tuple[float, float]:
-    """Return a range that holds 0, 1 and all curves."""
-    values = [value for trace in figure.data for value in trace.y]
+    """Return a range that holds 0, 1 and all curves; bands may go beyond it."""
+    values = [value for trace in figure.data if trace.fill is None for value in trace.y]
     return (min(0.0, *values) - 0.02, max(1.0, *values) + 0.04)
 
 

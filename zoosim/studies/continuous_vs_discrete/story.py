@@ -108,16 +108,20 @@ def _learned(rows: Rows, ways: Sequence[Way], laws: str) -> Table:
         found = [shares(rows, who, laws, n) for n in checkpoints]
         own = [way for way in ways if (way.who, way.laws) == (who, laws)]
         early = [way.earned for way in own if way.earned is not None]
-        ms = [float(np.mean([getattr(way, name) for way in own])) for name in ("decision_ms", "learning_ms")]
+        ms = [float(np.median([getattr(way, name) for way in own])) for name in ("decision_ms", "learning_ms")]
         told.append((who, *map(_worst, found), _worst(early) if early else "", f"{ms[0]:.2f} + {ms[1]:.2f}"))
-    caption = f"% of the optimum after so many visits, mean over {_seeds(rows, laws)} seeds (worst seed)."
+    caption = (
+        f"% of the optimum after so many visits, mean over {_seeds(rows, laws)} seeds (worst seed); processor time a "
+        "visit, the median seed."
+    )
     return Table(f"Share of the optimum{WHERE[laws]}", heads, told, caption=caption)
 
 
 def _intervals(rows: Rows, laws: str) -> Table:
     checkpoints = checkpoints_in(rows, laws)
     told = [(who, *(_told(share(rows, who, laws, n)) for n in checkpoints)) for who in learners_in(rows, laws)]
-    told += [(who, *[""] * (len(checkpoints) - 1), _told(share(rows, who, laws))) for who in lines_in(rows, laws)]
+    lines = [who for who in lines_in(rows, laws) if who != OPTIMUM]
+    told += [(who, *[""] * (len(checkpoints) - 1), _told(share(rows, who, laws))) for who in lines]
     caption = "Means over seeds with 95% intervals; lines, which know the truth and learn nothing, in the last column."
     heads = ("learner or line", *(f"{n:,}" for n in checkpoints))
     return Table(f"% of the optimum, with intervals{WHERE[laws]}", heads, told, caption=caption)

@@ -10,6 +10,7 @@ import pytest
 
 from zoosim import run_study
 from zoosim.core.errors import ConfigError
+from zoosim.envs import template_world
 from zoosim.envs.search_value import groups_of, share_of
 from zoosim.evaluation import boost_run, optimum
 from zoosim.evaluation.boost_run import exam_of, expected, open_shop
@@ -34,6 +35,7 @@ def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setattr(optimum, name, count)
     for module in (boost_run, lines):
         monkeypatch.setattr(module, "EXAM_VISITS", 15)
+    monkeypatch.setattr(template_world, "APART_VISITS", 1_200)
     for laws in WORLDS:
         monkeypatch.setitem(WORLDS, laws, WORLDS[laws] | SMALL)
     for who in set(LEARNERS) - set(FEW):
@@ -57,7 +59,7 @@ def made_up(laws: str = DEFAULT, seeds: int = 2) -> list[Reached | Way]:
 
 def test_a_story_tells_means_worst_seeds_and_what_templates_reach() -> None:
     story = tell(made_up())
-    assert "item-critic 96.0% (94.0%), q-ensemble 86.0% (84.0%)" in story.verdict
+    assert "mean (worst seed): item-critic 96.0 (94.0), q-ensemble 86.0 (84.0)" in story.verdict
     assert (
         "reach 60.0% (95% interval 60.0 to 60.0) (printed: 85 to 90%), the best constant vector 90.0%" in story.verdict
     )
@@ -70,7 +72,7 @@ def test_a_story_tells_means_worst_seeds_and_what_templates_reach() -> None:
     assert tables["Below the best template"][0] == ("item-critic", "0 of 2 (1.88)")  # .94 and .98, the template .5
     assert ("printed: CEM (beta .1)", "3,000", "9.85", "1.31") in tables["Beside the table of 7.4"]
     assert ("premium template", "", "6.00", "1.00 (1.00\u20131.00)") in tables["Beside the table of 7.4"]
-    assert len(story.drawings) == 2
+    assert "Grey: the best constant vector and the best template a cell." in story.drawings[1].caption
 
 
 def test_seeds_below_the_best_template_are_counted() -> None:
@@ -98,6 +100,7 @@ def test_a_segment_without_an_optimum_has_no_share() -> None:
 def test_changed_laws_alone_and_one_seed_can_be_told() -> None:
     story = tell(made_up(CHANGED, seeds=1))
     assert story.verdict.startswith("With the laws changed and nothing retuned, after 1,000 visits")
+    assert "one seed" in story.drawings[0].caption
     assert {table.heading.endswith(", laws changed") for table in story.tables} == {True}
 
 

@@ -71,33 +71,36 @@ def tell(rows: Sequence[Reached | Way]) -> Story:
 
 
 def verdict(rows: Rows) -> str:
-    """Say in a few sentences how far learners get."""
-    told = []
-    for laws in worlds_in(rows):
-        last = checkpoints_in(rows, laws)[-1]
-        ends = {who: shares(rows, who, laws, last) for who in learners_in(rows, laws)}
-        words = ", ".join(f"{who} {_percent(np.mean(found))} ({_percent(min(found))})" for who, found in ends.items())
-        start = "After" if laws == DEFAULT else "With the laws changed and nothing retuned, after"
-        told.append(f"{start} {last:,} visits, mean (worst seed) of the optimum: {words}.")
-        told.append(_ceilings(rows, laws))
-    return " ".join(told)
+    """Say in a few sentences how far learners get, and what can be reached."""
+    return " ".join(f"{_reached(rows, laws)}. {_ceilings(rows, laws)}" for laws in worlds_in(rows))
+
+
+def _reached(rows: Rows, laws: str) -> str:
+    last = checkpoints_in(rows, laws)[-1]
+    ends = ", ".join(f"{who} {_worst(shares(rows, who, laws, last))}" for who in learners_in(rows, laws))
+    start = "After" if laws == DEFAULT else "With the laws changed and nothing retuned, after"
+    return f"{start} {last:,} visits, in % of the optimum, mean (worst seed): {ends}"
 
 
 def _ceilings(rows: Rows, laws: str) -> str:
     """Say how far templates and one vector reach, beside what is printed."""
-    cell, constant = share(rows, CELL, laws), share(rows, CONSTANT, laws)
-    assert cell is not None
-    told = f"Templates, the best for each cell, reach {_percent(cell.mean)}{_ends_of(cell)}"
+    told = f"Templates, the best for each cell, reach {_ceiling(rows, CELL, laws)}"
     if laws != DEFAULT:
         return f"{told}."
-    assert constant is not None
     last = checkpoints_in(rows, laws)[-1]
     gains = {who: times(rows, who, PREMIUM, laws, last) for who in learners_in(rows, laws)}
     words = [f"{who} {100 * (np.mean(found) - 1):+.0f}%" for who, found in gains.items() if not LEARNERS[who].discrete]
     return (
-        f"{told} (printed: {PRINTED_CEILING}), the best constant vector {_percent(constant.mean)}{_ends_of(constant)}. "
+        f"{told} (printed: {PRINTED_CEILING}), the best constant vector {_ceiling(rows, CONSTANT, laws)}. "
         f"Against the premium template for everybody: {', '.join(words)} (printed: {PRINTED_GAIN})."
     )
+
+
+def _ceiling(rows: Rows, line: str, laws: str) -> str:
+    found = mean_interval(shares(rows, line, laws))
+    if found.low is None or found.high is None:
+        return _percent(found.mean)
+    return f"{_percent(found.mean)} (95% interval {100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
 def _learned(rows: Rows, ways: Sequence[Way], laws: str) -> Table:
@@ -172,21 +175,23 @@ def _chapter(rows: Rows) -> Table:
 
 
 def _drawings(rows: Rows, laws: str) -> list[Drawing]:
-    seeds = f"mean over {_seeds(rows, laws)} seeds"
-    bands = " with 95% intervals as bands" if _seeds(rows, laws) > 1 else ""
-    dashes = "Dashed: bandits over templates. "
+    many = _seeds(rows, laws) > 1
+    seeds = f"mean over {_seeds(rows, laws)} seeds" if many else "one seed"
+    bands = " with 95% intervals as bands" if many else ""
+    worth = {name: reward(rows, OPTIMUM, laws, 0, name).mean for name in segments_in(rows, laws)}
+    least = min(worth, key=lambda name: worth[name])
+    drawn = " and the ".join(name for name in (CONSTANT, CELL) if name in lines_in(rows, laws))
     return [
         Drawing(
             f"What is recommended, by visits{WHERE[laws]}",
-            f"Share of what the best vector of each segment earns, {seeds}{bands}. {dashes}Dotted grey: what can be "
-            "reached by one vector or by templates, chosen with the truth in hand.",
+            f"Share of what the best vector of each segment earns, {seeds}{bands}. Dashed: bandits over templates. "
+            "Dotted grey: what can be reached by vectors or by templates, chosen with the truth in hand.",
             curves_figure(rows, laws),
         ),
         Drawing(
             f"The same by segment{WHERE[laws]}",
-            f"Share of the segment's own optimum, {seeds}. {dashes}Grey lines: the best constant vector and the best "
-            "template a cell. What a segment's optimum is worth stands above each panel: price hunters bring next to "
-            "nothing, whatever is shown.",
+            f"Share of the segment's own optimum, which is written above each panel, {seeds}. Dashed: bandits over "
+            f"templates. Grey: the {drawn}. Least hangs on {least}, EUR {worth[least]:.2f} a visit at best.",
             segments_figure(rows, laws),
         ),
     ]
@@ -200,7 +205,7 @@ def _worst(values: Sequence[float]) -> str:
     return f"{100 * float(np.mean(values)):.1f} ({100 * min(values):.1f})"
 
 
-def _percent(value: float | np.floating) -> str:
+def _percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
@@ -216,9 +221,3 @@ def _told(interval: Interval | None) -> str:
 def _plain(interval: Interval) -> str:
     ends = "" if interval.low is None else f" ({interval.low:.2f}\u2013{interval.high:.2f})"
     return f"{interval.mean:.2f}{ends}"
-
-
-def _ends_of(interval: Interval) -> str:
-    if interval.low is None or interval.high is None:
-        return ""
-    return f" (95% interval {100 * interval.low:.1f} to {100 * interval.high:.1f})"

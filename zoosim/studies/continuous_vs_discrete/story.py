@@ -50,8 +50,8 @@ TERMS = {
     "earned": "What was chosen at visits 31 to 300, exploring included, in expectation, as a share of what the optimum "
     "earns at these.",
     PRINTED: "The same loop with the chapter's critic, which judges boosts and not what they bring to the top, and its "
-    "objective, mean + beta std, beta from 1.5 to .1; one hidden layer of 64. The rest is as in q-ensemble: rewards are "
-    "brought to one scale, and decisions come from averaged weights.",
+    "objective, mean + beta std, beta from 1.5 to .1; one hidden layer of 64. The rest is as in q-ensemble: rewards "
+    "are brought to one scale, and decisions come from averaged weights.",
     "template-ts, template-linucb": "Bandits over the eight templates on segment and query type, exploring as widely "
     "as was best on other seeds of a shop of 10,000 products.",
     "laws changed": "Other weights of what visitors like, no interaction with price, other biases of examination; no "

@@ -11,8 +11,12 @@ from zoosim.envs.search_truth import SearchTruth
 from zoosim.evaluation import boost_run as module
 from zoosim.evaluation import optimum
 from zoosim.evaluation.boost_run import exam_of, expected, frame_of, open_shop, play, run_course, spec_of
+from zoosim.evaluation.players import player_of, template_spec
+from zoosim.policies.random import Random
 from zoosim.policies.registry import make_entry
+from zoosim.policies.sameness import same
 from zoosim.policies.simple_boosts import ConstantBoosts
+from zoosim.policies.template_bandits import TemplateTS
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 CHECKPOINTS = (5, 40)
@@ -64,9 +68,35 @@ def test_a_course_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert frame["share"].to_list() == pytest.approx((frame["reward"] / frame["optimum"]).to_list())
 
 
+def test_bandits_over_templates_play_by_what_they_see_and_recommend_without_exploring() -> None:
+    shop, seen = open_shop(SMALL, 5), {"simple": 7, "rich": 17}
+    for sees, width in seen.items():
+        spec = template_spec(shop, sees, 40)
+        assert (spec.n_products, spec.user_dim) == (8, width)
+        policy = TemplateTS(spec, np.random.default_rng(0), context=sees, alpha=50.0)
+        course = play(shop, policy, CHECKPOINTS, np.zeros((4, 10)))
+        player, visit = player_of(shop, policy), shop.arrive(7)
+        context, before = player.context(visit), policy.state_dict()
+        estimates = policy.state.ridge.theta @ np.r_[1.0, shop.features(visit)[:width]]
+        assert policy.recommend(context) == estimates.argmax()
+        assert same(policy.state_dict(), before)
+        assert (player.rank(visit, 3) == shop.rank_by_template(visit, 3)).all()
+        assert course.scores[0].visits == 5
+
+
+def test_a_course_over_templates_is_played_by_name() -> None:
+    course = run_course(make_entry("template-linucb", "discrete", {"context": "simple"}), SMALL, 5, CHECKPOINTS)
+    assert {score.policy for score in course.scores} == {"discrete"}
+    with pytest.raises(ConfigError, match=r"context: got a policy that sees rich-oracle, expected simple or .* rich"):
+        run_course(make_entry("template-ts", None, {"context": "rich-oracle"}), SMALL, 5, CHECKPOINTS)
+
+
 def test_what_cannot_be_played_is_refused() -> None:
-    with pytest.raises(ConfigError, match="policy random: does not choose boosts"):
+    with pytest.raises(ConfigError, match="policy random: chooses neither boosts"):
         run_course(make_entry("random"), SMALL, 5, CHECKPOINTS)
+    shop = open_shop(SMALL, 5)
+    with pytest.raises(ConfigError, match="policy: got Random, expected"):
+        player_of(shop, Random(template_spec(shop, "simple", 40), np.random.default_rng(0)))
     shifted = SMALL | {"shifts": [{"step": 9, "name": "dear toys", "prices": {"toys": 3.0}}]}
     with pytest.raises(ConfigError, match=r"config\.shifts"):
         run_course(make_entry("random-boosts"), shifted, 5, CHECKPOINTS)

@@ -77,26 +77,46 @@ def test_what_is_no_number_is_refused_with_its_place(key: str, value: float) -> 
         read_shown("x", SPEC, changed(key, 3, value), 12)
 
 
-def test_a_number_below_what_is_read_does_no_harm() -> None:
-    assert len(read_shown("x", SPEC, changed("price", 12, np.nan), 12).base) == 12
+def test_a_number_below_what_is_read_is_refused_too() -> None:
+    with pytest.raises(ZoosimError, match=r"x: products price: got .* at \(12,\), expected finite numbers"):
+        read_shown("x", SPEC, changed("price", 12, np.nan), 12)
 
 
-@pytest.mark.parametrize("value", [-1, 99])
-def test_a_category_that_the_shop_has_not_is_refused(value: int) -> None:
-    told = feedback()
-    told["products"]["category"] = np.array(told["products"]["category"])
-    told["products"]["category"][2] = value
-    expected = f"x: products category: got .*{value}.*, expected a whole number, 0 to {SPEC.products.category.max()}"
-    with pytest.raises(ZoosimError, match=expected):
+@pytest.mark.parametrize("value", [-1, 99, 1.5])
+def test_a_category_that_the_shop_has_not_is_refused(value: float) -> None:
+    expected = f"x: products category: got {value} at position 2, expected whole numbers, 0 to "
+    with pytest.raises(ZoosimError, match=f"{expected}{SPEC.products.category.max()}"):
+        read_shown("x", SPEC, changed("category", 2, value), 12)
+
+
+@pytest.mark.parametrize("key", ["clicks", "purchases"])
+@pytest.mark.parametrize("value", [-1, 0.5])
+def test_what_is_no_count_is_refused(key: str, value: float) -> None:
+    with pytest.raises(ZoosimError, match=f"x: {key}: got {value} at position 4, expected whole numbers from 0"):
+        read_shown("x", SPEC, changed(key, 4, value), 12)
+
+
+def test_a_purchase_without_a_click_is_refused() -> None:
+    told = {**feedback(), "clicks": np.zeros(SPEC.k), "purchases": np.eye(SPEC.k)[7]}
+    with pytest.raises(ZoosimError, match="x: purchases: got one at position 7 without a click"):
         read_shown("x", SPEC, told, 12)
 
 
-@pytest.mark.parametrize("key", ["price", "strategic", "base_scores", "purchases", "boost_features"])
+def test_words_for_categories_and_one_number_for_clicks_are_refused() -> None:
+    told = feedback()
+    told["products"]["category"] = ["toys"] * SPEC.k
+    with pytest.raises(ZoosimError, match=r"category: got .*toys.*, expected an array of numbers"):
+        read_shown("x", SPEC, told, 12)
+    with pytest.raises(ZoosimError, match=r"clicks: got an array of shape .*, expected "):
+        read_shown("x", SPEC, {**feedback(), "clicks": 3}, 12)
+
+
+@pytest.mark.parametrize("key", ["price", "strategic", "category", "base_scores", "purchases", "boost_features"])
 def test_columns_of_other_lengths_are_refused(key: str) -> None:
     told = feedback()
     home = told if key in told else told["products"]
     home[key] = home[key][:5]
-    with pytest.raises(ZoosimError, match=rf"{key}: got an array of shape \(5,.*expected \(12,"):
+    with pytest.raises(ZoosimError, match=rf"{key}: got an array of shape \(5,.*expected \(20,"):
         read_shown("x", SPEC, told, 12)
 
 
@@ -104,6 +124,6 @@ def test_boost_features_of_another_width_are_refused() -> None:
     told = feedback()
     told["boost_features"] = told["boost_features"][:, :9]
     with pytest.raises(
-        ZoosimError, match=re.escape("boost_features: got an array of shape (12, 9), expected (12, 10)")
+        ZoosimError, match=re.escape("boost_features: got an array of shape (20, 9), expected (20, 10)")
     ):
         read_shown("x", SPEC, told, 12)

@@ -1,8 +1,8 @@
-"""Play boost policies over the visits of search shops, and score what they would recommend on visits apart.
+"""Play policies over the visits of search shops, and score what they would recommend on visits apart.
 
-The score at a visit number is what the boosts that a policy recommends would earn in expectation, on visits that no
-policy plays and nothing was fitted to, the same for all policies. Its measure is the best vector for each segment
-(`zoosim.evaluation.optimum`) on the same visits.
+The score at a visit number is what the boosts, or the template, that a policy recommends would earn in expectation, on
+visits that no policy plays and nothing was fitted to, the same for all policies. Its measure is the best vector for
+each segment (`zoosim.evaluation.optimum`) on the same visits.
 """
 
 import json
@@ -16,18 +16,19 @@ import polars as pl
 
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
-from zoosim.core.files import source_digest
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES, SearchConfig
-from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import check_boosts, context_of, info_of, read_config
+from zoosim.core.types import FloatArray, IntArray, PolicySpec
+from zoosim.envs.search_env import info_of, read_config
 from zoosim.envs.search_shop import SearchShop, Visit
 from zoosim.envs.search_truth import SearchTruth
 from zoosim.envs.search_value import groups_of
 from zoosim.evaluation.optimum import best_of_group, strata_of
+from zoosim.evaluation.players import Player, player_of, template_spec
 from zoosim.policies.base import policy_name
 from zoosim.policies.boosts import BoostPolicy, BoostSpec, ProductTable
-from zoosim.policies.registry import PolicyEntry
+from zoosim.policies.registry import PolicyEntry, find_class
+from zoosim.policies.template_bandits import TemplateBandit
 from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
 
@@ -45,6 +46,12 @@ WARM = 5
 
 EXAM_VISITS, MOODS = 200, 8
 """How many visits of each segment recommendations are scored on, and in how many moods each."""
+
+
+WORLD = ("core", "world", "ranking", "dynamics", "envs")
+LEARNING = ("linear", "models", "neural", "monitoring", "optimizers", "policies")
+ROOMS = (*WORLD, *LEARNING, *(f"evaluation/{name}.py" for name in ("boost_run", "optimum", "players")))
+"""The rooms, and the files, that a course depends on."""
 
 
 class Exam(NamedTuple):
@@ -141,39 +148,47 @@ def _first_of(shop: SearchShop, segment: int | None, n: int) -> tuple[Visit, ...
 
 def expected(shop: SearchShop, visit: Visit, boosts: FloatArray, moods: int = MOODS) -> float:
     """Return what boosts `(10,)` come to at a visit, the mean over some moods."""
-    return float(SearchTruth(shop).rewards(visit, shop.rank(visit, boosts), moods).mean())
+    return worth_of(shop, visit, shop.rank(visit, boosts), moods)
 
 
-def scores_of(shop: SearchShop, exam: Exam, policy: BoostPolicy, visits: int) -> Iterator[BoostScore]:
+def worth_of(shop: SearchShop, visit: Visit, shown: IntArray, moods: int = MOODS) -> float:
+    """Return what a ranking `shown (k,)` comes to at a visit, the mean over some moods."""
+    return float(SearchTruth(shop).rewards(visit, shown, moods).mean())
+
+
+def scores_of(player: Player, exam: Exam, visits: int) -> Iterator[BoostScore]:
     """Score what a policy recommends now, for all visits and by segment."""
 
     def earned(visit: Visit) -> float:
-        return expected(shop, visit, policy.recommend(context_of(shop, visit)))
+        action = player.policy.recommend(player.context(visit))
+        return worth_of(player.shop, visit, player.rank(visit, action))
 
     rewards = np.array([[earned(visit) for visit in part] for part in exam.visits])
     means, bars = rewards.mean(axis=1), exam.bars.mean(axis=1)
     errors = (rewards - exam.bars).std(axis=1, ddof=1) / np.sqrt(rewards.shape[1])
-    who = policy_name(type(policy)), shop.world.seed, visits
+    who = policy_name(type(player.policy)), player.shop.world.seed, visits
     shares = exam.shares
     yield BoostScore(*who, "all", float(shares @ means), float(shares @ bars), float(np.sqrt(shares**2 @ errors**2)))
     for n, name in enumerate(exam.names):
         yield BoostScore(*who, name, float(means[n]), float(bars[n]), float(errors[n]))
 
 
-def play(shop: SearchShop, policy: BoostPolicy, checkpoints: Sequence[int], best: FloatArray) -> BoostCourse:
+def play(
+    shop: SearchShop, policy: BoostPolicy | TemplateBandit, checkpoints: Sequence[int], best: FloatArray
+) -> BoostCourse:
     """Let a policy serve visits 0 to the last of the `checkpoints`; `best (S, 10)` are the segments' best boosts."""
-    exam, spent, scores = exam_of(shop, best), np.zeros(2), list[BoostScore]()
-    online = np.zeros(2)
+    player, exam, scores = player_of(shop, policy), exam_of(shop, best, EXAM_VISITS), list[BoostScore]()
+    spent, online = np.zeros(2), np.zeros(2)
     for step in range(max(checkpoints)):
         if step in checkpoints:
-            scores += scores_of(shop, exam, policy, step)
+            scores += scores_of(player, exam, step)
         visit = shop.arrive(step)
-        action, spent_now = _serve(shop, visit, policy)
+        shown, spent_now = _serve(player, visit)
         if EARLY[0] <= step < EARLY[1]:
-            online += expected(shop, visit, action), expected(shop, visit, best[_row(shop, visit.segment)])
+            online += worth_of(shop, visit, shown), expected(shop, visit, best[_row(shop, visit.segment)])
         if step >= WARM:
             spent += spent_now
-    scores += scores_of(shop, exam, policy, max(checkpoints))
+    scores += scores_of(player, exam, max(checkpoints))
     served = max(1, max(checkpoints) - WARM)
     ms = (1_000.0 * spent / served).tolist()
     earned = float(online[0] / online[1]) if online[1] > 0.0 else float("nan")
@@ -185,18 +200,18 @@ def _row(shop: SearchShop, segment: int) -> int:
     return [group.segment for group in groups_of(shop, "segment")].index(segment)
 
 
-def _serve(shop: SearchShop, visit: Visit, policy: BoostPolicy) -> tuple[FloatArray, FloatArray]:
-    """Let a policy serve a visit and learn from it; returns its boosts, and seconds of deciding and of learning."""
-    context = context_of(shop, visit)
+def _serve(player: Player, visit: Visit) -> tuple[IntArray, FloatArray]:
+    """Let a policy serve a visit and learn from it; returns its ranking, and seconds of deciding and of learning."""
+    context, shop, policy = player.context(visit), player.shop, player.policy
     start = process_time()
     action = policy.select_action(context)
     decided = process_time()
-    boosts = check_boosts(action, shop.world.config)
-    result = shop.serve(visit, shop.rank(visit, boosts))
+    shown = player.rank(visit, action)
+    result = shop.serve(visit, shown)
     feedback = info_of(shop, visit, result)["feedback"]
     served = process_time()
     policy.update(context, action, result.reward, feedback)
-    return boosts, np.array([decided - start, process_time() - served])
+    return shown, np.array([decided - start, process_time() - served])
 
 
 def run_course(
@@ -208,20 +223,28 @@ def run_course(
     (`best_of_group`), which takes minutes.
     """
     shop = open_shop(config, seed)
-    key = (entry.name, entry.fingerprint, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
+    code = (entry.source, sorted(entry.params.items())) if entry.built_in else entry.fingerprint
+    key = (entry.name, code, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
 
     def make() -> dict[str, Any]:
+        policy: Any = entry.make(_told(entry, shop, max(checkpoints)), stream(seed, "policy", entry.name))
         (everybody,) = groups_of(shop, "all")
         best = np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])
-        policy = entry.make(spec_of(shop, max(checkpoints)), stream(seed, "policy", entry.name))
-        if not isinstance(policy, BoostPolicy):
-            raise ConfigError(f"policy {entry.name}: does not choose boosts, expected a BoostPolicy")
         return {"course": np.array(json.dumps(asdict(play(shop, policy, checkpoints, best))))}
 
     places = (*key, tuple(checkpoints), EXAM_VISITS, MOODS)
-    found = json.loads(str(kept("boost-runs", (source_digest(), *places), (), ("course",), make)["course"]))
+    found = json.loads(str(kept("boost-runs", places, ROOMS, ("course",), make)["course"]))
     scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in found.pop("scores"))
     return BoostCourse(**{**found, "policy": entry.name, "scores": scores})
+
+
+def _told(entry: PolicyEntry, shop: SearchShop, steps: int) -> PolicySpec:
+    cls = find_class(entry.source)
+    if issubclass(cls, BoostPolicy):
+        return spec_of(shop, steps)
+    if issubclass(cls, TemplateBandit):
+        return template_spec(shop, str(entry.params["context"]), steps)
+    raise ConfigError(f"policy {entry.name}: chooses neither boosts nor, as a bandit, templates; it cannot play here")
 
 
 def frame_of(courses: Iterable[BoostCourse]) -> pl.DataFrame:

@@ -3,14 +3,11 @@
 import multiprocessing
 import os
 import queue
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.evaluation.cell import CellResult, Report, run_cell
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
+from zoosim.evaluation.workers import set_up, without_main
 from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 
@@ -178,7 +176,7 @@ def _run_pool(
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
     futures: dict[Future[CellResult], Task] = {}
     try:
-        with _without_main():
+        with without_main():
             for task in tasks:
                 futures[pool.submit(_work, replace(plan, entries=(task[0],)), *task, path, keep_log)] = task
         _watch(list(futures), channel, report)
@@ -197,34 +195,10 @@ def _run_pool(
     return [future.result() for future in done], [task for task in tasks if task not in finished]
 
 
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""
-    main = vars(sys.modules["__main__"])
-    hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
-    main.pop("__file__", None)
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
-
-
 def _start_worker(channel: Any) -> None:
-    """Set a worker up: the parent alone answers Ctrl-C, what policies print goes to standard error, no worker stays."""
     global _channel
     _channel = channel
-    os.dup2(2, 1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    set_up()
 
 
 def _work(plan: Plan, entry: PolicyEntry, seed: int, path: Path, keep_log: bool) -> CellResult:

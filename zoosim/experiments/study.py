@@ -77,3 +77,9 @@ OVERESTIMATION = Study(
     question="By how much do critics overrate the actions that they pick themselves?",
     options={"seeds": "1000:1020"},
 )
+CONTINUOUS_VS_DISCRETE = Study(
+    name="continuous-vs-discrete",
+    summary="learners of boosts and of templates over 10,000 visits, beside what both can reach at best (hours)",
+    question="Do continuous boosts beat templates, by how much, and after how many visits?",
+    options={"seeds": "1000:1020", "visits": 10_000, "laws": "both", "jobs": None},
+)

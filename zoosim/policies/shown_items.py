@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import check_array, check_whole
+from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.boosts import BoostSpec
@@ -35,18 +35,39 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     missing += [key for key in (*COLUMNS, "category") if key not in feedback.get("products", (*COLUMNS, "category"))]
     if missing:
         raise DataError(f"{name}: got feedback without {missing[0]}, expected {', '.join(needed)}")
-    m = min(depth, len(feedback["clicks"]))
-    products = {key: column[:m] for key, column in feedback["products"].items()}
-    numbers = {key: check_array(f"{name}: products {key}", products[key], (m,)) for key in COLUMNS}
-    category = np.asarray(products["category"], np.int64)
-    highest = int(spec.products.category.max())
-    for number in (category.min(), category.max()):
-        check_whole(f"{name}: products category", number, 0, highest)
+    clicks = _counts(f"{name}: clicks", feedback["clicks"], None)
+    n, m = len(clicks), min(depth, len(clicks))
+    purchases = _counts(f"{name}: purchases", feedback["purchases"], n)
+    if np.any(purchases & ~clicks):
+        place = int(np.argmax(purchases & ~clicks))
+        raise DataError(f"{name}: purchases: got one at position {place} without a click, expected clicks first")
+    products = feedback["products"]
+    numbers = {key: check_array(f"{name}: products {key}", products[key], (n,))[:m] for key in COLUMNS}
     return Shown(
         columns=columns_of(numbers),
-        category=category,
-        base=check_array(f"{name}: base_scores", feedback["base_scores"][:m], (m,)),
-        features=check_array(f"{name}: boost_features", feedback["boost_features"][:m], (m, spec.product_dim)),
-        clicks=check_array(f"{name}: clicks", feedback["clicks"][:m], (m,)) > 0.0,
-        purchases=check_array(f"{name}: purchases", feedback["purchases"][:m], (m,)) > 0.0,
+        category=_categories(f"{name}: products category", products["category"], n, spec)[:m],
+        base=check_array(f"{name}: base_scores", feedback["base_scores"], (n,))[:m],
+        features=check_array(f"{name}: boost_features", feedback["boost_features"], (n, spec.product_dim))[:m],
+        clicks=clicks[:m],
+        purchases=purchases[:m],
     )
+
+
+def _counts(label: str, value: Any, n: int | None) -> BoolArray:
+    """Return where something happened, of `value (n,)`, booleans or counts."""
+    numbers = check_array(label, value, (n,))
+    _refuse(label, numbers, (numbers < 0.0) | (numbers != np.floor(numbers)), "expected whole numbers from 0")
+    return numbers > 0.0
+
+
+def _categories(label: str, value: Any, n: int, spec: BoostSpec) -> IntArray:
+    numbers, highest = check_array(label, value, (n,)), int(spec.products.category.max())
+    wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
+    _refuse(label, numbers, wrong, f"expected whole numbers, 0 to {highest}")
+    return numbers.astype(np.int64)
+
+
+def _refuse(label: str, numbers: FloatArray, wrong: BoolArray, expected: str) -> None:
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, {expected}")

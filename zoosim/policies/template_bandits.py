@@ -14,7 +14,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
 from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, with_one
@@ -90,7 +90,7 @@ def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: fl
     observe(state.ridge, action, x, nonzeros(x), reward)
 
 
-class _TemplateBandit(KernelPolicy):
+class TemplateBandit(KernelPolicy):
     """What the three have in common: all but how they explore."""
 
     kernel = Kernel("template_bandit", _choose, _learn, _probability)
@@ -112,6 +112,11 @@ class _TemplateBandit(KernelPolicy):
             sampling=self.sampling,
         )
 
+    def recommend(self, context: Context) -> int:
+        """Return the template with the highest estimate, without exploring; moves no state."""
+        self.attach(context.products)
+        return int(self.kernel.choose(self.state._replace(alpha=0.0, sampling=False), *self._arguments(context)))
+
     def _signature(self) -> str:
         return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"
 
@@ -122,21 +127,21 @@ class _TemplateBandit(KernelPolicy):
         return self.state
 
 
-class TemplateGreedy(_TemplateBandit):
+class TemplateGreedy(TemplateBandit):
     """Choose the template with the highest estimate; explores by nothing but its own errors."""
 
     name = "template-greedy"
     alpha: float = 0.0
 
 
-class TemplateLinUCB(_TemplateBandit):
+class TemplateLinUCB(TemplateBandit):
     """Choose the template with the highest upper confidence bound."""
 
     name = "template-linucb"
     alpha: float = parameter(3.0, low=0, high=100, help="width of the bound, in standard deviations")
 
 
-class TemplateTS(_TemplateBandit):
+class TemplateTS(TemplateBandit):
     """Choose the template with the highest draw from its posterior; propensities come from 255 draws."""
 
     name = "template-ts"

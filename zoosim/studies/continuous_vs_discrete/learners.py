@@ -1,0 +1,53 @@
+"""Who learns, and in which worlds: constants only."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from zoosim.experiments.template_bandits import WIDTHS
+from zoosim.policies.registry import PolicyEntry, make_entry
+
+
+class Learner(NamedTuple):
+    """A learner: the built-in `policy` with its `params`, and whether it is over templates, `discrete`."""
+
+    policy: str
+    params: Mapping[str, Any]
+    discrete: bool = False
+
+    def entry(self, name: str) -> PolicyEntry:
+        """Return it as a contestant of that name."""
+        return make_entry(self.policy, name, dict(self.params))
+
+
+PRINTED = "q-ensemble-printed"
+LEARNERS: dict[str, Learner] = {
+    "item-critic": Learner("item-critic", {}),
+    "q-ensemble": Learner("q-ensemble", {}),
+    PRINTED: Learner(
+        "q-ensemble", {"view": "boosts", "explore": "ucb", "beta": 1.5, "decay": 2.7, "anywhere": 0.0, "hidden": 64}
+    ),
+    "template-ts": Learner("template-ts", {"context": "simple", **WIDTHS["template-ts"]["simple"]}, True),
+    "template-linucb": Learner("template-linucb", {"context": "simple", **WIDTHS["template-linucb"]["simple"]}, True),
+}
+"""The learners, in the order of the page.
+
+`q-ensemble-printed` follows the chapter: its critic judges boosts, not what they bring to the top, and it plans by mean
++ beta std with beta from 1.5 to .1. Bandits over templates explore as widely as is best on other seeds of another shop.
+"""
+
+DEFAULT, CHANGED = "default", "changed"
+CHANGED_LAWS: dict[str, Any] = {
+    "behaviour": {"price": 0.0, "private_label": 0.8, "category": 1.0, "purchase_slope": 0.9, "purchase_bias": -0.2},
+    "query_types": {
+        "category": {"share": 0.6, "specificity": 0.7, "bias": [0.9, 0.9, 0.6, 0.6, 0.3, 0.1]},
+        "brand": {"share": 0.2, "specificity": 1.0, "bias": [2.0, 0.6, 0.6, 0.2, 0.2, 0.0]},
+        "generic": {"share": 0.2, "specificity": 0.4, "bias": [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]},
+    },
+}
+"""Other laws of visitors' behaviour, which nobody tuned on: no interaction with price, other weights, and other biases
+of examination by position."""
+
+SHOP = {"n_products": 1_000, "a_max": 0.5}
+WORLDS: dict[str, dict[str, Any]] = {DEFAULT: SHOP, CHANGED: SHOP | CHANGED_LAWS}
+CHANGED_VISITS = 1_000
+"""Learners meet so many visits at most with the laws changed."""

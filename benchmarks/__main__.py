@@ -1,9 +1,9 @@
-"""Run the benchmarks named, or all that take minutes (`python -m benchmarks S1 Q1`). Timings want a machine at rest."""
+"""Run the benchmarks named, or all (`python -m benchmarks S1 Q1`). Timings want a machine at rest."""
 
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import boost_courses, faithful, from_logs, guardrail, search_templates
+from benchmarks.quality import faithful, from_logs, guardrail, search_templates
 from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -22,18 +22,14 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q2": search_templates.main,
     "Q3": from_logs.main,
     "Q4": guardrail.main,
-    "Q5": boost_courses.main,
 }
-
-LONG = ("Q5",)
-"""Those that take an hour or more run only when they are named."""
 
 
 def main() -> None:
-    """Run the benchmarks named on the command line, or all but those that take an hour."""
-    wanted = sys.argv[1:] or [name for name in BENCHMARKS if name not in LONG]
+    """Run the benchmarks named on the command line, or all."""
+    wanted = sys.argv[1:] or list(BENCHMARKS)
     if wanted[0] in ("-h", "--help"):
-        sys.exit(f"python -m benchmarks [{'|'.join(BENCHMARKS)} ...]: run those named, or all but {', '.join(LONG)}")
+        sys.exit(f"python -m benchmarks [{'|'.join(BENCHMARKS)} ...]: run those named, or all")
     unknown = [name for name in wanted if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"benchmarks: no {unknown[0]}; known: {', '.join(BENCHMARKS)}")

@@ -21,6 +21,8 @@ TERMS = {
     "of 100 steps find.",
     "q-ensemble": "The whole policy as it learns: it ranks the catalogue under each of 320 samples. Learning is two "
     "steps of training on 64 remembered visits.",
+    "item-critic": "The whole policy as it learns: it ranks the catalogue under each of 96 samples. Learning fits its "
+    "models anew to all visits that it remembers, less often the more there are.",
     "the limit": f"{LIMIT:g} ms: what the chapter says a shop allows.",
 }
 

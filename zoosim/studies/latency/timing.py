@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
-from zoosim.envs.search_env import context_of
+from zoosim.envs.search_env import context_of, info_of
+from zoosim.envs.search_shop import SearchShop
 from zoosim.evaluation.boost_run import open_shop, spec_of
 from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
@@ -23,6 +24,8 @@ from zoosim.optimizers import (
     gradient_ascent,
     gradient_ascent_many,
 )
+from zoosim.policies.boosts import BoostPolicy
+from zoosim.policies.item_critic import ItemCritic
 from zoosim.policies.q_boosts import QEnsemble
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.policies.template_bandits import TemplateLinUCB
@@ -157,9 +160,15 @@ def _shares(q: QEnsembleRegressor, actor: Actor, states: FloatArray) -> dict[str
 
 
 def _policies(n_products: int, calls: int) -> list[Timing]:
-    """Time the decisions of `q-ensemble` and its learning, and a decision of LinUCB over templates."""
+    """Time the decisions of whole policies and their learning, and a decision of LinUCB over templates."""
     shop = open_shop({"n_products": n_products, "a_max": A_MAX}, seed=0)
-    policy = QEnsemble(spec_of(shop, VISITS + calls), stream(0, "policy"))
+    timings = [timing for kind in (QEnsemble, ItemCritic) for timing in _served(shop, kind, calls)]
+    return timings if n_products > PRODUCTS[0] else [*timings, _linucb(calls)]
+
+
+def _served(shop: SearchShop, kind: type[BoostPolicy], calls: int) -> list[Timing]:
+    """Time a policy's decisions and its learning as it serves visits."""
+    policy = kind(spec_of(shop, VISITS + calls), stream(0, "policy"))
     deciding, learning = [], []
     for step in range(VISITS + calls):
         visit = shop.arrive(step)
@@ -167,18 +176,17 @@ def _policies(n_products: int, calls: int) -> list[Timing]:
         began = time.perf_counter()
         action = policy.select_action(context)
         decided = time.perf_counter()
-        reward = shop.serve(visit, shop.rank(visit, action)).reward
+        result = shop.serve(visit, shop.rank(visit, action))
+        feedback = info_of(shop, visit, result)["feedback"]
         served = time.perf_counter()
-        policy.update(context, action, reward)
+        policy.update(context, action, result.reward, feedback)
         deciding.append(decided - began)
         learning.append(time.perf_counter() - served)
-    kept = slice(VISITS, None)
-    label = f"{n_products:,} products"
-    timings = [
-        _summary(f"q-ensemble decides, {label}", 1, deciding[kept]),
-        _summary(f"q-ensemble learns, {label}", 1, learning[kept]),
+    kept, products = slice(VISITS, None), f"{len(shop.world.catalogue.ids):,} products"
+    return [
+        _summary(f"{kind.name} decides, {products}", 1, deciding[kept]),
+        _summary(f"{kind.name} learns, {products}", 1, learning[kept]),
     ]
-    return timings if n_products > PRODUCTS[0] else [*timings, _linucb(calls)]
 
 
 def _linucb(calls: int) -> Timing:

@@ -13,6 +13,7 @@ from zoosim.experiments.study import (
     BOTTLENECK,
     CEM_OPTIMA,
     LATENCY,
+    OPE_COVERAGE,
     OPE_VERDICT,
     TRUST_REGION,
     Study,
@@ -37,6 +38,9 @@ EXPERIMENTS = {
     )
 }
 
-STUDIES = {study.name: study for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT)}
+STUDIES = {
+    study.name: study
+    for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT, OPE_COVERAGE)
+}
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

@@ -42,6 +42,12 @@ OPE_VERDICT = Study(
     question="When the verdict on an estimate says trust, does the interval hold? And does it refuse in vain?",
     options={"seeds": "1000:1100", "cases": 40},
 )
+OPE_COVERAGE = Study(
+    name="ope-coverage",
+    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 15 minutes)",
+    question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
+    options={"seeds": "1000:1400", "cells": 22},
+)
 LATENCY = Study(
     name="latency",
     summary="what a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest)",

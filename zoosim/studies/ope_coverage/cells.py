@@ -27,7 +27,7 @@ PLAIN = Settings(
     coarse=False,
 )
 SEARCH = "search, templates"
-WORLDS = {
+WORLDS: dict[str, Settings | SearchSettings] = {
     "clicks, uniform log": PLAIN,
     "clicks, learned log": PLAIN._replace(contexts=8, floor=0.2),
     "30 actions, rare clicks": PLAIN._replace(actions=30, rate=0.02, floor=0.2),

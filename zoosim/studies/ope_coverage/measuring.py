@@ -28,7 +28,8 @@ BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
 ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
 ROOMS = (
     *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy", "evaluation/statistics.py"),
-    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_coverage"),
+    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_coverage/cells.py"),
+    "studies/ope_coverage/measuring.py",
 )
 """Rooms of the package that figures depend on."""
 
@@ -111,8 +112,8 @@ def _judge(logs: KnownLogs | SearchLogs, log: Log, target: FloatArray, seed: int
     bounds = bernstein_interval(weights, log.rewards, logs.reward_range, units)
     out[len(results)] = (bounds.low, bounds.high, 0.0)
     if logs.alike:  # ends only ever close in, so the last interval holds if all do
-        low, high = confidence_sequence(weights, log.rewards, logs.reward_range)
-        out[len(results) + 1] = (low[-1], high[-1], 0.0)
+        ends = confidence_sequence(weights, log.rewards, logs.reward_range)
+        out[len(results) + 1] = (ends.low[-1], ends.high[-1], 0.0)
     return out
 
 

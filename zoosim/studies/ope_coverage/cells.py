@@ -47,7 +47,7 @@ PLACES = (
     ("amounts", 3_000, 1.0),
     *((SEARCH, n, distance) for n in (3_000, 10_000) for distance in (0.5, 2.0)),
     ("clicks, learned log", 300, 0.5),
-    ("no floor", 1_000, 3.0),
+    *(("no floor", n, 3.0) for n in (300, 1_000)),
     ("propensities off", 3_000, 1.0),
     ("2 actions missing", 3_000, 1.0),
 )

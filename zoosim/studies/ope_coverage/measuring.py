@@ -66,7 +66,7 @@ class Covered:
         return self.held / self.logs
 
 
-def measure(*, seeds: Any = "1000:1400", cells: Any = 22, progress: Progress = lambda line: None) -> list[Covered]:
+def measure(*, seeds: Any = "1000:1400", cells: Any = 23, progress: Progress = lambda line: None) -> list[Covered]:
     """Judge a log a seed in each of the first so many `cells`; what is measured is kept, so a run can go on.
 
     Raises `ConfigError` for another number of cells.

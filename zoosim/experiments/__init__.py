@@ -13,6 +13,7 @@ from zoosim.experiments.study import (
     BOTTLENECK,
     CEM_OPTIMA,
     LATENCY,
+    OPE_ACCURACY,
     OPE_COVERAGE,
     OPE_VERDICT,
     TRUST_REGION,
@@ -40,7 +41,16 @@ EXPERIMENTS = {
 
 STUDIES = {
     study.name: study
-    for study in (BOTTLENECK, CEM_OPTIMA, LATENCY, TRUST_REGION, ACTION_SHAPING, OPE_VERDICT, OPE_COVERAGE)
+    for study in (
+        BOTTLENECK,
+        CEM_OPTIMA,
+        LATENCY,
+        TRUST_REGION,
+        ACTION_SHAPING,
+        OPE_VERDICT,
+        OPE_COVERAGE,
+        OPE_ACCURACY,
+    )
 }
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]

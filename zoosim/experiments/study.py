@@ -48,6 +48,12 @@ OPE_COVERAGE = Study(
     question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
     options={"seeds": "1000:1400", "cells": 23},
 )
+OPE_ACCURACY = Study(
+    name="ope-accuracy",
+    summary="how far off off-policy estimators are, by log size, distance and drift, on known truth (minutes)",
+    question="How far off is each estimator, with more rows, a policy further away, and a world that moves?",
+    options={"seeds": "1000:1200"},
+)
 LATENCY = Study(
     name="latency",
     summary="what a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest)",

@@ -125,15 +125,22 @@ def _marked(row: Covered) -> str:
 
 
 def _sides(rows: Sequence[Covered]) -> Table:
-    told = [
-        (
-            *(_label(row), _name((row.interval, row.estimator)), f"{row.below / row.logs:.1%}"),
-            *(f"{row.above / row.logs:.1%}", "infinite" if row.width is None else f"{row.width:.2f}"),
-        )
-        for row in rows
-    ]
-    heads = ("cell", "interval", "truth below", "truth above", "width / truth, median")
-    return Table("On which side intervals miss, and how wide they are", heads, told, n_text=2)
+    """Say on which side intervals miss, and how wide they are."""
+    told = []
+    for first, cell in _cells_of(rows):
+        own = [row for row in cell.values() if row.interval == BOOTSTRAP]
+        sides = [f"{row.below / row.logs:.1%} / {row.above / row.logs:.1%}" for row in own]
+        told.append((_label(first), *sides, *(_width(cell[name]) if name in cell else "" for name in ROWS)))
+    names = [_name(name) for name in ROWS]
+    heads = ("cell", *(f"{name}: below / above" for name in names[:3]), *(f"{name}: width" for name in names))
+    caption = (
+        "Logs whose truth lies below, or above, the interval; and the median of the interval's width over the truth."
+    )
+    return Table("Misses by side, and widths", heads, told, caption=caption)
+
+
+def _width(row: Covered) -> str:
+    return "open" if row.width is None else f"{row.width:.2f}"
 
 
 def _figure(rows: Sequence[Covered], labels: Sequence[str]) -> go.Figure:
@@ -142,15 +149,13 @@ def _figure(rows: Sequence[Covered], labels: Sequence[str]) -> go.Figure:
     low, high = band(rows[0].logs)
     figure.add_vrect(x0=low, x1=high, fillcolor="#e3e7ea", line_width=0, layer="below")
     figure.add_vline(x=LEVEL, line={"color": MUTED, "width": 1, "dash": "dot"})
+    places = {row.cell: place for place, row in enumerate(_firsts(rows))}
     for name, color, symbol in STYLES:
         own = [row for row in rows if (row.interval, row.estimator) == name]
-        hover = [f"{_label(row)}<br>{_name(name)}: {row.coverage:.1%} of {row.logs:,} logs" for row in own]
-        places = {
-            "x": [max(row.coverage, 0.8) for row in own],
-            "y": [labels.index(_label(_first(rows, row))) for row in own],
-        }
+        hover = [f"{labels[places[row.cell]]}<br>{_name(name)}: {row.coverage:.1%} of {row.logs:,} logs" for row in own]
         figure.add_scatter(
-            **places,
+            x=[max(row.coverage, 0.8) for row in own],
+            y=[places[row.cell] for row in own],
             **dot_style(color, symbol),
             name=_name(name),
             showlegend=True,
@@ -162,7 +167,3 @@ def _figure(rows: Sequence[Covered], labels: Sequence[str]) -> go.Figure:
     legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "font": {"color": MUTED}}
     figure.update_layout(showlegend=True, legend=legend)
     return figure
-
-
-def _first(rows: Sequence[Covered], own: Covered) -> Covered:
-    return next(row for row in rows if row.cell == own.cell)

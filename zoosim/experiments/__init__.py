@@ -16,6 +16,7 @@ from zoosim.experiments.study import (
     OPE_ACCURACY,
     OPE_COVERAGE,
     OPE_VERDICT,
+    OPEN_BANDIT,
     TRUST_REGION,
     Study,
 )
@@ -48,6 +49,7 @@ STUDIES = {
         TRUST_REGION,
         ACTION_SHAPING,
         OPE_VERDICT,
+        OPEN_BANDIT,
         OPE_COVERAGE,
         OPE_ACCURACY,
     )

@@ -54,6 +54,12 @@ OPE_ACCURACY = Study(
     question="How far off is each estimator, with more rows, a policy further away, and a world that moves?",
     options={"seeds": "1000:1200"},
 )
+OPEN_BANDIT = Study(
+    name="open-bandit",
+    summary="policies of a real shop judged by each other's logs: the Open Bandit Dataset (--data DIR, or ZOOSIM_DATA)",
+    question="What do the real logs of a fashion shop say of each other's policies, and what can they not tell?",
+    options={"data": None},
+)
 LATENCY = Study(
     name="latency",
     summary="what a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest)",

@@ -37,6 +37,7 @@ def test_places_differ_in_one_setting() -> None:
         np.testing.assert_array_equal(few.target, plain.target)
         np.testing.assert_array_equal(far.logging, plain.logging)
         assert few.ending == plain.ending == plain.truth != moved.ending
+        assert plain.truth < far.truth  # judged policies are better than what wrote the log
     assert isinstance(plain, SearchLogs)
 
 

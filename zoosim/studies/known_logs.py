@@ -19,7 +19,8 @@ class Settings(NamedTuple):
     share of choices that the logging policy makes at random, `missing` how many actions it never shows. Users have
     `rows_a_user` rows each and tastes that differ by `taste`; click rates move by `drift` over the log. Recorded
     propensities are off by a factor exp(N(0, `wrong`^2)) a context and action. Rewards are clicks, or amounts with a
-    long tail; features tell the context, or half of it.
+    long tail; features tell the context, or half of it. `skill` is how much the target's choices, where they differ, go
+    by click rates, 0 to 1.
     """
 
     contexts: int
@@ -35,6 +36,7 @@ class Settings(NamedTuple):
     wrong: float
     amounts: bool
     coarse: bool
+    skill: float = 0.0
 
     @property
     def words(self) -> str:
@@ -62,7 +64,7 @@ class KnownLogs:
         logging = (1.0 - s.floor) * softmax(scores) + s.floor / s.actions
         logging[:, rng.permutation(s.actions)[: s.missing]] = 0.0
         self.logging = logging / logging.sum(axis=1, keepdims=True)
-        self.target = softmax(scores + s.distance * rng.normal(size=self.table.shape))
+        self.target = softmax(scores + s.distance * direction(self.table, s.skill, rng))
         self.recorded = np.clip(self.logging * np.exp(s.wrong * rng.normal(size=self.table.shape)), 0.0, 1.0)
 
     @cached_property
@@ -154,6 +156,17 @@ def effective_rows(n: int, logged: FloatArray, target: FloatArray, recorded: Flo
     """Return n (E w)^2 / E w^2, with w = target / recorded under the probabilities `logged` of (context, action)."""
     weights = np.divide(target, recorded, out=np.zeros_like(target), where=recorded > 0.0)
     return float(n * (logged * weights).sum() ** 2 / (logged * weights**2).sum())
+
+
+def direction(worth: FloatArray, skill: float, rng: np.random.Generator) -> FloatArray:
+    """Return by how much a policy's log-odds differ from another's, `(contexts, actions)`, with deviation 1.
+
+    They correlate by `skill` with what actions are `worth` in a context; 0: not at all.
+    """
+    drawn = rng.normal(size=worth.shape)
+    merit = worth - worth.mean(axis=1, keepdims=True)
+    merit /= np.maximum(merit.std(axis=1, keepdims=True), 1e-12)
+    return np.asarray(np.sqrt(1.0 - skill**2) * drawn + skill * merit)
 
 
 def softmax(scores: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.envs.template_world import template_world
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.studies.known_logs import chosen, effective_rows, log_of, softmax
+from zoosim.studies.known_logs import chosen, direction, effective_rows, log_of, softmax
 from zoosim.world.shifts import SAVING
 from zoosim.world.world import World
 
@@ -21,13 +21,15 @@ POOL = SAVING.step
 class SearchSettings(NamedTuple):
     """What a log is made of: `n` visits, `distance` of the target from a logging policy with `floor` at random.
 
-    At moment t of the log, 0 to 1, a visit is one after the market's shift with probability `drift` x t.
+    At moment t of the log, 0 to 1, a visit is one after the market's shift with probability `drift` x t. `skill` is how
+    much the target's choices, where they differ, go by what templates earn, 0 to 1.
     """
 
     distance: float
     floor: float
     n: int
     drift: float = 0.0
+    skill: float = 0.0
 
 
 class SearchLogs:
@@ -46,7 +48,10 @@ class SearchLogs:
         shape = (int(world.segments.max()) + 1, world.products.shape[0])
         scores = rng.normal(size=shape)
         self.logging = (1.0 - s.floor) * softmax(scores) + s.floor / shape[1]
-        self.target = softmax(scores + s.distance * rng.normal(size=shape))
+        cells, rewards = world.segments[:POOL], world.rewards[:POOL]
+        visits = np.maximum(np.bincount(cells, minlength=shape[0]), 1)
+        worth = np.array([np.bincount(cells, earned, shape[0]) / visits for earned in rewards.T]).T
+        self.target = softmax(scores + s.distance * direction(worth, s.skill, rng))
 
     @cached_property
     def reward_range(self) -> tuple[float, float]:

@@ -24,6 +24,9 @@ LOGGED = "logged"
 NAMES = (*ESTIMATORS, LOGGED)
 """The estimators, and the mean of the logged rewards, which takes no notice of the policy."""
 
+SKILL = 0.7
+"""The policies that are judged are better than the one that wrote the log."""
+
 CLICKS = Settings(
     contexts=8,
     actions=10,
@@ -38,11 +41,12 @@ CLICKS = Settings(
     wrong=0.0,
     amounts=False,
     coarse=False,
+    skill=SKILL,
 )
 WORLDS: dict[str, Settings | SearchSettings] = {
     "recommendation": CLICKS,
     "recommendation, features tell half": CLICKS._replace(coarse=True),
-    "search": SearchSettings(distance=1.0, floor=0.2, n=3_000),
+    "search": SearchSettings(distance=1.0, floor=0.2, n=3_000, skill=SKILL),
 }
 AXES: dict[str, tuple[float, ...]] = {
     "n": (300, 1_000, 3_000, 10_000, 30_000),

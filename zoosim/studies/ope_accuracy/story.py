@@ -13,7 +13,8 @@ TITLES = {"n": "rows of the log", "distance": "distance of the policy", "drift":
 SIZES, TICKS = (300, 1_000, 3_000, 10_000, 30_000), (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TERMS = {
     "relative error": "Root mean squared error over the truth: what the judged policy earns a visit when the log ends.",
-    "distance": "How far the policy's log-odds lie from those of the policy that wrote the log (standard deviation).",
+    "distance": "How far the policy's log-odds lie from those of the policy that wrote the log (standard deviation). "
+    "The further, the more the policy earns: half of what differs goes by what actions are worth.",
     "drift": "Recommendation: by how much log click rates move while the log is written (standard deviation). Search: "
     "the share of visits that come from a shifted market when the log ends.",
     "logged": "The mean of the logged rewards, which takes no notice of the policy: what estimators have to beat.",

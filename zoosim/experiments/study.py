@@ -44,7 +44,7 @@ OPE_VERDICT = Study(
 )
 OPE_COVERAGE = Study(
     name="ope-coverage",
-    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 15 minutes)",
+    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 5 minutes)",
     question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
     options={"seeds": "1000:1400", "cells": 23},
 )

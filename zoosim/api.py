@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
-FLAGS = ("seeds", "jobs")
+FLAGS = ("seeds", "jobs", "data")
 """Options of studies that `zoosim run` has as options of its own; others are given by --set."""
 
 EARNED = (

@@ -15,7 +15,10 @@ from zoosim.experiments.study import (
     CEM_OPTIMA,
     CONTINUOUS_VS_DISCRETE,
     LATENCY,
+    OPE_ACCURACY,
+    OPE_COVERAGE,
     OPE_VERDICT,
+    OPEN_BANDIT,
     OVERESTIMATION,
     Q_SANITY,
     TRUST_REGION,
@@ -54,6 +57,9 @@ STUDIES = {
         TRUST_REGION,
         ACTION_SHAPING,
         OPE_VERDICT,
+        OPEN_BANDIT,
+        OPE_COVERAGE,
+        OPE_ACCURACY,
     )
 }
 

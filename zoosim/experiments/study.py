@@ -42,6 +42,24 @@ OPE_VERDICT = Study(
     question="When the verdict on an estimate says trust, does the interval hold? And does it refuse in vain?",
     options={"seeds": "1000:1100", "cases": 40},
 )
+OPE_COVERAGE = Study(
+    name="ope-coverage",
+    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 5 minutes)",
+    question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
+    options={"seeds": "1000:1400", "cells": 23},
+)
+OPE_ACCURACY = Study(
+    name="ope-accuracy",
+    summary="how far off off-policy estimators are, by log size, distance and drift, on known truth (minutes)",
+    question="How far off is each estimator, with more rows, a policy further away, and a world that moves?",
+    options={"seeds": "1000:1200"},
+)
+OPEN_BANDIT = Study(
+    name="open-bandit",
+    summary="policies of a real shop judged by each other's logs: the Open Bandit Dataset (--data DIR, or ZOOSIM_DATA)",
+    question="What do the real logs of a fashion shop say of each other's policies, and what can they not tell?",
+    options={"data": None},
+)
 LATENCY = Study(
     name="latency",
     summary="what a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest)",

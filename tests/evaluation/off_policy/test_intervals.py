@@ -10,7 +10,7 @@ from tests.evaluation.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.rng import mix, stream_key
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.bootstrap import bootstrap, poisson, poisson_law
+from zoosim.evaluation.off_policy.bootstrap import bootstrap, bootstraps, poisson, poisson_law
 from zoosim.evaluation.off_policy.clusters import difference, group_sums, make_clusters, standard_error
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
@@ -90,6 +90,18 @@ def test_bootstrap_samples_are_estimates_on_repeated_rows(name: str, paired: boo
         shares = np.bincount(users, influence, 15)
         error = math.sqrt(sum(s**2 / k for s, k in zip(shares, draws, strict=True) if k)) / len(users)
         assert found.errors[sample] == pytest.approx(error, abs=1e-12)
+
+
+def test_estimates_resampled_together_are_those_resampled_alone() -> None:
+    drawn = TableWorld(0, 0.8).draw(np.random.default_rng(2), 90)
+    clusters = make_clusters(90)
+    estimates = [group_sums(clusters, form(drawn.weights, drawn.rewards)) for form in (ips, self_normalised_ips)]
+    together = bootstraps(estimates, samples=50, seed=3)
+    for sums, found in zip(estimates, together, strict=True):
+        alone = bootstrap(sums, samples=50, seed=3)
+        np.testing.assert_array_equal(found.deviations, alone.deviations)
+        np.testing.assert_array_equal(found.errors, alone.errors)
+    assert (together[0].deviations != together[1].deviations).any()
 
 
 def test_counts_are_poisson() -> None:

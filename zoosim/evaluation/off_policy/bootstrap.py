@@ -1,5 +1,6 @@
 """The studentised bootstrap over groups of rows: estimates on resampled logs, each with its own standard error."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,16 +37,22 @@ def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap
 
     The same draws serve every estimate of a log, so differences are paired. Any number of threads gives the same bits.
     """
-    key, columns, law = stream_key(seed, "bootstrap"), _centred(sums), poisson_law()
-    deviations, errors = np.empty(samples), np.empty(samples)
+    return bootstraps([sums], samples=samples, seed=seed)[0]
+
+
+def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int = 0) -> list[Bootstrap]:
+    """Resample several estimates of the same groups at once, which saves drawing the counts again for each."""
+    key, columns, law = stream_key(seed, "bootstrap"), np.stack([_centred(sums) for sums in estimates]), poisson_law()
+    found = np.zeros((2, samples, len(estimates)))
     bounds = np.linspace(0, samples, PIECES + 1).astype(int).tolist()
 
     def draw(piece: int) -> None:
-        _bootstrap(key, columns, law, bounds[piece], bounds[piece + 1], deviations, errors)
+        _bootstrap(key, columns, law, bounds[piece], bounds[piece + 1], found[0], found[1])
 
     in_threads(draw, PIECES)
-    errors[errors < ROUNDING * standard_error(sums)] = 0.0
-    return Bootstrap(deviations, errors)
+    for errors, sums in zip(found[1].T, estimates, strict=True):
+        errors[errors < ROUNDING * standard_error(sums)] = 0.0
+    return [Bootstrap(found[0, :, e], found[1, :, e]) for e in range(len(estimates))]
 
 
 def _centred(sums: Sums) -> FloatArray:
@@ -68,28 +75,36 @@ def _bootstrap(
     deviations: FloatArray,
     errors: FloatArray,
 ) -> None:
-    """Fill in samples `start` to `stop - 1`; an empty sample, or one without weight, deviates by nothing."""
-    groups = columns.shape[0]
-    counts = np.empty(groups)
+    """Fill in samples `start` to `stop - 1` of `(B, E)`, from `columns (E, G, 6)`."""
+    counts = np.empty(columns.shape[1])
     for s in range(start, stop):
         row = mix(np.uint64(key ^ mix(np.uint64(s))))
-        total = np.zeros(6)
-        for g in range(groups):
+        for g in range(counts.shape[0]):
             counts[g] = poisson(np.uint64(mix(np.uint64(row ^ np.uint64(g)))), law)
-            for c in range(6):
-                total[c] += counts[g] * columns[g, c]
-        deviations[s] = errors[s] = 0.0
-        if total[0] <= 0.0 or total[3] <= 0.0 or total[5] <= 0.0:
-            continue
-        base, first, second = total[1] / total[0], total[2] / total[3], total[4] / total[5]
-        by = (1.0 / total[0], 1.0 / total[3], 1.0 / total[5])
-        squares = 0.0
-        for g in range(groups):
-            share = (columns[g, 1] - base * columns[g, 0]) * by[0]
-            share += (columns[g, 2] - first * columns[g, 3]) * by[1]
-            share += (columns[g, 4] - second * columns[g, 5]) * by[2]
-            squares += counts[g] * share * share
-        deviations[s], errors[s] = base + first + second, np.sqrt(squares)
+        for e in range(columns.shape[0]):
+            deviations[s, e], errors[s, e] = _resampled(counts, columns[e])
+
+
+@jit
+def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
+    """Return a sample's deviation and standard error; 0 for an empty sample, or one without weight."""
+    size = base = top = bottom = less = by = 0.0  # six sums of their own, so that none waits for another
+    for g in range(counts.shape[0]):
+        k, x = counts[g], columns[g]
+        size, base = size + k * x[0], base + k * x[1]
+        top, bottom = top + k * x[2], bottom + k * x[3]
+        less, by = less + k * x[4], by + k * x[5]
+    if size <= 0.0 or bottom <= 0.0 or by <= 0.0:
+        return 0.0, 0.0
+    mean, first, second = base / size, top / bottom, less / by
+    scales, squares = (1.0 / size, 1.0 / bottom, 1.0 / by), 0.0
+    for g in range(counts.shape[0]):
+        x = columns[g]
+        share = (x[1] - mean * x[0]) * scales[0]
+        share += (x[2] - first * x[3]) * scales[1]
+        share += (x[4] - second * x[5]) * scales[2]
+        squares += counts[g] * share * share
+    return mean + first + second, np.sqrt(squares)
 
 
 def poisson_law() -> tuple[FloatArray, IntArray]:

@@ -13,7 +13,7 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import single
-from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap
+from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
 from zoosim.evaluation.off_policy.diagnostics import (
@@ -262,22 +262,17 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
     """Return results with their sums for each estimator that the target allows."""
     weights = weight_figures(log, judged, clusters)
     cut = judged._replace(weights=cut_weights(judged.weights))
-    found = []
-    for estimator in options.estimators:
-        if estimator in NEED_MODEL and judged.predicted is None:
-            continue
-        terms = estimate(estimator, log.rewards, judged)
-        sums = group_sums(clusters, terms)
-        del terms
-        interval = _interval(sums, log, judged, options)
-        clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
-        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
-        figures = (weights.ess, weights.mean_weight, weights.max_weight)
-        found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
-    if not found:
+    names = [name for name in options.estimators if name not in NEED_MODEL or judged.predicted is not None]
+    if not names:
         raise DataError(
             f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
         )
+    estimates = [group_sums(clusters, estimate(name, log.rewards, judged)) for name in names]
+    figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
+    for estimator, sums, interval in zip(names, estimates, _intervals(estimates, log, judged, options), strict=True):
+        clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
+        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
+        found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
     return found
 
 
@@ -305,6 +300,13 @@ def _value(estimator: str, rewards: FloatArray, judged: Judged) -> float:
     return estimate(estimator, rewards, judged).value
 
 
+def _intervals(estimates: Sequence[Sums], log: Log, judged: Judged, options: Options) -> list[Interval]:
+    if options.interval == "bootstrap":
+        drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
+        return [bootstrap_interval(sums, options.level, drawn=own) for sums, own in zip(estimates, drawn, strict=True)]
+    return [_interval(sums, log, judged, options) for sums in estimates]
+
+
 def _interval(sums: Sums, log: Log, judged: Judged, options: Options) -> Interval:
     if options.interval == "bernstein":
         units = make_clusters(len(log), log.user_ids, max_groups=len(log))
@@ -313,9 +315,7 @@ def _interval(sums: Sums, log: Log, judged: Judged, options: Options) -> Interva
     if options.interval == "sequence":
         low, high = confidence_sequence(judged.weights, log.rewards, options.reward_range, options.level)
         return Interval(sums.value, float(low[-1]), float(high[-1]))
-    if options.interval == "asymptotic":
-        return asymptotic_interval(sums, options.level)
-    return bootstrap_interval(sums, options.level, samples=options.samples, seed=options.seed)
+    return asymptotic_interval(sums, options.level)
 
 
 def _verdict(

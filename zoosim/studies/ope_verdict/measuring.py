@@ -18,7 +18,7 @@ from zoosim.studies.ope_verdict.cases import TOTAL, Case
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85
 CHUNK = 25
-ROOMS = ("core", "evaluation", "studies/ope_verdict")
+ROOMS = ("core", "evaluation", "studies/known_logs.py", "studies/ope_verdict")
 """Rooms of the package that figures depend on."""
 
 

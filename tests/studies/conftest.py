@@ -1,0 +1,17 @@
+"""A search shop that is small, for studies on it."""
+
+import pytest
+
+from zoosim.envs import template_world
+from zoosim.studies import search_logs
+from zoosim.world.shifts import SAVING
+
+
+@pytest.fixture
+def small_shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let search logs come from a shop of 60 products, and from 300 visits before and after its market shifts."""
+    shift = SAVING.model_copy(update={"step": 300})
+    config = search_logs.CONFIG.model_copy(update={"n_products": 60, "shifts": [shift]})
+    monkeypatch.setattr(search_logs, "CONFIG", config)
+    monkeypatch.setattr(search_logs, "POOL", 300)
+    monkeypatch.setattr(template_world, "APART_VISITS", 24)

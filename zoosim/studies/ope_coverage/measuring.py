@@ -1,0 +1,140 @@
+"""Judge simulated logs of each cell: how often does each interval hold, and how often where the verdict is trust?"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.array_cache import kept
+from zoosim.core.errors import ConfigError
+from zoosim.core.types import FloatArray, Progress
+from zoosim.evaluation.off_policy.clusters import make_clusters
+from zoosim.evaluation.off_policy.evaluate import DEFAULT, evaluate
+from zoosim.evaluation.off_policy.intervals import bernstein_interval
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.sequences import confidence_sequence
+from zoosim.evaluation.off_policy.verdict import TRUST
+from zoosim.experiments.request import parse_seeds
+from zoosim.studies.known_logs import KnownLogs
+from zoosim.studies.ope_coverage.cells import CELLS, Cell, draw, logs_of, sound
+from zoosim.studies.search_logs import SearchLogs
+
+SAMPLES = 399
+CHUNK = 50
+BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
+ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
+ROOMS = (
+    *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy", "evaluation/statistics.py"),
+    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_coverage/cells.py"),
+    "studies/ope_coverage/measuring.py",
+)
+"""Rooms of the package that figures depend on."""
+
+
+@dataclass(frozen=True)
+class Covered:
+    """One interval on `logs` logs of a cell, for one estimator, or for any.
+
+    `held` counts the logs whose interval holds the truth (a confidence sequence: after every row); of the others the
+    truth was `below` or `above`. `promised` tells whether it should hold: the log is sound, or the interval's own
+    conditions are met. `effective` rows in expectation; `width` is the median of width / truth, None if infinite;
+    `trusted` counts the logs with the verdict trust, `trusted_held` those of them whose interval holds.
+    """
+
+    cell: int
+    world: str
+    n: int
+    distance: float
+    effective: float
+    interval: str
+    estimator: str
+    promised: bool
+    logs: int
+    held: int
+    below: int
+    above: int
+    width: float | None
+    trusted: int
+    trusted_held: int
+
+    @property
+    def coverage(self) -> float:
+        """How often the interval holds."""
+        return self.held / self.logs
+
+
+def measure(*, seeds: Any = "1000:1400", cells: Any = 23, progress: Progress = lambda line: None) -> list[Covered]:
+    """Judge a log a seed in each of the first so many `cells`; what is measured is kept, so a run can go on.
+
+    Raises `ConfigError` for another number of cells.
+    """
+    chosen = parse_seeds(seeds)
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 1 <= cells <= len(CELLS):
+        raise ConfigError(f"ope-coverage: cells: got {cells!r}, expected a whole number from 1 to {len(CELLS)}")
+    rows: list[Covered] = []
+    for number, cell in enumerate(CELLS[:cells]):
+        progress(f"cell {number + 1} of {cells}: {cell.world}, {cell.n:,} rows, distance {cell.distance:g}")
+        rows += covered(number, cell, chosen)
+    return rows
+
+
+def covered(number: int, cell: Cell, seeds: Sequence[int]) -> list[Covered]:
+    """Judge the logs of a cell, those that were judged before from the disk."""
+    logs = logs_of(cell)
+    parts = []
+    for start in range(0, len(seeds), CHUNK):
+        chunk = seeds[start : start + CHUNK]
+        key = (*cell, SAMPLES, *chunk)
+        parts.append(kept("ope-coverage", key, ROOMS, ("found",), partial(_found, cell, logs, chunk)))
+    found = np.concatenate([part["found"] for part in parts])
+    rows = [(name, found[:, i]) for i, name in enumerate(ROWS) if not np.isnan(found[:, i]).any()]
+    return [_summed(number, cell, logs, name, values) for name, values in rows]
+
+
+def _found(cell: Cell, logs: KnownLogs | SearchLogs, seeds: Sequence[int]) -> dict[str, FloatArray]:
+    return {"found": np.stack([_judge(logs, *draw(cell, logs, seed), seed) for seed in seeds])}
+
+
+def _judge(logs: KnownLogs | SearchLogs, log: Log, target: FloatArray, seed: int) -> FloatArray:
+    """Return the ends of each of `ROWS`, and whether the verdict is trust `(5, 3)`; NaN where there is none."""
+    out = np.full((len(ROWS), 3), np.nan)
+    results = evaluate(log, {"target": target}, samples=SAMPLES, seed=seed, compare=False).results
+    for row, result in enumerate(results):
+        low = -math.inf if result.low is None else result.low
+        out[row] = (low, math.inf if result.high is None else result.high, result.verdict == TRUST)
+    if logs.reward_range is None:
+        return out
+    weights = target[np.arange(len(log)), log.actions] / log.propensities
+    units = make_clusters(len(log), log.user_ids, max_groups=len(log))
+    bounds = bernstein_interval(weights, log.rewards, logs.reward_range, units)
+    out[len(results)] = (bounds.low, bounds.high, 0.0)
+    if logs.alike:  # ends only ever close in, so the last interval holds if all do
+        ends = confidence_sequence(weights, log.rewards, logs.reward_range)
+        out[len(results) + 1] = (ends.low[-1], ends.high[-1], 0.0)
+    return out
+
+
+def _summed(number: int, cell: Cell, logs: KnownLogs | SearchLogs, name: tuple[str, str], found: FloatArray) -> Covered:
+    interval, estimator = name
+    below, above, trusted = logs.truth < found[:, 0], logs.truth > found[:, 1], found[:, 2] > 0.0
+    held, width = ~(below | above), float(np.median(found[:, 1] - found[:, 0]) / logs.truth)
+    return Covered(
+        cell=number,
+        world=cell.world,
+        n=cell.n,
+        distance=cell.distance,
+        effective=logs.effective,
+        interval=interval,
+        estimator=estimator,
+        promised=sound(logs) if interval == BOOTSTRAP else not logs.misrecorded,
+        logs=len(found),
+        held=int(held.sum()),
+        below=int(below.sum()),
+        above=int(above.sum()),
+        width=width if math.isfinite(width) else None,
+        trusted=int(trusted.sum()),
+        trusted_held=int((trusted & held).sum()),
+    )

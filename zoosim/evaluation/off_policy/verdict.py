@@ -34,6 +34,10 @@ CLIP_SHIFT = Limits(1.5, 3.0)
 SLOPE = Limits(0.5, 0.0)
 BIAS_ERRORS = Limits(0.5, 1.5)
 GAP_ERRORS = Limits(2.0, 3.0)
+FAULT = 0.5
+"""A fault of the log that moves the value by less than this share of half the interval makes no estimate useless."""
+GROSS = 0.5
+"""Unless the mean weight is as far from 1, or as many of the policy's choices are hardly in the log."""
 
 
 class Findings:
@@ -64,8 +68,8 @@ def judge_weighted(
 ) -> Verdict:
     """Judge an estimate that leans on weights; `bias` is how many standard errors its cut weights move it."""
     findings = Findings()
-    _weigh_mean(findings, weights)
-    _weigh_overlap(findings, weights)
+    _weigh_mean(findings, weights, interval)
+    _weigh_overlap(findings, weights, interval)
     findings.below(
         weights.ess, ESS, f"the log counts for {weights.ess:,.0f} rows of this policy's own (effective sample size)"
     )
@@ -102,23 +106,32 @@ def judge_model(
     return findings.verdict()
 
 
-def _weigh_mean(findings: Findings, weights: WeightFigures) -> None:
+def _weigh_mean(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
     gap, error = abs(weights.mean_weight - 1.0), weights.mean_weight_error
     reason = (
         f"the mean weight is {weights.mean_weight:.3g}, expected 1: the propensities are wrong, or actions are missing"
     )
     off = gap / error if error > 0.0 else math.inf if gap > 1e-9 else 0.0
     if gap > MEAN_GAP.useless or off > MEAN_ERRORS.weak:
-        findings.found.append((gap > MEAN_GAP.useless or off > MEAN_ERRORS.useless, reason))
+        useless = gap > MEAN_GAP.useless or off > MEAN_ERRORS.useless
+        findings.found.append((useless and _matters(gap, interval), reason))
     else:
         findings.above(gap, MEAN_GAP, reason)
 
 
-def _weigh_overlap(findings: Findings, weights: WeightFigures) -> None:
-    if weights.lost_mass is not None:
+def _weigh_overlap(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
+    if weights.lost_mass is not None and not weights.lost_mass <= LOST_MASS.weak:
         lost = f"{100 * weights.lost_mass:.1f}% of its choices are hardly in the log"
         where = f", action {weights.lost_action} most of all" if weights.lost_action is not None else ""
-        findings.above(weights.lost_mass, LOST_MASS, f"{lost}{where} (overlap)")
+        useless = not weights.lost_mass <= LOST_MASS.useless and _matters(weights.lost_mass, interval)
+        findings.found.append((useless, f"{lost}{where} (overlap)"))
+
+
+def _matters(share: float, interval: Interval) -> bool:
+    """Tell whether a fault in a `share` of the weight may move the value out of what the interval allows for."""
+    if share > GROSS or interval.low is None or interval.high is None:
+        return True
+    return not share * abs(interval.mean) <= FAULT * (interval.high - interval.low) / 2.0
 
 
 def _weigh_error(findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int) -> None:

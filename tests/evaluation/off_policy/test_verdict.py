@@ -1,0 +1,71 @@
+"""What the verdict says of figures set by hand, at each side of its limits."""
+
+import math
+
+import pytest
+
+from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, WeightFigures
+from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, judge_weighted
+from zoosim.evaluation.statistics import Interval
+
+GOOD = WeightFigures(5_000.0, 1.0, 0.01, 3.0, 0.001, 0.0, None)
+ERRORS = ErrorFigures(0.001, 500.0, 0.1)
+NARROW, WIDE = Interval(0.1, 0.098, 0.102), Interval(0.1, 0.05, 0.15)
+
+
+def word(
+    weights: WeightFigures = GOOD, errors: ErrorFigures = ERRORS, interval: Interval = NARROW, n: int = 900
+) -> str:
+    """Return the verdict of figures that are good but for what is given."""
+    return judge_weighted(weights, errors, interval, n).word
+
+
+def test_good_figures_are_trusted() -> None:
+    assert judge_weighted(GOOD, ERRORS, NARROW, 900) == (TRUST, ())
+
+
+@pytest.mark.parametrize(("ess", "told"), [(101.0, TRUST), (99.0, WEAK), (14.0, DO_NOT_USE), (math.nan, DO_NOT_USE)])
+def test_effective_sample_size(ess: float, told: str) -> None:
+    assert word(GOOD._replace(ess=ess)) == told
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.04, TRUST), (0.06, WEAK), (0.21, DO_NOT_USE)])
+def test_share_of_the_largest_weight(share: float, told: str) -> None:
+    assert word(GOOD._replace(max_share=share)) == told
+
+
+@pytest.mark.parametrize(("carriers", "told"), [(41.0, TRUST), (39.0, WEAK), (1.4, DO_NOT_USE)])
+def test_rows_that_carry_the_error(carriers: float, told: str) -> None:
+    assert word(errors=ERRORS._replace(carriers=carriers)) == told
+
+
+@pytest.mark.parametrize(("mean", "told"), [(1.02, TRUST), (1.04, WEAK), (1.06, DO_NOT_USE), (0.94, DO_NOT_USE)])
+def test_a_mean_weight_that_is_not_one(mean: float, told: str) -> None:
+    assert word(GOOD._replace(mean_weight=mean)) == told
+
+
+@pytest.mark.parametrize(("lost", "told"), [(0.005, TRUST), (0.05, WEAK), (0.12, DO_NOT_USE)])
+def test_choices_that_are_hardly_in_the_log(lost: float, told: str) -> None:
+    assert word(GOOD._replace(lost_mass=lost, lost_action=3)) == told
+
+
+def test_a_fault_is_set_against_the_interval() -> None:
+    """Off by 6% or 12% of .1 is nothing in an interval of +-.05; half of the weight amiss is grave anywhere."""
+    assert word(GOOD._replace(mean_weight=1.06), interval=WIDE) == WEAK
+    assert word(GOOD._replace(lost_mass=0.12, lost_action=3), interval=WIDE) == WEAK
+    assert word(GOOD._replace(mean_weight=1.06), interval=Interval(0.1, None, None)) == DO_NOT_USE
+    assert word(GOOD._replace(mean_weight=1.51), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(lost_mass=0.51, lost_action=3), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(mean_weight=math.nan), interval=WIDE) == DO_NOT_USE
+
+
+def test_few_users_and_no_interval() -> None:
+    assert word(n=39) == WEAK
+    assert word(n=9) == DO_NOT_USE
+    assert word(interval=Interval(0.1, None, None)) == DO_NOT_USE
+
+
+def test_the_gravest_reason_comes_first() -> None:
+    found = judge_weighted(GOOD._replace(max_share=0.06, ess=10.0), ERRORS, NARROW, 900)
+    assert found.word == DO_NOT_USE
+    assert [reason.split(" ")[0:2] for reason in found.reasons] == [["the", "log"], ["the", "largest"]]

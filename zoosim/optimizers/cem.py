@@ -150,7 +150,7 @@ def cem_optimize(
     region = make_region(made, None, action_dim, rng, init_mean, base_action, radius)
 
     def values(actions: FloatArray) -> FloatArray:
-        return check_output("values", objective(actions[0]), (actions.shape[1],)).reshape(1, -1)
+        return check_output("values", objective(actions[0].copy()), (actions.shape[1],)).reshape(1, -1)
 
     found = _search(values, region, made)
     ended = bool(found.converged[0]), int(found.n_evaluations[0])
@@ -177,7 +177,7 @@ def cem_optimize_many(
     region = make_region(made, n_requests, action_dim, rng, init_mean, base_action, radius)
 
     def values(actions: FloatArray) -> FloatArray:
-        return check_output("values", objective(actions), actions.shape[:2])
+        return check_output("values", objective(actions.copy()), actions.shape[:2])
 
     return _search(values, region, made)
 

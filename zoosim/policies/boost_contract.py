@@ -191,8 +191,16 @@ def _refuses(maker: Maker) -> None:
         for wrong in WRONG:
             _must_refuse(policy, context, action, wrong, shop)
             _must_refuse(policy, context, np.full_like(action, wrong), 1.0, shop)
-        if not same(policy.state_dict(), other.state_dict()) or not same(_walk(policy, shop), _walk(other, shop)):
-            raise ContractViolation(f"{shop.name}: what update refused has moved the state; check before you learn")
+        _must_be_alike(policy, other, shop)
+        for broken in _broken(context):
+            _must_refuse(policy, broken, action, 1.0, shop)
+            _refuse_or_answer(policy, broken, shop)
+        _must_be_alike(policy, other, shop)
+
+
+def _must_be_alike(policy: BoostPolicy, other: BoostPolicy, shop: BoostShop) -> None:
+    if not same(policy.state_dict(), other.state_dict()) or not same(_walk(policy, shop), _walk(other, shop)):
+        raise ContractViolation(f"{shop.name}: what update refused has moved the state; check before you learn")
 
 
 def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, reward: float, shop: BoostShop) -> None:
@@ -201,7 +209,31 @@ def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, rewa
         policy.update(context, action, reward, feedback)
     except ZoosimError:
         return
-    raise ContractViolation(f"{shop.name}: update took a reward of {reward} for {action}; expected a DataError")
+    spoilt = "" if same(dict(context), dict(shop.context(0))) else " in a context that is wrong"
+    raise ContractViolation(f"{shop.name}: update took a reward of {reward} for {action}{spoilt}; expected a DataError")
+
+
+def _broken(context: Context) -> list[Context]:
+    """Return contexts that are NaN somewhere, or of another shape."""
+    found = []
+    for name in ("features", "base_scores", "boost_features"):
+        spoilt = context[name].copy()
+        spoilt.flat[-1] = np.nan
+        found += [Context(**{**context, name: array}) for array in (spoilt, context[name][:-1])]
+    return found
+
+
+def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) -> None:
+    """A policy that does not read what is wrong may answer; one that does is to refuse before it moves."""
+    for method in ("select_action", "recommend"):
+        asked = copy.deepcopy(policy)
+        try:
+            _must_be_inside(getattr(asked, method)(context), shop, f"{method}, in a context that is wrong")
+        except ContractViolation:
+            raise
+        except ZoosimError:
+            if not same(asked.state_dict(), policy.state_dict()):
+                raise ContractViolation(f"{shop.name}: {method} moved the state before it refused a context") from None
 
 
 def _gives_densities(maker: Maker) -> None:

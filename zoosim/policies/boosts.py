@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import check_array, check_number
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.checks import check_array, check_number, check_whole
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.search_config import RewardWeights
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.policies.base import Policy, policy_name
@@ -30,13 +30,18 @@ class ProductTable(NamedTuple):
     strategic: BoolArray
 
 
+TASTES = 2
+"""Where a shop tells of tastes, it tells of these: for price, and for private label."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostSpec(PolicySpec):
     """What a boost policy is told: `user_dim` context features, `product_dim` boosts in [-`a_max`, `a_max`].
 
     `products` is the shop's own table, in the order of the contexts' `product_ids`; `reward` what a visit's parts
     count; `k` products are shown. The context features begin with `n_segments` and then `n_kinds` one-hot columns, of
-    the segment and the query type, and then `n_tastes` tastes; 0 where the shop does not tell.
+    the segment and the query type, and then `n_tastes` tastes, two, for price and for private label;
+    0 where the shop does not tell.
     """
 
     a_max: float
@@ -57,6 +62,13 @@ class BoostSpec(PolicySpec):
         if len(self.products.ids) != self.n_products:
             came = len(self.products.ids)
             raise ConfigError(f"BoostSpec.products: got {came} products, expected n_products = {self.n_products}")
+        if self.n_tastes not in (0, TASTES):
+            raise ConfigError(f"BoostSpec.n_tastes: got {self.n_tastes}, expected {TASTES} (price, private label) or 0")
+        check_whole("BoostSpec.k", self.k, 1, 1_000_000)
+        for name, column in self.products._asdict().items():
+            numbers = check_array(f"BoostSpec.products.{name}", column, (self.n_products,))
+            if name == "category" and (numbers.min() < 0.0 or (numbers != np.floor(numbers)).any()):
+                raise ConfigError("BoostSpec.products.category: got a number of no category, expected 0, 1, ...")
 
 
 class BoostPolicy(Policy):
@@ -88,17 +100,21 @@ class BoostPolicy(Policy):
         `base_scores (k,)`, `clicks (k,)`, `purchases (k,)`; and `reward_parts`. NaN, infinity and other shapes are
         refused with `DataError` before anything is learned.
         """
+        self.check(context)
         boosts = check_array(f"{policy_name(type(self))}: action", action, (self.spec.product_dim,))
         earned = check_array(f"{policy_name(type(self))}: reward", [reward], (1,))
         self.learn(context, boosts, float(earned[0]), feedback)
+
+    def check(self, context: Context) -> None:
+        """Refuse a context that does not fit the spec with `DataError`; to be called before one is read."""
+        name, spec = policy_name(type(self)), self.spec
+        check_array(f"{name}: features", context.features, (spec.user_dim,))
+        check_array(f"{name}: base_scores", context.base_scores, (spec.n_products,))
+        check_array(f"{name}: boost_features", context.boost_features, (spec.n_products, spec.product_dim))
+        if not np.array_equal(context.product_ids, spec.products.ids):
+            raise DataError(f"{name}: product_ids: got others than those of the spec, expected these in their order")
 
     def propensity(self, context: Context, action: Any) -> float:
         """Return the density of choosing boosts now; refused by policies that have none."""
         name = policy_name(type(self))
         raise PolicyError(f"{name}: has no density over boosts; log random-boosts where propensities are needed")
-
-
-def within(boosts: FloatArray, a_max: float) -> FloatArray:
-    """Return boosts brought into the box."""
-    inside: FloatArray = np.clip(boosts, -a_max, a_max)
-    return inside

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array
+from zoosim.core.checks import alike
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
@@ -61,6 +61,7 @@ class ItemCritic(BoostPolicy):
 
     def select_action(self, context: Context) -> FloatArray:
         """Return random boosts at first, then those that are best by a draw of what is believed."""
+        self.check(context)
         segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
         self._served[segment] += 1
         self._counts[0] += 1
@@ -73,16 +74,16 @@ class ItemCritic(BoostPolicy):
 
     def recommend(self, context: Context) -> FloatArray:
         """Return the boosts that are best by what is most probable."""
+        self.check(context)
         return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
         shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
-        features = check_array(f"{self.name}: features", context.features, (self.spec.user_dim,))
         if self._memory.held[0] == HELD:
             refit(self._memory, 2)
             drop_oldest(self._memory, HELD // 2)
-        self._remember(features, shown)
+        self._remember(np.asarray(context.features, np.float64), shown)
         self._counts[1] += 1
         learned = int(self._counts[1])
         if learned >= self._counts[2]:
@@ -118,6 +119,11 @@ class ItemCritic(BoostPolicy):
             found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
         return found
 
+    def _highest(self) -> dict[str, int]:
+        """Return the highest number, from 0, in each array that counts or points."""
+        places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
+        return {**places, "served": 2**62, "counts": 2**62}
+
     def state_dict(self) -> dict[str, Any]:
         """Return the visits held, the models and the counts."""
         return {name: array.copy() for name, array in self._arrays().items()}
@@ -126,8 +132,14 @@ class ItemCritic(BoostPolicy):
         """Take over a saved state; raises `PolicyError` for one that does not fit."""
         own = self._arrays()
         wrong = [name for name in own if name not in state or not alike(state[name], own[name])]
+        wrong = wrong or [name for name, most in self._highest().items() if not _within(state[name], most)]
+        wrong = wrong or [name for name in own if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
         if wrong or set(state) != set(own):
             name = [*wrong, *sorted(set(state) - set(own))][0]
             raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
         for name, array in own.items():
             array[...] = state[name]
+
+
+def _within(numbers: np.ndarray, most: int) -> bool:
+    return bool((numbers >= 0).all() and (numbers <= most).all())

@@ -11,13 +11,10 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.policies.boosts import BoostSpec, ProductTable
+from zoosim.policies.boosts import TASTES, BoostSpec, ProductTable
 
 COLUMNS = ("price", "label", "cm2", "discount", "bestseller", "strategic")
 """What is known of a product, in the order of x behind its first number, which is 1; price as log(1 + price)."""
-
-TASTED = 2
-"""So many of them, the first, are what a shop knows of tastes for, in the order of the tastes: price, private label."""
 
 WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
 """How far the prior lets each number of x count: most for what a shop knows of tastes for."""
@@ -57,7 +54,7 @@ def scales_of(table: ProductTable) -> Scales:
     """Return the scales of a shop's products."""
     columns = columns_of(table._asdict())
     spreads = columns.std(axis=0)
-    means = np.where(np.arange(len(COLUMNS)) < TASTED, 0.0, columns.mean(axis=0))
+    means = np.where(np.arange(len(COLUMNS)) < TASTES, 0.0, columns.mean(axis=0))
     return Scales(means, np.where(spreads > 1e-12, spreads, np.inf))
 
 
@@ -80,7 +77,7 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
     outer[0], outer[1:first], outer[first:] = 0.15, 0.08, 0.3
     outer[0, 0], outer[1:first, 0] = 1.5, 0.5
     for taste in range(spec.n_tastes):
-        outer[first + taste, 1 : 1 + TASTED] *= 0.3
+        outer[first + taste, 1 : 1 + TASTES] *= 0.3
         means[first + taste, 1 + taste], outer[first + taste, 1 + taste] = 0.4, 0.3
     pair = np.full(sizes.pair, 0.4)
     pair[0], pair[1 : 1 + spec.product_dim] = 1.5, 0.2

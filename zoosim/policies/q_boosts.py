@@ -111,6 +111,7 @@ class QEnsemble(BoostPolicy):
 
     def select_action(self, context: Context) -> FloatArray:
         """Return boosts from anywhere, always at first and ever more seldom, else those that look best by a doubter."""
+        self.check(context)
         a_max, visits = self.spec.a_max, 1 + self._replay.seen_of(self._segment(context))
         chance = self.rng.random()
         if self._replay.seen < self.warm_up or chance * visits < self.anywhere:
@@ -124,6 +125,7 @@ class QEnsemble(BoostPolicy):
 
     def recommend(self, context: Context) -> FloatArray:
         """Return the boosts with the highest mean."""
+        self.check(context)
         return self._best(context, self._net(), 0.0, np.random.default_rng(0))
 
     def beta_now(self) -> float:

@@ -84,6 +84,7 @@ class RankGuardrail(BoostPolicy):
 
     def held(self, context: Context, asked: FloatArray) -> Decision:
         """Say what becomes of boosts `(d,)` that are asked for; raises `DataError` if they are no finite numbers."""
+        self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
         scene = context.base_scores, context.boost_features
         scale = largest_scale(*scene, wish, min(self.limit, self._k), self._k)

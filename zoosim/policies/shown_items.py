@@ -7,6 +7,7 @@ import numpy as np
 
 from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError
+from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.boosts import BoostSpec
 from zoosim.policies.item_features import COLUMNS, columns_of
@@ -31,6 +32,9 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     if feedback is None:
         raise DataError(f"{name}: got no feedback, expected what the visit showed, as in info['feedback']")
     needed = ("products", "boost_features", "base_scores", "clicks", "purchases")
+    for told in (feedback, feedback.get("products", {}) if isinstance(feedback, Mapping) else {}):
+        if not isinstance(told, Mapping):
+            raise DataError(f"{name}: got feedback with {shown(told)}, expected columns by name")
     missing = [key for key in needed if key not in feedback]
     missing += [key for key in (*COLUMNS, "category") if key not in feedback.get("products", (*COLUMNS, "category"))]
     if missing:

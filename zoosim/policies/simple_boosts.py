@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.checks import check_array
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.types import Context, FloatArray
@@ -29,7 +30,8 @@ class RandomBoosts(BoostPolicy):
 
     def propensity(self, context: Context, action: Any) -> float:
         """Return the density, the same everywhere in the box and 0 outside."""
-        inside = bool((np.abs(action) <= self.spec.a_max).all())
+        boosts = check_array("random-boosts: action", action, (self.spec.product_dim,))
+        inside = bool((np.abs(boosts) <= self.spec.a_max).all())
         return float(inside) * (2.0 * self.spec.a_max) ** -self.spec.product_dim
 
     def state_dict(self) -> dict[str, Any]:

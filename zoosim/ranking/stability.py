@@ -23,10 +23,11 @@ def rank_change(base_scores: FloatArray, boost_features: FloatArray, boosts: Flo
     """Return how many of the base ranker's top k leave it under `boosts (d,)`; `base_scores (K,)`, features `(K, d)`.
 
     Half of the symmetric difference of both tops. Where scores tie within rounding, products of the base ranker's top
-    count as left. Raises `DataError` and `ConfigError`.
+    count as left, but without any boosts none leaves. Raises `DataError` and `ConfigError`.
     """
     base, features, vector = _checked(base_scores, boost_features, boosts)
-    return int(_left(base, _top_of(base, k), features, vector))
+    shown = _top_of(base, k)
+    return int(_left(base, shown, features, vector)) if vector.any() else 0
 
 
 def largest_scale(

@@ -104,3 +104,10 @@ def test_refusals(critic: QEnsembleRegressor) -> None:
         actor.fit(np.zeros((2, 4)))
     with pytest.raises(ConfigError, match="refine: got -1"):
         actor.act(np.zeros(3), refine=-1)
+
+
+def test_an_ensemble_over_other_states_is_refused(critic: QEnsembleRegressor, states: FloatArray) -> None:
+    net = critic.network()
+    other = QEnsembleRegressor(net.states + 1, int(net.sizes[0]) - net.states, QEnsembleConfig(hidden_sizes=(4,)))
+    with pytest.raises(DataError, match=r"Actor\.fit: net is an ensemble over other states"):
+        Actor(net, 1.0).fit(states, net=other.network())

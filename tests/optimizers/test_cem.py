@@ -301,3 +301,12 @@ def test_the_action_with_the_bad_value_is_told() -> None:
 
     with pytest.raises(ObjectiveError, match=r"hold nan at action \[ ?0\.(49|5)"):
         cem_optimize(value, 2, rng=np.random.default_rng(0))
+
+
+def test_an_objective_may_work_in_place() -> None:
+    def objective(actions: np.ndarray) -> np.ndarray:
+        actions += 5.0
+        return np.asarray(-np.sum((actions - 5.2) ** 2, axis=1))
+
+    found = cem_optimize(objective, 2, CEMConfig(a_max=0.5), rng=np.random.default_rng(0))
+    np.testing.assert_allclose(found.action, 0.2, atol=1e-2)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -181,3 +182,26 @@ def test_constant_boosts_outside_the_box_are_refused(boosts: str) -> None:
 def test_a_spec_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         BoostSpec(**{**LARGER.spec.__dict__, **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_tastes": 3}, "BoostSpec.n_tastes: got 3, expected 2"),
+        ({"k": 0}, "BoostSpec.k: got 0, expected a whole number"),
+        ({"products": SMALL.spec.products._replace(price=np.full(12, np.nan))}, r"products\.price: got nan at"),
+        ({"products": SMALL.spec.products._replace(cm2=np.zeros(3))}, r"products\.cm2: got an array of shape \(3,\)"),
+        ({"products": SMALL.spec.products._replace(category=np.full(12, -1))}, r"products\.category: got a number of"),
+    ],
+)
+def test_a_spec_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        replace(SMALL.spec, **change)
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_products_in_another_order_are_refused(name: str) -> None:
+    policy, context = find_class(name)(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)
+    turned = Context(**{**context, "product_ids": context.product_ids[::-1]})
+    with pytest.raises(DataError, match="product_ids: got others than those of the spec"):
+        policy.update(turned, np.zeros(4), 1.0, SMALL.feedback(0, np.zeros(4))[1])

@@ -77,11 +77,11 @@ def test_what_keeps_the_limit_is_left_alone() -> None:
 
 
 def test_density_inside_on_and_beyond_the_limit() -> None:
-    shop = open_shop(CONFIG, seed=3)
+    shop = open_shop({**CONFIG, "a_max": 0.4}, seed=3)
     guarded = RankGuardrail.around(RandomBoosts(spec_of(shop, 10), np.random.default_rng(0)))
     context = context_of(shop, shop.arrive(0))
-    limit = guarded.held(context, np.full(10, 0.5)).done
-    assert guarded.propensity(context, 0.5 * limit) == 1.0
+    limit = guarded.held(context, np.full(10, 0.4)).done
+    assert guarded.propensity(context, 0.5 * limit) == pytest.approx(0.8**-10)
     assert guarded.propensity(context, 1.5 * limit) == 0.0
     with pytest.raises(PolicyError, match="on the limit have no density"):
         guarded.propensity(context, limit)

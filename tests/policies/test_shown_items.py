@@ -127,3 +127,10 @@ def test_boost_features_of_another_width_are_refused() -> None:
         ZoosimError, match=re.escape("boost_features: got an array of shape (20, 9), expected (20, 10)")
     ):
         read_shown("x", SPEC, told, 12)
+
+
+@pytest.mark.parametrize("told", [[1], "abc", 5, {"products": None}])
+def test_feedback_that_is_no_table_is_refused(told: Any) -> None:
+    wrong = {**feedback(), **told} if isinstance(told, dict) else told
+    with pytest.raises(ZoosimError, match=r"x: got feedback with .*, expected columns by name"):
+        read_shown("x", SPEC, wrong, 12)

@@ -17,13 +17,18 @@ from zoosim.studies.trust_region import courses, story
 from zoosim.studies.trust_region.courses import FREE, GUARDED, PLANNED, course
 
 
-def test_latency_ends_up_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PRODUCTS", (100, 150))
     monkeypatch.setattr(timing, "VISITS", 31)
     monkeypatch.setattr(timing, "MANY", 4)
     timings = timing.measure(calls=3)
     assert all(0.0 < t.shortest <= t.median <= t.p99 for t in timings)
-    assert {t.method: t.share for t in timings}["actor + 3 steps"] > 0.95  # type: ignore[operator]
+    share = {t.method: t.share for t in timings}["actor + 3 steps"]
+    assert share is not None
+    assert share > 0.95
+    assert {
+        f"{name} {does}, 150 products" for name in ("q-ensemble", "item-critic") for does in ("decides", "learns")
+    } <= {t.method for t in timings}
     told = tell_timings(timings)
     assert [row[0] for row in told.tables[0].rows][:2] == ["printed in 7.5.4", "loop over samples"]
     assert "times" in told.tables[0].heads[5]

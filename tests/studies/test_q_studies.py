@@ -163,7 +163,6 @@ def test_overestimation_is_kept_and_ends_up_on_its_page(tmp_path: Path, monkeypa
     first = run_study("overestimation", tmp_path / "out", seeds="0:2").rows
     monkeypatch.setattr(picks, "picks_of", None)
     assert picks.measure(seeds=2) == first
-    assert "printed in 7.5.1" not in tell_picks(first).verdict
     page = (tmp_path / "out" / "report.html").read_text()
     assert "printed in 7.5.1" in page
     assert "learned from random boosts" in page

@@ -54,6 +54,8 @@ class Actor:
         checked = check_array("states", states, (None, self._critic.states))
         steps, size = check_whole("n_steps", n_steps, 1, 10**8), check_whole("batch_size", batch_size, 1, 10**6)
         if net is not None:
+            if (net.states, net.sizes[0]) != (self._critic.states, self._critic.sizes[0]):
+                raise DataError("Actor.fit: net is an ensemble over other states or actions, expected the same numbers")
             self._critic = net
         actor = self._net._replace(trained=self._net.trained.copy())
         key, settings = stream_key(self._seed, "actor", "order"), (self.a_max, self.beta, self.learning_rate)

@@ -27,7 +27,18 @@ LONG = 10
 
 JUDGED, MOODS = 300, 100
 OWN_FILES = ("studies/overestimation/critics.py", "studies/overestimation/picks.py")
-ROOMS = ("core", "world", "ranking", "dynamics", "envs", "linear", "models", "policies/q_ensemble.py", *OWN_FILES)
+ROOMS = (
+    "core",
+    "world",
+    "ranking",
+    "dynamics",
+    "envs",
+    "linear",
+    "models",
+    "policies/q_ensemble.py",
+    "evaluation/boost_run.py",
+    *OWN_FILES,
+)
 """Rooms and files of the package that figures depend on."""
 
 

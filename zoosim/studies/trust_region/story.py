@@ -119,7 +119,7 @@ def _guardrail(rows: Sequence[Stretch]) -> Table:
 
 def learning_figure(rows: Sequence[Stretch]) -> go.Figure:
     """Draw what is recommended by visits, a line a setting."""
-    figure = go.Figure(layout=layout_style(height=420, margin={"l": 64, "r": 150, "t": 24, "b": 54}))
+    figure = go.Figure(layout=layout_style(height=420, margin={"l": 64, "r": 176, "t": 24, "b": 54}))
     ends = []
     for color, name in zip(COLORS, SETTINGS, strict=False):
         means = [mean_interval([row.reward for row in of(rows, name, n)]) for n in SHORT]

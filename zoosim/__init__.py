@@ -7,6 +7,7 @@ from zoosim.core.types import Context, PolicySpec
 from zoosim.envs import register_envs
 from zoosim.logs import evaluate, fit_world, import_log
 from zoosim.policies.base import Policy
+from zoosim.policies.saved import load_policy, save_policy
 from zoosim.worlds import Description, describe, optimum
 
 __version__ = "0.1.0"
@@ -22,11 +23,13 @@ __all__ = [
     "evaluate",
     "fit_world",
     "import_log",
+    "load_policy",
     "optimum",
     "parameter",
     "read_run",
     "run",
     "run_study",
+    "save_policy",
 ]
 
 register_envs()

@@ -283,7 +283,9 @@ def evaluate(
     log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
     policy: Annotated[
         list[str],
-        typer.Option(metavar="SPEC", help="A name, FILE.py:Class, column:NAME, learned:linear or learned:mlp."),
+        typer.Option(
+            metavar="SPEC", help="A name, FILE.py:Class, a saved FILE.npz, column:NAME, learned:linear or learned:mlp."
+        ),
     ],
     estimators: Annotated[str | None, typer.Option(metavar="A,B", help="ips,snips,dr by default.")] = None,
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",

@@ -36,11 +36,11 @@ def evaluate(
 
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
-    by name it is judged as it starts), `column:NAME` for target probabilities in the log, or, in a mapping by name, an
-    array or function of probabilities. With `learned:linear` or `learned:mlp` policies are learned from the first 60%
-    of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets summary.json and
-    report.html. `options` are `estimators`, `interval`, `level`, `samples` and `reward_range` of
-    `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
+    by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
+    log, or, in a mapping by name, an array or function of probabilities. With `learned:linear` or `learned:mlp`
+    policies are learned from the first 60% of the rows in order of time, and all are judged by the rest. The folder
+    `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`
+    and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
@@ -153,12 +153,14 @@ def _is_learned(given: Any) -> bool:
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     from zoosim.policies.base import policy_name
+    from zoosim.policies.saved import SUFFIX
 
     named: dict[str, Any] = {}
     for given in policies:
         if isinstance(given, str):
             short = _is_column(given) or ".py" in given
             name = given.rpartition(":")[2] if short else given.replace(":", "-")
+            name = Path(given).stem if given.endswith(SUFFIX) else name
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:
@@ -190,9 +192,12 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
     from zoosim.core.rng import stream
     from zoosim.evaluation.off_policy.targets import spec_of
     from zoosim.policies.registry import find_class
+    from zoosim.policies.saved import SUFFIX, load_policy
 
     if _is_column(given) or not isinstance(given, str | type):
         return given
+    if isinstance(given, str) and given.endswith(SUFFIX):
+        return load_policy(given)
     policy = find_class(given)(spec_of(log), stream(seed, "policy", name))
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"

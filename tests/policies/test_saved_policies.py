@@ -1,0 +1,129 @@
+"""What a policy has learned goes to a file and back, and the policy goes on as it would have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import zoosim
+from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.policies.boost_contract import SMALL as BOOSTS
+from zoosim.policies.contract import SMALL, Maker
+from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.saved import load_policy, save_policy
+from zoosim.policies.simple_boosts import RandomBoosts
+
+NAMES = [name for name in BUILT_IN if find_class(name).only_for == ""]
+OWN = '''
+import zoosim
+
+class Turns(zoosim.Policy):
+    """Take turns; remembers a tuple, a list and a big number."""
+    step: int = zoosim.parameter(1, low=1, high=9, help="how far a turn goes")
+    def __init__(self, spec, rng, **params):
+        super().__init__(spec, rng, **params)
+        self.turn = 2**80
+    def select_action(self, context):
+        return self.turn % len(context.available)
+    def update(self, context, action, reward, feedback=None):
+        self.turn += self.step
+    def state_dict(self):
+        return {"turn": self.turn, "pair": (1, [None, True, "x"]), "rng": self.rng.bit_generator.state}
+    def load_state_dict(self, state):
+        assert state["pair"] == (1, [None, True, "x"])
+        self.turn = state["turn"]
+'''
+
+
+def walk(policy: Any, first: int, visits: int = 25) -> list[int]:
+    """Let a policy decide and learn; return its actions."""
+    actions = []
+    for visit in range(first, first + visits):
+        actions.append(int(policy.select_action(SMALL.context(visit))))
+        policy.update(SMALL.context(visit), actions[-1], SMALL.reward(visit, actions[-1]))
+    return actions
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loaded_policy_goes_on_as_the_saved_one(name: str, tmp_path: Path) -> None:
+    policy = Maker(find_class(name)).ready(SMALL, 0)
+    walk(policy, 0)
+    loaded = load_policy(save_policy(policy, tmp_path / "policy.npz"))
+    assert type(loaded) is type(policy)
+    assert loaded.spec == policy.spec
+    assert walk(loaded, 25) == walk(policy, 25)
+
+
+def test_a_policy_of_ones_own_is_found_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    policy = find_class(f"{tmp_path}/own.py:Turns")(SMALL.spec, np.random.default_rng(0), step=2)
+    walk(policy, 0, 3)
+    loaded = load_policy(save_policy(policy, tmp_path / "turns.npz"))
+    assert walk(loaded, 3) == walk(policy, 3)
+
+
+def test_a_saved_policy_is_judged_by_a_log(tmp_path: Path) -> None:
+    """It favours what it has learned pays; as it starts, it does not."""
+    rng, n = np.random.default_rng(0), 4_000
+    log = pl.DataFrame({"action": rng.integers(4, size=n), "propensity": np.full(n, 0.25)})
+    log = log.with_columns(reward=pl.Series((rng.random(n) < np.where(log["action"] == 2, 0.4, 0.1)).astype(float)))
+    spec = zoosim.PolicySpec(4, 1, 0)
+    policy: Any = find_class("linucb")(spec, np.random.default_rng(0))
+    for _ in range(60):
+        for action in range(4):
+            context = zoosim.Context(
+                user_id=0,
+                user=np.ones(1),
+                product_ids=np.arange(4),
+                products=np.zeros((4, 0)),
+                available=np.ones(4, bool),
+            )
+            policy.update(context, action, 0.4 if action == 2 else 0.1)
+    save_policy(policy, tmp_path / "learned.npz")
+    log = log.with_columns(user=pl.Series([[1.0]] * n))
+    found = zoosim.evaluate(log, [str(tmp_path / "learned.npz")], estimators=["snips"], samples=99)
+    (result,) = found.results
+    assert result.policy == "learned"
+    assert abs(result.value - 0.4) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is no saved policy, or broken"), (b"PK\x03\x04", "is no saved policy"), (b"text", "is no saved policy")],
+)
+def test_a_file_that_is_none_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.npz").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        load_policy(tmp_path / "broken.npz")
+    with pytest.raises(DataError, match="is not there; give the file that save_policy wrote"):
+        load_policy(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("format", 2), ("policy", "nobody"), ("spec", {"n": 1}), ("state", {"odd": 1}), ("params", {"x": 1})],
+)
+def test_a_header_that_does_not_fit_is_refused(field: str, value: Any, tmp_path: Path) -> None:
+    path = save_policy(find_class("linucb")(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
+    with np.load(path) as file:
+        arrays: dict[str, Any] = dict(file)
+    arrays["header"] = np.array(json.dumps({**json.loads(str(arrays["header"])), field: value}))
+    np.savez(path, **arrays)
+    with pytest.raises(ZoosimError):
+        load_policy(path)
+
+
+def test_what_cannot_be_saved_is_refused_and_leaves_the_file(tmp_path: Path) -> None:
+    policy, rng = find_class("linucb")(SMALL.spec, np.random.default_rng(0)), np.random.default_rng(0)
+    with pytest.raises(ConfigError, match=r"expected a file in a folder that is there, ending in \.npz"):
+        save_policy(policy, tmp_path / "policy.pkl")
+    with pytest.raises(ConfigError, match="expected a file in a folder that is there"):
+        save_policy(policy, tmp_path / "nowhere" / "policy.npz")
+    path = save_policy(policy, tmp_path / "policy.npz")
+    before = path.read_bytes()
+    with pytest.raises(PolicyError, match="random-boosts: is made for a BoostSpec, expected a PolicySpec"):
+        save_policy(RandomBoosts(BOOSTS.spec, rng), path)
+    assert path.read_bytes() == before

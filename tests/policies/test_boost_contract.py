@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from zoosim import Context
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.types import FloatArray
 from zoosim.policies.boost_contract import BOOST_CHECKS, LARGER, SMALL
 from zoosim.policies.boosts import BoostPolicy, BoostSpec
 from zoosim.policies.contract import Check, Maker, check_policy, run_check
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.sameness import same
 from zoosim.policies.simple_boosts import ConstantBoosts, RandomBoosts
 
 NAMES = [check.name for check in BOOST_CHECKS]
@@ -205,3 +206,24 @@ def test_products_in_another_order_are_refused(name: str) -> None:
     turned = Context(**{**context, "product_ids": context.product_ids[::-1]})
     with pytest.raises(DataError, match="product_ids: got others than those of the spec"):
         policy.update(turned, np.zeros(4), 1.0, SMALL.feedback(0, np.zeros(4))[1])
+
+
+BROKEN_RNG = {"bit_generator": "PCG64", "state": {"state": "x", "inc": 1}, "has_uint32": 0, "uinteger": 0}
+
+
+@pytest.mark.parametrize("name", ["random-boosts", "q-ensemble", "rank-guardrail"])
+def test_a_broken_state_is_refused_before_anything_moves(name: str) -> None:
+    """Nothing at all, text, an empty one, or one part that is broken."""
+    policy, context = find_class(name)(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)
+    for visit in range(3):
+        policy.update(context, np.zeros(4), 1.0, SMALL.feedback(visit, np.zeros(4))[1])
+    good = policy.state_dict()
+    other = find_class(name)(SMALL.spec, np.random.default_rng(1))
+    before = other.state_dict()
+    states: list[Any] = [None, "text", {}]
+    for state in [*states, *({**good, key: value} for key in good for value in (None, "text", BROKEN_RNG))]:
+        with pytest.raises(ZoosimError):
+            other.load_state_dict(state)
+        assert same(other.state_dict(), before)
+    other.load_state_dict(good)
+    assert same(other.state_dict(), good)

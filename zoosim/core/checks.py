@@ -69,6 +69,15 @@ def check_rng(rng: Any) -> np.random.Generator:
     return rng
 
 
+def check_generator_state(label: str, value: Any) -> Any:
+    """Return the state of a generator, as `rng.bit_generator.state` gives it, or raise `DataError`."""
+    try:
+        np.random.default_rng(0).bit_generator.state = value
+    except (TypeError, ValueError, LookupError, OverflowError):
+        raise DataError(f"{label}: got {shown(value)}, expected what rng.bit_generator.state gives") from None
+    return value
+
+
 def check_points(label: str, value: Any) -> FloatArray:
     """Return one point `(d,)` or several `(n, d)` as finite floats."""
     points = _floats(label, value)

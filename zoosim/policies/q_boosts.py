@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_whole
+from zoosim.core.checks import alike, check_generator_state, check_whole
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import stream_key
@@ -208,10 +208,12 @@ class QEnsemble(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same parameters and task saved; raises `DataError` if it is not."""
-        if set(state) != set(self.state_dict()) or not alike(state["average"], self._average):
+        parts = isinstance(state, Mapping) and all(isinstance(state.get(name), Mapping) for name in ("q", "replay"))
+        if not parts or set(state) != set(self.state_dict()) or not alike(state["average"], self._average):
             raise DataError("q-ensemble: the saved state is of another policy, or broken")
+        rng = check_generator_state("q-ensemble: the generator in the saved state", state["rng"])
         learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
         learned.load_state_dict(state["q"])
         self._replay.load_state_dict(state["replay"])
         self._q, self._average = learned, state["average"].copy()
-        self.rng.bit_generator.state = state["rng"]
+        self.rng.bit_generator.state = rng

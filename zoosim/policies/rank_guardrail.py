@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import check_array
+from zoosim.core.checks import check_array, check_whole
 from zoosim.core.errors import PolicyError
-from zoosim.core.parameters import parameter
+from zoosim.core.parameters import parameter, shown
 from zoosim.core.types import Context, FloatArray
 from zoosim.policies.base import policy_name
 from zoosim.policies.boosts import BoostPolicy, BoostSpec
@@ -125,7 +125,10 @@ class RankGuardrail(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a state; raises what the policy inside raises."""
-        if set(state) != {"n_decisions", "n_changed", "inside"}:
-            raise PolicyError(f"rank-guardrail: got a state of {', '.join(state)}, expected its own")
+        if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "inside"}:
+            raise PolicyError(f"rank-guardrail: got {shown(state)} as a state, expected its own")
+        counts = [
+            check_whole(f"rank-guardrail: {name}", state[name], 0, 2**62) for name in ("n_decisions", "n_changed")
+        ]
         self.inside.load_state_dict(state["inside"])
-        self.n_decisions, self.n_changed, self.last = int(state["n_decisions"]), int(state["n_changed"]), None
+        self.n_decisions, self.n_changed, self.last = *counts, None

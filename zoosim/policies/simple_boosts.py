@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import check_array
+from zoosim.core.checks import check_array, check_generator_state
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.types import Context, FloatArray
@@ -39,8 +39,9 @@ class RandomBoosts(BoostPolicy):
         return {"rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the state of a generator."""
-        self.rng.bit_generator.state = state["rng"]
+        """Take over the state of a generator; raises `DataError` for what is none."""
+        found = state.get("rng") if isinstance(state, Mapping) else state
+        self.rng.bit_generator.state = check_generator_state("random-boosts: the saved state", found)
 
 
 class ConstantBoosts(BoostPolicy):

@@ -229,8 +229,6 @@ def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) ->
         asked = copy.deepcopy(policy)
         try:
             _must_be_inside(getattr(asked, method)(context), shop, f"{method}, in a context that is wrong")
-        except ContractViolation:
-            raise
         except ZoosimError:
             if not same(asked.state_dict(), policy.state_dict()):
                 raise ContractViolation(f"{shop.name}: {method} moved the state before it refused a context") from None

@@ -48,6 +48,24 @@ class Settings(NamedTuple):
         return ", ".join([*told, *["amounts"] * self.amounts, *["coarse features"] * self.coarse])
 
 
+PLAIN = Settings(
+    contexts=4,
+    actions=10,
+    rate=0.1,
+    distance=0.0,
+    floor=1.0,
+    missing=0,
+    n=0,
+    rows_a_user=1,
+    taste=0.0,
+    drift=0.0,
+    wrong=0.0,
+    amounts=False,
+    coarse=False,
+)
+"""A log of a uniformly random policy, nothing at fault; worlds and sizes are told by what they replace in it."""
+
+
 class KnownLogs:
     """A world of `settings`, its policies and its logs; click table and policies are drawn from `rng`, in this order.
 

@@ -16,7 +16,7 @@ from zoosim.evaluation.off_policy.judging import judge
 from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.targets import make_target
 from zoosim.experiments.request import parse_seeds
-from zoosim.studies.known_logs import KnownLogs, Settings
+from zoosim.studies.known_logs import PLAIN, KnownLogs, Settings
 from zoosim.studies.search_logs import SearchLogs, SearchSettings
 
 CHUNK = 50
@@ -27,22 +27,7 @@ NAMES = (*ESTIMATORS, LOGGED)
 SKILL = 0.7
 """The policies that are judged are better than the one that wrote the log."""
 
-CLICKS = Settings(
-    contexts=8,
-    actions=10,
-    rate=0.1,
-    distance=1.0,
-    floor=0.2,
-    missing=0,
-    n=3_000,
-    rows_a_user=1,
-    taste=0.0,
-    drift=0.0,
-    wrong=0.0,
-    amounts=False,
-    coarse=False,
-    skill=SKILL,
-)
+CLICKS = PLAIN._replace(contexts=8, distance=1.0, floor=0.2, n=3_000, skill=SKILL)
 WORLDS: dict[str, Settings | SearchSettings] = {
     "recommendation": CLICKS,
     "recommendation, features tell half": CLICKS._replace(coarse=True),

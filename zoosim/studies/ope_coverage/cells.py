@@ -5,27 +5,12 @@ from typing import NamedTuple
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.studies.known_logs import KnownLogs, Settings
+from zoosim.studies.known_logs import PLAIN, KnownLogs, Settings
 from zoosim.studies.search_logs import SearchLogs, SearchSettings
 
 ENOUGH, LARGEST = 100.0, 0.05
 """A sound log has so many effective rows in expectation, or more, and no weight above this share of its rows."""
 
-PLAIN = Settings(
-    contexts=4,
-    actions=10,
-    rate=0.1,
-    distance=0.0,
-    floor=1.0,
-    missing=0,
-    n=0,
-    rows_a_user=1,
-    taste=0.0,
-    drift=0.0,
-    wrong=0.0,
-    amounts=False,
-    coarse=False,
-)
 SEARCH = "search, templates"
 WORLDS: dict[str, Settings | SearchSettings] = {
     "clicks, uniform log": PLAIN,

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from zoosim.studies.ope_accuracy import measure, measuring, tell
-from zoosim.studies.ope_accuracy.measuring import NAMES, Accuracy, Place, accuracy, logs_at
+from zoosim.studies.ope_accuracy.measuring import NAMES, Accuracy, Place, logs_at, rows_of, values_at
 from zoosim.studies.search_logs import SearchLogs
+
+
+def accuracy(place: Place, seeds: tuple[int, ...]) -> list[Accuracy]:
+    return rows_of(place, values_at((place, seeds)))
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +79,6 @@ def test_the_story_names_who_is_nearest() -> None:
 @pytest.mark.usefixtures("small_shop")
 def test_it_runs_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "AXES", {"n": (100, 200), "drift": (0.0, 1.0)})
-    rows = measure(seeds=2)
+    rows = measure(seeds=2, jobs=1)
     assert len(rows) == 3 * 4 * len(NAMES)
     assert tell(rows).drawings[0].figure.layout.height == 930

@@ -10,8 +10,12 @@ from zoosim.experiments import STUDIES
 from zoosim.studies.known_logs import effective_rows
 from zoosim.studies.ope_coverage import measure, measuring, tell
 from zoosim.studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
-from zoosim.studies.ope_coverage.measuring import Covered, covered
+from zoosim.studies.ope_coverage.measuring import Covered, rows_of
 from zoosim.studies.ope_coverage.story import band
+
+
+def covered(number: int, cell: Cell, seeds: tuple[int, ...]) -> list[Covered]:
+    return rows_of(number, cell, measuring.covered((cell, seeds)))
 
 
 @pytest.fixture(autouse=True)
@@ -101,12 +105,12 @@ def test_the_story_marks_what_breaks_a_promise() -> None:
 
 
 def test_a_wrong_number_of_cells_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cells: got 24, expected a whole number from 1 to 23"):
+    with pytest.raises(ConfigError, match="cells: got 24, expected a whole number, 1 to 23"):
         measure(cells=24)
 
 
 def test_it_runs_whole() -> None:
-    rows = measure(seeds=2, cells=2)
+    rows = measure(seeds=2, cells=2, jobs=1)
     assert len(rows) == 10
     assert tell(rows).drawings[0].figure.layout.height > 100
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
-from zoosim.studies.ope_verdict import measure, tell
+from zoosim.studies.ope_verdict import measure, measuring, tell
 from zoosim.studies.ope_verdict.cases import TOTAL, Case
-from zoosim.studies.ope_verdict.measuring import Judged, judged
+from zoosim.studies.ope_verdict.measuring import Judged
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +42,21 @@ def test_cases_are_fixed_in_advance_and_of_every_kind() -> None:
 
 
 def test_what_was_measured_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = judged(Case(9), (1000, 1001, 1002))
-    assert [row.estimator for row in rows] == ["ips", "snips", "dr"]
+    rows = measure(seeds="1000:1003", cases=2, jobs=1)
+    assert [(row.case, row.estimator) for row in rows] == [(n, name) for n in (0, 1) for name in ("ips", "snips", "dr")]
     assert all(row.trust + row.weak + row.do_not_use == row.logs == 3 for row in rows)
-    assert len(list((own_cache / "ope-verdict").glob("*.npz"))) == 1
+    assert len(list((own_cache / "ope-verdict").glob("*.npz"))) == 2
     monkeypatch.setattr(Case, "log", None)
-    assert judged(Case(9), (1000, 1001, 1002)) == rows
+    assert measure(seeds="1000:1003", cases=2, jobs=1) == rows
+
+
+def test_any_number_of_jobs_and_logs_at_a_time_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+    rows = measure(seeds=6, cases=2, jobs=2, progress=told.append)
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "another"))
+    monkeypatch.setattr(measuring, "CHUNK", 4)
+    assert measure(seeds=6, cases=2, jobs=1) == rows
+    assert [line.partition(":")[0] for line in told] == ["1 of 2", "2 of 2"]
 
 
 def row(case: int, held: int, trust: int, refused: int) -> Judged:
@@ -70,12 +79,14 @@ def test_the_story_counts_by_half_and_kind() -> None:
     assert [cells[0] for cells in story.tables[3].rows] == ["1", "3", "7"]
 
 
-def test_a_wrong_number_of_cases_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cases: got 201, expected a whole number from 1 to 200"):
+def test_wrong_numbers_are_refused() -> None:
+    with pytest.raises(ConfigError, match="jobs: got 0, expected a whole number, 1 to 1,024"):
+        measure(cases=1, jobs=0)
+    with pytest.raises(ConfigError, match="cases: got 201, expected a whole number, 1 to 200"):
         measure(cases=201)
 
 
 def test_it_runs_whole(tmp_path: Path) -> None:
-    rows = measure(seeds=2, cases=2)
+    rows = measure(seeds=2, cases=2, jobs=1)
     assert len(rows) == 6
     assert tell(rows).drawings[0].figure.layout.height == 420

@@ -40,19 +40,19 @@ OPE_VERDICT = Study(
     name="ope-verdict",
     summary="the verdict on policies judged by logs, on worlds of known truth: does it trust what it should? (minutes)",
     question="When the verdict on an estimate says trust, does the interval hold? And does it refuse in vain?",
-    options={"seeds": "1000:1100", "cases": 40},
+    options={"seeds": "1000:1100", "cases": 40, "jobs": None},
 )
 OPE_COVERAGE = Study(
     name="ope-coverage",
     summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 5 minutes)",
     question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
-    options={"seeds": "1000:1400", "cells": 23},
+    options={"seeds": "1000:1400", "cells": 23, "jobs": None},
 )
 OPE_ACCURACY = Study(
     name="ope-accuracy",
     summary="how far off off-policy estimators are, by log size, distance and drift, on known truth (minutes)",
     question="How far off is each estimator, with more rows, a policy further away, and a world that moves?",
-    options={"seeds": "1000:1200"},
+    options={"seeds": "1000:1200", "jobs": None},
 )
 OPEN_BANDIT = Study(
     name="open-bandit",

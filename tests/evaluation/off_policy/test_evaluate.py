@@ -276,7 +276,7 @@ def test_few_users_and_few_rewards_are_said() -> None:
     few = evaluate(replace(log, user_ids=np.arange(N) % 5), {"p": "column:p_new"}, estimators=["ips"]).results[0]
     assert few.verdict == "do not use"
     assert any("5 independent users" in reason for reason in few.reasons)
-    for count, word in ((1, "do not use"), (6, "weak")):
+    for count, word in ((0, "do not use"), (1, "weak"), (6, "weak")):
         rewards = np.zeros(N)
         rewards[:count] = 1.0
         rare = evaluate(replace(log, rewards=rewards), {"p": "column:p_new"}, estimators=["ips"]).results[0]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, WeightFigures
-from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WEAK, judge_weighted
+from zoosim.evaluation.off_policy.verdict import CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, judge_weighted
 from zoosim.evaluation.statistics import Interval
 
 GOOD = WeightFigures(5_000.0, 1.0, 0.01, 3.0, 0.001, 0.0, None)
@@ -34,9 +34,15 @@ def test_share_of_the_largest_weight(share: float, told: str) -> None:
     assert word(GOOD._replace(max_share=share)) == told
 
 
-@pytest.mark.parametrize(("carriers", "told"), [(41.0, TRUST), (39.0, WEAK), (1.4, DO_NOT_USE)])
+@pytest.mark.parametrize(("carriers", "told"), [(41.0, TRUST), (39.0, WEAK), (1.1, WEAK), (0.0, DO_NOT_USE)])
 def test_rows_that_carry_the_error(carriers: float, told: str) -> None:
     assert word(errors=ERRORS._replace(carriers=carriers)) == told
+
+
+def test_an_interval_of_normal_errors_needs_more_rows_that_carry_it() -> None:
+    few = ERRORS._replace(carriers=4.0)
+    assert judge_weighted(GOOD, few, NARROW, 900, carriers=CARRIERS_ASYMPTOTIC).word == DO_NOT_USE
+    assert judge_weighted(GOOD, few, NARROW, 900).word == WEAK
 
 
 @pytest.mark.parametrize(("mean", "told"), [(1.02, TRUST), (1.04, WEAK), (1.06, DO_NOT_USE), (0.94, DO_NOT_USE)])
@@ -63,6 +69,12 @@ def test_few_users_and_no_interval() -> None:
     assert word(n=39) == WEAK
     assert word(n=9) == DO_NOT_USE
     assert word(interval=Interval(0.1, None, None)) == DO_NOT_USE
+    assert word(interval=Interval(0.1, -math.inf, math.inf)) == DO_NOT_USE
+
+
+def test_an_open_end_is_weak_and_named() -> None:
+    found = judge_weighted(GOOD, ERRORS, Interval(0.1, 0.05, math.inf), 900)
+    assert found == (WEAK, ("too few rewards: the interval has no upper end",))
 
 
 def test_the_gravest_reason_comes_first() -> None:

@@ -39,7 +39,16 @@ from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import Target, make_target, named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, WORDS, Verdict, judge_model, judge_weighted
+from zoosim.evaluation.off_policy.verdict import (
+    CARRIERS,
+    CARRIERS_ASYMPTOTIC,
+    DO_NOT_USE,
+    WORDS,
+    Limits,
+    Verdict,
+    judge_model,
+    judge_weighted,
+)
 from zoosim.evaluation.statistics import Interval
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
@@ -269,9 +278,10 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
         )
     estimates = [group_sums(clusters, estimate(name, log.rewards, judged)) for name in names]
     figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
+    carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
     for estimator, sums, interval in zip(names, estimates, _intervals(estimates, log, judged, options), strict=True):
         clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
-        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
+        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights, carriers)
         found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
     return found
 
@@ -325,19 +335,20 @@ def _verdict(
     clusters: Clusters,
     estimated: tuple[Sums, float | None, Interval],
     weights: WeightFigures,
+    carriers: Limits,
 ) -> Verdict:
     sums, clipped, interval = estimated
     errors = error_figures(sums, clipped)
     if estimator == "dm":
         model = model_figures(log.rewards, judged, clusters)
         checked = error_figures(group_sums(clusters, estimate("dr", log.rewards, judged)), None)
-        weighted = judge_weighted(weights, checked, interval, clusters.n_clusters)
-        return judge_model(model, errors, interval, clusters.n_clusters, weighted)
+        weighted = judge_weighted(weights, checked, interval, clusters.n_clusters, carriers=carriers)
+        return judge_model(model, errors, interval, clusters.n_clusters, weighted, carriers)
     full = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}.get(estimator)
     bias = 0.0
     if full is not None and errors.error > 0.0:
         bias = abs(_value(full, log.rewards, judged) - sums.value) / errors.error
-    return judge_weighted(weights, errors, interval, clusters.n_clusters, bias)
+    return judge_weighted(weights, errors, interval, clusters.n_clusters, bias, carriers)
 
 
 def _difference(

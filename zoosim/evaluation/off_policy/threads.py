@@ -12,5 +12,7 @@ def n_threads() -> int:
 
 def in_threads(work: Callable[[int], None], pieces: int) -> None:
     """Call `work` with 0 to `pieces - 1`; it must write where no other piece does. Raises what it raises."""
+    if pieces == 1:
+        return work(0)
     with ThreadPoolExecutor(min(pieces, n_threads())) as pool:
         list(pool.map(work, range(pieces)))

@@ -24,7 +24,9 @@ class Limits(NamedTuple):
 
 
 ESS = Limits(100.0, 15.0)
-CARRIERS = Limits(40.0, 1.5)
+CARRIERS = Limits(40.0, 1.0)
+"""Few carriers make the studentised bootstrap's interval wide, not wrong; below 1 there is no error bar."""
+CARRIERS_ASYMPTOTIC = Limits(40.0, 5.0)
 CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 MEAN_ERRORS = Limits(3.0, 4.5)
@@ -64,9 +66,17 @@ class Findings:
 
 
 def judge_weighted(
-    weights: WeightFigures, errors: ErrorFigures, interval: Interval, n_clusters: int, bias: float = 0.0
+    weights: WeightFigures,
+    errors: ErrorFigures,
+    interval: Interval,
+    n_clusters: int,
+    bias: float = 0.0,
+    carriers: Limits = CARRIERS,
 ) -> Verdict:
-    """Judge an estimate that leans on weights; `bias` is how many standard errors its cut weights move it."""
+    """Judge an estimate that leans on weights; `bias` is how many standard errors its cut weights move it.
+
+    `carriers` are the limits that go with the kind of interval.
+    """
     findings = Findings()
     _weigh_mean(findings, weights, interval)
     _weigh_overlap(findings, weights, interval)
@@ -76,7 +86,7 @@ def judge_weighted(
     largest = f"{weights.max_weight:,.0f}" if weights.max_weight >= 100.0 else f"{weights.max_weight:.3g}"
     share = f"the largest weight, {largest}, is {100 * weights.max_share:.0f}% of all weight"
     findings.above(weights.max_share, MAX_SHARE, share)
-    _weigh_error(findings, errors, interval, n_clusters)
+    _weigh_error(findings, errors, interval, n_clusters, carriers)
     if errors.clip_shift is not None:
         shift = f"cutting the largest weights moves the value by {errors.clip_shift:.1f} standard errors"
         findings.above(errors.clip_shift, CLIP_SHIFT, shift)
@@ -86,7 +96,12 @@ def judge_weighted(
 
 
 def judge_model(
-    model: ModelFigures, errors: ErrorFigures, interval: Interval, n_clusters: int, weighted: Verdict
+    model: ModelFigures,
+    errors: ErrorFigures,
+    interval: Interval,
+    n_clusters: int,
+    weighted: Verdict,
+    carriers: Limits = CARRIERS,
 ) -> Verdict:
     """Judge the direct method by what weights say of its model; weak at best.
 
@@ -94,7 +109,7 @@ def judge_model(
     """
     findings = Findings()
     findings.found.append((False, "its interval leaves out the reward model's own error"))
-    _weigh_error(findings, errors, interval, n_clusters)
+    _weigh_error(findings, errors, interval, n_clusters, carriers)
     if weighted.word == DO_NOT_USE:
         findings.found.append((True, f"the log cannot check the reward model: {weighted.reasons[0]}"))
     elif model.gap_error > 0.0:
@@ -134,10 +149,14 @@ def _matters(share: float, interval: Interval) -> bool:
     return not share * abs(interval.mean) <= FAULT * (interval.high - interval.low) / 2.0
 
 
-def _weigh_error(findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int) -> None:
+def _weigh_error(
+    findings: Findings, errors: ErrorFigures, interval: Interval, n_clusters: int, carriers: Limits
+) -> None:
     findings.below(n_clusters, CLUSTERS, f"the log holds {n_clusters:,} independent users or rows")
-    carriers = f"the error bar rests on {errors.carriers:,.0f} of the users or rows"
-    findings.below(errors.carriers, CARRIERS, carriers)
-    ends = (interval.low, interval.high)
-    if any(end is None or not math.isfinite(end) for end in ends):
-        findings.found.append((True, "too few rewards for an interval"))
+    carried = f"the error bar rests on {errors.carriers:,.0f} of the users or rows"
+    findings.below(errors.carriers, carriers, carried)
+    ends = {"lower": interval.low, "upper": interval.high}
+    missing = [name for name, end in ends.items() if end is None or not math.isfinite(end)]
+    if missing:
+        what = f"the interval has no {missing[0]} end" if len(missing) == 1 else "there is no interval"
+        findings.found.append((len(missing) == 2, f"too few rewards: {what}"))

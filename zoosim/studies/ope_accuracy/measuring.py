@@ -17,6 +17,7 @@ from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.targets import make_target
 from zoosim.experiments.request import parse_seeds
 from zoosim.studies.known_logs import PLAIN, KnownLogs, Settings
+from zoosim.studies.repeated_logs import Chunk, over_logs
 from zoosim.studies.search_logs import SearchLogs, SearchSettings
 
 CHUNK = 50
@@ -74,24 +75,28 @@ class Accuracy:
     bias: float
 
 
-def measure(*, seeds: Any = "1000:1200", progress: Progress = lambda line: None) -> list[Accuracy]:
+def measure(*, seeds: Any = "1000:1200", jobs: Any = None, progress: Progress = lambda line: None) -> list[Accuracy]:
     """Estimate on a log a seed at every place; what is measured is kept, so a run can go on."""
-    chosen, rows = parse_seeds(seeds), list[Accuracy]()
-    for world in WORLDS:
-        for axis, values in AXES.items():
-            for at in values:
-                progress(f"{world}: {axis} {at:g}")
-                rows += accuracy(Place(world, axis, at), chosen)
-    return rows
+    places = [Place(world, axis, at) for world in WORLDS for axis, values in AXES.items() for at in values]
+    found = over_logs(values_at, places, parse_seeds(seeds), chunk=CHUNK, jobs=jobs, words=_words, progress=progress)
+    return [row for place, values in zip(places, found, strict=True) for row in rows_of(place, values)]
 
 
-def accuracy(place: Place, seeds: Sequence[int]) -> list[Accuracy]:
-    """Estimate on the logs of a place; those that were estimated before come from the disk."""
-    logs, parts = logs_at(place), []
-    for start in range(0, len(seeds), CHUNK):
-        chunk = seeds[start : start + CHUNK]
-        parts.append(kept("ope-accuracy", (*place, *chunk), ROOMS, ("values",), partial(_values, place, logs, chunk)))
-    off = np.concatenate([part["values"] for part in parts]) / logs.ending - 1.0
+def _words(place: Place) -> str:
+    return f"{place.world}, {place.axis} {place.at:g}"
+
+
+def values_at(chunk: Chunk[Place]) -> FloatArray:
+    """Estimate on logs of a place: `(s, E)`; those that were estimated before come from the disk."""
+    place, seeds = chunk
+    make = partial(_values, place, seeds)
+    return np.asarray(kept("ope-accuracy", (*place, *seeds), ROOMS, ("values",), make)["values"])
+
+
+def rows_of(place: Place, values: FloatArray) -> list[Accuracy]:
+    """Sum up what `values_at` finds of the logs of a place."""
+    logs = logs_at(place)
+    off = values / logs.ending - 1.0
     root, mean = np.sqrt((off**2).mean(axis=0)), off.mean(axis=0)
     figures = zip(NAMES, root.tolist(), mean.tolist(), strict=True)
     head = (*place, logs.effective)
@@ -108,7 +113,8 @@ def logs_at(place: Place) -> KnownLogs | SearchLogs:
     return KnownLogs(settings._replace(n=n, distance=distance, drift=drift), rng)
 
 
-def _values(place: Place, logs: KnownLogs | SearchLogs, seeds: Sequence[int]) -> dict[str, FloatArray]:
+def _values(place: Place, seeds: Sequence[int]) -> dict[str, FloatArray]:
+    logs = logs_at(place)
     return {"values": np.array([_estimates(place, logs, seed) for seed in seeds])}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.array_cache import kept
-from zoosim.core.errors import ConfigError
+from zoosim.core.checks import check_whole
 from zoosim.core.types import FloatArray, Progress
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.evaluate import DEFAULT, evaluate
@@ -20,6 +20,7 @@ from zoosim.evaluation.off_policy.verdict import TRUST
 from zoosim.experiments.request import parse_seeds
 from zoosim.studies.known_logs import KnownLogs
 from zoosim.studies.ope_coverage.cells import CELLS, Cell, draw, logs_of, sound
+from zoosim.studies.repeated_logs import Chunk, over_logs
 from zoosim.studies.search_logs import SearchLogs
 
 SAMPLES = 399
@@ -66,35 +67,38 @@ class Covered:
         return self.held / self.logs
 
 
-def measure(*, seeds: Any = "1000:1400", cells: Any = 23, progress: Progress = lambda line: None) -> list[Covered]:
+def measure(
+    *, seeds: Any = "1000:1400", cells: Any = 23, jobs: Any = None, progress: Progress = lambda line: None
+) -> list[Covered]:
     """Judge a log a seed in each of the first so many `cells`; what is measured is kept, so a run can go on.
 
     Raises `ConfigError` for another number of cells.
     """
-    chosen = parse_seeds(seeds)
-    if isinstance(cells, bool) or not isinstance(cells, int) or not 1 <= cells <= len(CELLS):
-        raise ConfigError(f"ope-coverage: cells: got {cells!r}, expected a whole number from 1 to {len(CELLS)}")
-    rows: list[Covered] = []
-    for number, cell in enumerate(CELLS[:cells]):
-        progress(f"cell {number + 1} of {cells}: {cell.world}, {cell.n:,} rows, distance {cell.distance:g}")
-        rows += covered(number, cell, chosen)
-    return rows
+    places = CELLS[: check_whole("ope-coverage: cells", cells, 1, len(CELLS))]
+    found = over_logs(covered, places, parse_seeds(seeds), chunk=CHUNK, jobs=jobs, words=_words, progress=progress)
+    return [row for number, cell in enumerate(places) for row in rows_of(number, cell, found[number])]
 
 
-def covered(number: int, cell: Cell, seeds: Sequence[int]) -> list[Covered]:
-    """Judge the logs of a cell, those that were judged before from the disk."""
-    logs = logs_of(cell)
-    parts = []
-    for start in range(0, len(seeds), CHUNK):
-        chunk = seeds[start : start + CHUNK]
-        key = (*cell, SAMPLES, *chunk)
-        parts.append(kept("ope-coverage", key, ROOMS, ("found",), partial(_found, cell, logs, chunk)))
-    found = np.concatenate([part["found"] for part in parts])
+def _words(cell: Cell) -> str:
+    return f"{cell.world}, {cell.n:,} rows, distance {cell.distance:g}"
+
+
+def covered(chunk: Chunk[Cell]) -> FloatArray:
+    """Judge logs of a cell: the ends of each of `ROWS`, and trust `(s, 5, 3)`; from the disk if judged before."""
+    cell, seeds = chunk
+    make = partial(_found, cell, seeds)
+    return np.asarray(kept("ope-coverage", (*cell, SAMPLES, *seeds), ROOMS, ("found",), make)["found"])
+
+
+def rows_of(number: int, cell: Cell, found: FloatArray) -> list[Covered]:
+    """Sum up what `covered` finds of the logs of a cell."""
     rows = [(name, found[:, i]) for i, name in enumerate(ROWS) if not np.isnan(found[:, i]).any()]
+    logs = logs_of(cell)
     return [_summed(number, cell, logs, name, values) for name, values in rows]
 
 
-def _found(cell: Cell, logs: KnownLogs | SearchLogs, seeds: Sequence[int]) -> dict[str, FloatArray]:
+def _found(cell: Cell, seeds: Sequence[int]) -> dict[str, FloatArray]:
+    logs = logs_of(cell)
     return {"found": np.stack([_judge(logs, *draw(cell, logs, seed), seed) for seed in seeds])}
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.array_cache import kept
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.checks import check_whole
+from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, Progress
 from zoosim.evaluation.off_policy.evaluate import DEFAULT, evaluate
 from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.experiments.request import parse_seeds
 from zoosim.studies.ope_verdict.cases import TOTAL, Case
+from zoosim.studies.repeated_logs import Chunk, over_logs
 
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85
@@ -55,30 +57,27 @@ class Judged:
         return "sound" if self.coverage >= SOUND else "unsound" if self.coverage < UNSOUND else "between"
 
 
-def measure(*, seeds: Any = "1000:1100", cases: Any = 40, progress: Progress = lambda line: None) -> list[Judged]:
+def measure(
+    *, seeds: Any = "1000:1100", cases: Any = 40, jobs: Any = None, progress: Progress = lambda line: None
+) -> list[Judged]:
     """Judge a log a seed of the first so many `cases`, 200 at most; what is measured is kept, so a run can go on.
 
     Raises `ConfigError` for another number of cases.
     """
-    logs = parse_seeds(seeds)
-    if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= TOTAL:
-        raise ConfigError(f"ope-verdict: cases: got {cases!r}, expected a whole number from 1 to {TOTAL}")
-    rows: list[Judged] = []
-    for number in range(cases):
-        case = Case(number)
-        progress(f"case {number + 1} of {cases}: {case.settings.n:,} rows, {case.settings.words}")
-        rows += judged(case, logs)
-    return rows
+    numbers = range(check_whole("ope-verdict: cases", cases, 1, TOTAL))
+    logs, told = parse_seeds(seeds), [Case(number) for number in numbers]
+    found = over_logs(judged, numbers, logs, chunk=CHUNK, jobs=jobs, words=lambda n: _words(told[n]), progress=progress)
+    return [_summed(told[n], name, found[n][:, i]) for n in numbers for i, name in enumerate(DEFAULT)]
 
 
-def judged(case: Case, seeds: Sequence[int]) -> list[Judged]:
-    """Judge the logs of a case, those that were judged before from the disk."""
-    parts = []
-    for start in range(0, len(seeds), CHUNK):
-        chunk = seeds[start : start + CHUNK]
-        parts.append(kept("ope-verdict", (case.number, *chunk), ROOMS, ("found",), partial(_found, case, chunk)))
-    found = np.concatenate([part["found"] for part in parts])
-    return [_summed(case, name, found[:, i]) for i, name in enumerate(DEFAULT)]
+def _words(case: Case) -> str:
+    return f"{case.settings.n:,} rows, {case.settings.words}"
+
+
+def judged(chunk: Chunk[int]) -> FloatArray:
+    """Judge logs of a case: whether intervals hold, verdict and error `(s, E, 3)`; from the disk if judged before."""
+    number, seeds = chunk
+    return np.asarray(kept("ope-verdict", chunk, ROOMS, ("found",), partial(_found, Case(number), seeds))["found"])
 
 
 def _found(case: Case, seeds: Sequence[int]) -> dict[str, FloatArray]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, WeightFigures
+from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, Moved, WeightFigures
 from zoosim.evaluation.off_policy.verdict import CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, judge_weighted
 from zoosim.evaluation.statistics import Interval
 
@@ -75,6 +75,14 @@ def test_few_users_and_no_interval() -> None:
 def test_an_open_end_is_weak_and_named() -> None:
     found = judge_weighted(GOOD, ERRORS, Interval(0.1, 0.05, math.inf), 900)
     assert found == (WEAK, ("too few rewards: the interval has no upper end",))
+
+
+def test_a_value_that_moved_is_weak_however_far() -> None:
+    assert word(errors=ERRORS._replace(moved=Moved(0.1, 0.12, 2.9))) == TRUST
+    for far in (3.1, 50.0, math.inf):
+        found = judge_weighted(GOOD, ERRORS._replace(moved=Moved(0.1, 0.12, far)), NARROW, 900)
+        assert found.word == WEAK
+        assert found.reasons[0].startswith("the value moved from 0.1 to 0.12 between the log's halves")
 
 
 def test_the_gravest_reason_comes_first() -> None:

@@ -1,10 +1,11 @@
 """What tells whether an estimate can be trusted: figures of the weights, of overlap, and of the reward model."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, group_sums, standard_error
 from zoosim.evaluation.off_policy.judging import Judged
 from zoosim.evaluation.off_policy.log import Log
@@ -12,6 +13,8 @@ from zoosim.evaluation.off_policy.terms import Terms
 
 GAP_ERRORS = 3.0
 """By how many standard errors an action's weights must fall short before its mass counts as lost."""
+ROUNDING = 1e-9
+"""An estimate that moves by less than this share of itself stays."""
 
 
 class WeightFigures(NamedTuple):
@@ -32,17 +35,26 @@ class WeightFigures(NamedTuple):
     lost_action: int | None
 
 
+class Moved(NamedTuple):
+    """An estimate on the `earlier` half of a log's rows and on the `later`; the difference in standard `errors`."""
+
+    earlier: float
+    later: float
+    errors: float
+
+
 class ErrorFigures(NamedTuple):
     """Figures of an estimate's error.
 
     `carriers` is how many groups of rows its error rests on, (sum e^2)^2 / sum e^4 over the groups' influences e: the
     number of groups when all weigh alike. `clip_shift` is how far the value moves, in standard errors, when the largest
-    weights are cut; None where there are no weights.
+    weights are cut; None where there are no weights. `moved` is None where the log knows no times.
     """
 
     error: float
     carriers: float
     clip_shift: float | None
+    moved: Moved | None = None
 
 
 class ModelFigures(NamedTuple):
@@ -85,13 +97,35 @@ def _lost(actions: IntArray, weights: FloatArray, mass: FloatArray) -> tuple[flo
     return float(short.sum()), int(short.argmax()) if short.any() else None
 
 
-def error_figures(sums: Sums, clipped: float | None) -> ErrorFigures:
+def error_figures(sums: Sums, clipped: float | None, moved: Moved | None = None) -> ErrorFigures:
     """Compute the figures of an estimate's error; `clipped` is its value with the largest weights cut."""
     squares = sums.influence**2
     fourth, error = float(squares @ squares), standard_error(sums)
     carriers = float(squares.sum()) ** 2 / fourth if fourth else 0.0
     shift = None if clipped is None else abs(clipped - sums.value) / error if error else 0.0
-    return ErrorFigures(error, carriers, shift)
+    return ErrorFigures(error, carriers, shift, moved)
+
+
+def later_half(log: Log) -> BoolArray | None:
+    """Mark the rows from the log's median time on `(n,)`; None where it knows no times, or all are one."""
+    if log.times is None:
+        return None
+    middle = len(log) // 2
+    median = np.partition(log.times, middle)[middle]
+    later: BoolArray = log.times >= median
+    if later.all():
+        later = log.times > median
+    return later if later.any() else None
+
+
+def halves(terms: Terms, later: BoolArray, clusters: Clusters) -> Moved:
+    """Compare an estimate on a log's halves, to first order: by the mean influence of their rows (Hampel 1974)."""
+    share, influence, value = float(later.mean()), terms.influence(), terms.value
+    gap = group_sums(clusters, Terms(influence * np.where(later, 1.0 / share, -1.0 / (1.0 - share))))
+    error = standard_error(gap)
+    off = abs(gap.value) / error if error > 0.0 else math.inf
+    ends = (value - share * gap.value, value + (1.0 - share) * gap.value)
+    return Moved(*ends, off if abs(gap.value) > ROUNDING * abs(value) else 0.0)
 
 
 def cut_weights(weights: FloatArray, share: float = 0.001, least: int = 10) -> FloatArray:

@@ -11,15 +11,19 @@ import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import unknown
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray
 from zoosim.evaluation.off_policy import single
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
 from zoosim.evaluation.off_policy.diagnostics import (
+    ErrorFigures,
+    Moved,
     WeightFigures,
     cut_weights,
     error_figures,
+    halves,
+    later_half,
     model_figures,
     weight_figures,
 )
@@ -276,14 +280,26 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
         raise DataError(
             f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
         )
-    estimates = [group_sums(clusters, estimate(name, log.rewards, judged)) for name in names]
+    later = later_half(log)
+    estimates, moved = zip(*(_summed(name, log, judged, clusters, later) for name in names), strict=True)
     figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
     carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
-    for estimator, sums, interval in zip(names, estimates, _intervals(estimates, log, judged, options), strict=True):
+    for number, interval in enumerate(_intervals(estimates, log, judged, options)):
+        estimator, sums = names[number], estimates[number]
         clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
-        verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights, carriers)
+        errors = error_figures(sums, clipped, moved[number])
+        verdict = _verdict(estimator, log, judged, clusters, (sums, errors, interval), weights, carriers)
         found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
     return found
+
+
+def _summed(
+    estimator: str, log: Log, judged: Judged, clusters: Clusters, later: BoolArray | None
+) -> tuple[Sums, Moved | None]:
+    """Add an estimate up by group, and tell how it moved over the log's time."""
+    terms = estimate(estimator, log.rewards, judged)
+    sums = group_sums(clusters, terms)
+    return sums, None if later is None else halves(terms, later, clusters)
 
 
 def estimate(estimator: str, rewards: FloatArray, judged: Judged) -> Terms:
@@ -333,12 +349,11 @@ def _verdict(
     log: Log,
     judged: Judged,
     clusters: Clusters,
-    estimated: tuple[Sums, float | None, Interval],
+    estimated: tuple[Sums, ErrorFigures, Interval],
     weights: WeightFigures,
     carriers: Limits,
 ) -> Verdict:
-    sums, clipped, interval = estimated
-    errors = error_figures(sums, clipped)
+    sums, errors, interval = estimated
     if estimator == "dm":
         model = model_figures(log.rewards, judged, clusters)
         checked = error_figures(group_sums(clusters, estimate("dr", log.rewards, judged)), None)

@@ -36,6 +36,8 @@ CLIP_SHIFT = Limits(1.5, 3.0)
 SLOPE = Limits(0.5, 0.0)
 BIAS_ERRORS = Limits(0.5, 1.5)
 GAP_ERRORS = Limits(2.0, 3.0)
+MOVED_ERRORS = Limits(3.0, math.inf)
+"""An interval holds for the log's time, however the value moved; what comes next is another matter."""
 FAULT = 0.5
 """A fault of the log that moves the value by less than this share of half the interval makes no estimate useless."""
 GROSS = 0.5
@@ -160,3 +162,7 @@ def _weigh_error(
     if missing:
         what = f"the interval has no {missing[0]} end" if len(missing) == 1 else "there is no interval"
         findings.found.append((len(missing) == 2, f"too few rewards: {what}"))
+    if errors.moved is not None:
+        earlier, later, off = errors.moved
+        drift = f"the value moved from {earlier:.3g} to {later:.3g} between the log's halves"
+        findings.above(off, MOVED_ERRORS, f"{drift}, by {off:.1f} standard errors (drift)")

@@ -109,6 +109,9 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
     row = json.loads(done.stdout)["results"][0]
     assert (row["policy"], row["estimator"], row["verdict"], row["reasons"]) == ("p_new", "ips", "trust", [])
+    done = command("evaluate", "log.parquet", "--policy", "column:p_new", folder=tmp_path)
+    assert "Differences by snips, on the same rows" in done.stdout
+    assert ["p_new", "logged"] in [line.replace("│", " ").split()[:2] for line in done.stdout.splitlines()]
     table.with_row_index().with_columns(p=pl.when(pl.col("index") == 5).then(0.0).otherwise(pl.col("p"))).drop(
         "index"
     ).write_csv(tmp_path / "bad.csv")
@@ -125,4 +128,4 @@ def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -
     assert done.returncode == 0
     assert "12 rows" in done.stdout
     assert "random, ips: do not use:" in done.stdout
-    assert "less logged" not in done.stdout  # what is not to be used is not compared
+    assert "Differences" not in done.stdout  # what is not to be used is not compared

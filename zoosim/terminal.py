@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,8 +136,9 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
         if row.reasons:
             why = f"{row.policy}, {row.estimator}: {row.verdict}: {'; '.join(row.reasons)}."
             console.print(why, highlight=False, soft_wrap=True)
-    for found in (each for each in evaluation.differences if each.verdict != "do not use"):
-        console.print(_told_difference(found), highlight=False, soft_wrap=True)
+    usable = [each for each in evaluation.differences if each.verdict != "do not use"]
+    if usable:
+        console.print(_differences(usable))
     for line in _ranking_lines(evaluation):
         console.print(line, highlight=False, soft_wrap=True)
     if folder is not None:
@@ -176,13 +178,21 @@ def _ranking_lines(evaluation: "Evaluation") -> list[str]:
     return lines
 
 
-def _told_difference(found: "Difference") -> str:
-    """Say how far two policies lie apart, and how much more log would settle it."""
-    apart = f"{found.policy} less {found.other} ({found.estimator}): {found.value:+.6g}"
-    ends = f"{_ends(found.low, found.high)}, p {_p(found.p)}"
-    unsettled = found.low is not None and found.high is not None and found.low <= 0.0 <= found.high
-    more = f"; about {found.rows_needed:,} rows would settle it" if unsettled and found.rows_needed else ""
-    return f"{apart} ({ends}){more}"
+def _differences(found: Sequence["Difference"]) -> Table:
+    """Tabulate how far policies lie apart, by the estimator that tells of the most, the later asked for of several."""
+    counts = Counter(each.estimator for each in found)
+    estimator = [name for name in counts if counts[name] == max(counts.values())][-1]
+    table = Table(title=f"Differences by {estimator}, on the same rows", title_justify="left")
+    for head in ("policy", "less"):
+        table.add_column(head, no_wrap=True)
+    for head in ("difference", "interval", "p", "rows to settle it"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in (each for each in found if each.estimator == estimator):
+        unsettled = row.low is not None and row.high is not None and row.low <= 0.0 <= row.high
+        needed = f"{row.rows_needed:,}" if unsettled and row.rows_needed else ""
+        figures = (f"{row.value:+.6g}", _ends(row.low, row.high), _p(row.p), needed)
+        table.add_row(row.policy, row.other, *figures)
+    return table
 
 
 def _p(p: float) -> str:

@@ -43,8 +43,17 @@ def test_the_verdict_says_what_the_log_can_tell() -> None:
     never[9] = 0.91
     new = tell(evaluate(log, {"new": log.features @ world.target}, overlap=True))
     assert "new would have earned" in new.verdict
+    assert "(dr: 0." in new.verdict  # all three are trusted, and dr was asked for last
     other = tell(evaluate(log.rows(log.actions != 9), {"other": never}, overlap=True))
     assert "other: the log cannot tell (the mean weight is 0." in other.verdict
+
+
+def test_the_verdict_speaks_of_all_policies_by_one_estimator() -> None:
+    """Reward models do not serve policies that are known by a column alone: snips serves both as well."""
+    world = TableWorld(0, 0.5)
+    log = drawn(world)
+    both = tell(evaluate(log, {"new": log.features @ world.target, "seen": "column:p_new"}, overlap=True))
+    assert both.verdict.count("(snips: 0.") == 2
 
 
 def test_the_page_holds_no_row_of_a_user(tmp_path: Path) -> None:

@@ -53,17 +53,29 @@ def tell(evaluation: Evaluation) -> Story:
 
 
 def _verdict(evaluation: Evaluation) -> str:
-    """Say for each policy, by its best verdict, what the log can tell."""
-    told = []
+    """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
+    told, usual = [], _usual(evaluation)
     for name in dict.fromkeys(row.policy for row in evaluation.results):
         rows = [row for row in evaluation.results if row.policy == name]
-        best = min(rows, key=lambda row: WORDS.index(row.verdict))
+        best = min(rows, key=lambda row: (WORDS.index(row.verdict), row.estimator != usual))
         if best.verdict == DO_NOT_USE:
             told.append(f"{name}: the log cannot tell ({best.reasons[0]}).")
         else:
             hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
-            told.append(f"{name} would have earned {best.value:.4g} a visit ({_range(best)}){hint}.")
+            told.append(f"{name} would have earned {best.value:.4g} a visit ({best.estimator}: {_range(best)}){hint}.")
     return f"The logged choices earned {evaluation.logged.mean:.4g} a visit. {' '.join(told)}"
+
+
+def _usual(evaluation: Evaluation) -> str:
+    """Return the estimator that can be used for the most policies, and trusted for the most; the last of several."""
+    rows = evaluation.results
+    names = list(dict.fromkeys(row.estimator for row in rows))
+
+    def use(name: str) -> tuple[int, int, int]:
+        words = [row.verdict for row in rows if row.estimator == name]
+        return len(words) - words.count(DO_NOT_USE), words.count(TRUST), names.index(name)
+
+    return max(names, key=use)
 
 
 def _range(row: Result | Difference) -> str:

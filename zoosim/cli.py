@@ -287,9 +287,10 @@ def evaluate(
             metavar="SPEC", help="A name, FILE.py:Class, a saved FILE.npz, column:NAME, learned:linear or learned:mlp."
         ),
     ],
-    estimators: Annotated[str | None, typer.Option(metavar="A,B", help="ips,snips,dr by default.")] = None,
+    estimators: Annotated[str | None, typer.Option(metavar="A,B", help="Which, such as ips,snips,dr.")] = None,
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
+    rankings: Annotated[bool, typer.Option("--rankings", help="Rows of one decision_id are a ranking.")] = False,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
@@ -300,7 +301,7 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
-    options["out"] = out
+    options |= {"out": out, "rankings": rankings}
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     evaluation = logs.evaluate(log, policy, **options)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
+    from zoosim.evaluation.off_policy.ranked_log import RankingLog
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
@@ -23,11 +24,12 @@ LEARNED = "learned:"
 
 
 def evaluate(
-    log: "str | os.PathLike[str] | pl.DataFrame | Log",
+    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog",
     policies: "Mapping[str, Any] | Sequence[str | type[Policy] | Policy]",
     *,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
+    rankings: bool = False,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -37,19 +39,26 @@ def evaluate(
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
-    log, or, in a mapping by name, an array or function of probabilities. With `learned:linear` or `learned:mlp`
-    policies are learned from the first 60% of the rows in order of time, and all are judged by the rest. The folder
-    `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`
-    and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
+    log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
+    `decision_id` are one visit's ranking, and policies draw rankings without replacement. With `learned:linear` or
+    `learned:mlp` policies are learned from the first 60% of the rows in order of time, and all are judged by the rest.
+    The folder `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`,
+    `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or
+    `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
+    from zoosim.evaluation.off_policy.log import Log
+    from zoosim.evaluation.off_policy.ranked_log import RankingLog
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
-    read = _read(log, columns, data, skip_bad)
+    rankings = rankings or isinstance(log, RankingLog)
+    read = _read_rankings(log, columns, data, skip_bad) if rankings else _read(log, columns, data, skip_bad)
     made: dict[str, Any] = {}
     if any(_is_learned(given) for given in named.values()):
+        if not isinstance(read, Log):
+            raise ConfigError("policies: learned:linear and learned:mlp learn single actions alone; pass others")
         earlier, read = earlier_and_later(read)
         learned = {name: given for name, given in named.items() if _is_learned(given)}
         made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
@@ -58,17 +67,17 @@ def evaluate(
     folder = None if out is None else writable_folder(out)
     found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
-        _write_evaluation(folder, found, named)
+        _write_evaluation(folder, found, named, " --rankings" if rankings else "")
     return found
 
 
-def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any]) -> None:
+def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: str) -> None:
     from zoosim.evaluation.off_policy.story import tell
     from zoosim.report import render_story
 
     write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
     given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
-    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)} --out {folder}"
+    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)}{options} --out {folder}"
     question = f"What would these policies have earned, by {found.source}?"
     write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
 
@@ -187,9 +196,26 @@ def _read(log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None,
     return read_log(Path(log), columns=columns, skip_bad=skip_bad)
 
 
-def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
+def _read_rankings(
+    log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool
+) -> "RankingLog":
+    from zoosim.evaluation.off_policy.ranked_log import RankingLog
+    from zoosim.evaluation.off_policy.ranked_reading import read_rankings, to_rankings
+    from zoosim.evaluation.off_policy.tables import read_words
+
+    if data is not None or (isinstance(log, str) and log.startswith(OPEN_BANDIT)):
+        raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings or name a file")
+    if isinstance(log, RankingLog):
+        return log
+    if not isinstance(log, str | os.PathLike):
+        return to_rankings(read_words(log)[0], columns=columns, skip_bad=skip_bad)
+    return read_rankings(Path(log), columns=columns, skip_bad=skip_bad)
+
+
+def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
     """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
     from zoosim.core.rng import stream
+    from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.targets import spec_of
     from zoosim.policies.registry import find_class
     from zoosim.policies.saved import SUFFIX, load_policy
@@ -198,7 +224,7 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
         return given
     if isinstance(given, str) and given.endswith(SUFFIX):
         return load_policy(given)
-    policy = find_class(given)(spec_of(log), stream(seed, "policy", name))
+    policy = find_class(given)(spec_of(log if isinstance(log, Log) else log.at(0)), stream(seed, "policy", name))
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")

@@ -119,7 +119,7 @@ def print_optimum(frame: "pl.DataFrame") -> None:
 
 def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:
     """Print values, intervals and verdicts of policies judged by a log, the reasons below, and the page's address."""
-    table = Table(title=f"{evaluation.source}: {evaluation.n:,} rows", title_justify="left")
+    table = Table(title=f"{evaluation.source}: {evaluation.n:,} {evaluation.unit}", title_justify="left")
     table.add_column("policy", no_wrap=True)
     table.add_column("estimator", no_wrap=True)
     for head in ("value", "interval", "effective rows", "mean weight", "largest", "verdict"):
@@ -132,6 +132,9 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
     console.print(table)
     for reason, count in evaluation.skipped.items():
         console.print(f"note: skipped {count:,} rows: {reason}", highlight=False, soft_wrap=True)
+    for name, lines in evaluation.notes.items():
+        for line in lines:
+            console.print(f"note: {name}: {line}", highlight=False, soft_wrap=True)
     for row in evaluation.results:
         if row.reasons:
             why = f"{row.policy}, {row.estimator}: {row.verdict}: {'; '.join(row.reasons)}."

@@ -14,7 +14,8 @@ from zoosim import Policy
 from zoosim.api import write_log
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.evaluate import DEFAULT, ESTIMATORS, NEED_MODEL, Evaluation, evaluate
+from zoosim.evaluation.off_policy.actions import DEFAULT, ESTIMATORS, NEED_MODEL
+from zoosim.evaluation.off_policy.evaluate import Evaluation, evaluate
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.open_bandit import read_open_bandit

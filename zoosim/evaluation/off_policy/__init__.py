@@ -1,6 +1,7 @@
 """Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""
 
-from zoosim.evaluation.off_policy.evaluate import ESTIMATORS, Difference, Evaluation, Result, evaluate
+from zoosim.evaluation.off_policy.actions import ESTIMATORS
+from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation, Result, evaluate
 from zoosim.evaluation.off_policy.importing import import_log
 from zoosim.evaluation.off_policy.intervals import bernstein_interval
 from zoosim.evaluation.off_policy.log import Log

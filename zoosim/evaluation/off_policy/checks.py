@@ -52,19 +52,21 @@ def _wanted(name: str, dtype: pl.DataType) -> str:
     return ""
 
 
-def faults(frame: pl.DataFrame, n_actions: int) -> Iterator[Fault]:
-    """Yield what is wrong in the rows of a log with `n_actions` actions."""
+def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> Iterator[Fault]:
+    """Yield what is wrong in the rows of a log with `n_actions` actions; those of `rankings` may share an id."""
     for name in ("propensity", "reward", "action", "decision_id", "time", "user_id", "position"):
         if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
-    yield Fault("propensity", "above 0 and at most 1", _bad_propensity(frame["propensity"]))
+    yield Fault("propensity", "above 0 and at most 1", bad_probabilities(frame["propensity"]))
     yield Fault("reward", "a finite number", _not_finite(frame["reward"]))
     actions = _numbers(frame["action"])
     yield Fault("action", f"0 to {n_actions - 1}", ~((actions >= 0) & (actions < n_actions)))
-    if "decision_id" in frame.columns:
+    if "decision_id" in frame.columns and not rankings:
         ids = frame["decision_id"]
         again = ids.is_duplicated() & ~ids.is_first_distinct() & ids.is_not_null()
-        yield Fault("decision_id", "an id that no earlier row has", again.to_numpy())
+        ranked = "position" in frame.columns and frame["position"].n_unique() > 1
+        hint = " (unless visits show rankings: --rankings)" if ranked else ""
+        yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
     if "unavailable" in frame.columns:
         gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
         yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
@@ -88,7 +90,8 @@ def _feature_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     yield Fault("user", "finite numbers", (~finite.fill_null(True)).to_numpy())
 
 
-def _bad_propensity(column: pl.Series) -> BoolArray:
+def bad_probabilities(column: pl.Series) -> BoolArray:
+    """Tell which values `(n,)` are not above 0 and at most 1; missing ones are told elsewhere."""
     values = _numbers(column)
     return np.asarray(~((values > 0.0) & (values <= 1.0)) & column.is_not_null().to_numpy())
 
@@ -102,12 +105,17 @@ def _numbers(column: pl.Series) -> np.ndarray:
 
 
 def sound_rows(
-    frame: pl.DataFrame, found: Iterable[Fault], source: str, skip_bad: bool, given: pl.DataFrame | None = None
+    frame: pl.DataFrame,
+    found: Iterable[Fault],
+    source: str,
+    skip_bad: bool,
+    given: pl.DataFrame | None = None,
+    together: str | None = None,
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the rows without faults, and how many were skipped for each; raises `DataError` unless `skip_bad`.
 
     The error names the first bad row, its column, what it holds in the frame `given` by the user, and how many rows are
-    bad.
+    bad. Rows that share what the column `together` holds go with a bad one.
     """
     bad, skipped, first = np.zeros(frame.height, bool), {}, (frame.height, "", "")
     for column, expected, mask in found:
@@ -120,6 +128,10 @@ def sound_rows(
         return frame, {}
     if not skip_bad:
         raise DataError(_refusal(frame if given is None else given, first, int(bad.sum()), source))
+    if together is not None:
+        mates = frame[together].is_in(frame[together].filter(bad).implode()).to_numpy() & ~bad
+        skipped |= {f"{together}: rows of a visit with a bad one": int(mates.sum())} if mates.any() else {}
+        bad |= mates
     if bad.all():
         raise DataError(f"{source}: every one of {frame.height:,} rows is bad; {_counted(skipped)}")
     return frame.filter(~bad), skipped

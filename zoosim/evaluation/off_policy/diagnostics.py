@@ -8,7 +8,6 @@ import numpy as np
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, group_sums, standard_error
 from zoosim.evaluation.off_policy.judging import Judged
-from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.terms import Terms
 
 GAP_ERRORS = 3.0
@@ -69,28 +68,30 @@ class ModelFigures(NamedTuple):
     gap_error: float
 
 
-def weight_figures(log: Log, judged: Judged, clusters: Clusters) -> WeightFigures:
-    """Compute the figures of a target's weights."""
-    weights, total = judged.weights, float(judged.weights.sum())
+def weight_figures(
+    weights: FloatArray, clusters: Clusters, lost_mass: float | None = None, lost_action: int | None = None
+) -> WeightFigures:
+    """Compute the figures of `weights (n,)`; what is lost comes from `lost_choices`."""
+    total = float(weights.sum())
     largest, squares = float(weights.max()), float(weights @ weights)
-    lost, action = (None, None) if judged.mass is None else _lost(log.actions, weights, judged.mass)
     return WeightFigures(
         ess=total**2 / squares if squares else 0.0,
         mean_weight=total / len(weights),
         mean_weight_error=standard_error(group_sums(clusters, Terms(weights))),
         max_weight=largest,
         max_share=largest / total if total else 1.0,
-        lost_mass=lost,
-        lost_action=action,
+        lost_mass=lost_mass,
+        lost_action=lost_action,
     )
 
 
-def _lost(actions: IntArray, weights: FloatArray, mass: FloatArray) -> tuple[float, int | None]:
-    """Return the share of the target's choices that weights do not find again, and the action that lacks most.
+def lost_choices(actions: IntArray, weights: FloatArray, mass: FloatArray, n: int) -> tuple[float, int | None]:
+    """Return the share of a target's choices on `n` visits that the log does not show, and the action that lacks most.
 
-    Where the log overlaps, the weights of an action's rows add up to the target's mass on it, give or take.
+    Where the log overlaps, the `weights (m,)` of an action's rows, by `actions (m,)`, add up to the target's `mass
+    (K,)` on it, give or take.
     """
-    k, n = len(mass), len(actions)
+    k = len(mass)
     found = np.bincount(actions, weights, k)
     error = np.sqrt(np.bincount(actions, weights**2, k))
     short = np.where(mass - found > GAP_ERRORS * error, mass - found, 0.0) / n
@@ -106,15 +107,15 @@ def error_figures(sums: Sums, clipped: float | None, moved: Moved | None = None)
     return ErrorFigures(error, carriers, shift, moved)
 
 
-def later_half(log: Log) -> BoolArray | None:
-    """Mark the rows from the log's median time on `(n,)`; None where it knows no times, or all are one."""
-    if log.times is None:
+def later_half(times: IntArray | None) -> BoolArray | None:
+    """Mark the rows from the median of `times (n,)` on; None where there are none, or all are one."""
+    if times is None:
         return None
-    middle = len(log) // 2
-    median = np.partition(log.times, middle)[middle]
-    later: BoolArray = log.times >= median
+    middle = len(times) // 2
+    median = np.partition(times, middle)[middle]
+    later: BoolArray = times >= median
     if later.all():
-        later = log.times > median
+        later = times > median
     return later if later.any() else None
 
 

@@ -1,7 +1,7 @@
 """Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,22 +11,12 @@ import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import unknown
-from zoosim.core.types import BoolArray, FloatArray
-from zoosim.evaluation.off_policy import single
+from zoosim.core.types import BoolArray, IntArray
+from zoosim.evaluation.off_policy.actions import Actions
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
-from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
-from zoosim.evaluation.off_policy.diagnostics import (
-    ErrorFigures,
-    Moved,
-    WeightFigures,
-    cut_weights,
-    error_figures,
-    halves,
-    later_half,
-    model_figures,
-    weight_figures,
-)
+from zoosim.evaluation.off_policy.clusters import Sums, difference, group_sums, make_clusters, standard_error
+from zoosim.evaluation.off_policy.diagnostics import Moved, halves, later_half
 from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
@@ -35,38 +25,25 @@ from zoosim.evaluation.off_policy.intervals import (
     bootstrap_p,
     rows_to_decide,
 )
-from zoosim.evaluation.off_policy.judging import Judged, judge
-from zoosim.evaluation.off_policy.limits import choose_limit
+from zoosim.evaluation.off_policy.kinds import Estimated, Judgement, Kind, Visits
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap, overlap_of
-from zoosim.evaluation.off_policy.reward_model import fit_reward_model
+from zoosim.evaluation.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap
+from zoosim.evaluation.off_policy.ranked import Rankings
+from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
-from zoosim.evaluation.off_policy.targets import Target, make_target, named
+from zoosim.evaluation.off_policy.targets import named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import (
-    CARRIERS,
-    CARRIERS_ASYMPTOTIC,
-    DO_NOT_USE,
-    WORDS,
-    Limits,
-    Verdict,
-    judge_model,
-    judge_weighted,
-)
+from zoosim.evaluation.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, WORDS
 from zoosim.evaluation.statistics import Interval
 
-ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
-"""By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
-robust."""
-
-DEFAULT = ("ips", "snips", "dr")
-NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
 INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
 LOGGED = "logged"
+KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings}
+"""What judges policies by each kind of log."""
 
 
 class Result(NamedTuple):
-    """What one estimator says of one policy; figures of weights stand for the policy, whichever the estimator."""
+    """What one estimator says of one policy; figures are those of the weights that the estimator leans on."""
 
     policy: str
     estimator: str
@@ -104,7 +81,7 @@ class Evaluation:
     """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned.
 
     `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` tells of each policy where its
-    weights lie, if it was asked for.
+    weights lie, if it was asked for; `notes` what else there is to say of it. `unit` says what `n` counts.
     """
 
     results: tuple[Result, ...]
@@ -116,6 +93,8 @@ class Evaluation:
     source: str
     ranking: tuple[Ranked, ...] = ()
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unit: str = "rows"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -135,6 +114,7 @@ class Evaluation:
             "results": [_plain(row._asdict()) for row in self.results],
             "differences": [_plain(row._asdict()) for row in self.differences],
             "ranking": [_plain(row._asdict()) for row in self.ranking],
+            "notes": {name: list(lines) for name, lines in self.notes.items() if lines},
         }
 
 
@@ -147,13 +127,15 @@ class Options(NamedTuple):
     samples: int
     seed: int
     reward_range: tuple[float, float]
+    user_ids: IntArray | None
+    later: BoolArray | None
 
 
 def evaluate(
-    log: Log,
+    log: Log | RankingLog,
     policies: Mapping[str, Any],
     *,
-    estimators: Sequence[str] = DEFAULT,
+    estimators: Sequence[str] | None = None,
     interval: str = "bootstrap",
     level: float = 0.95,
     samples: int = 1_000,
@@ -166,46 +148,48 @@ def evaluate(
 
     A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
     name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
-    model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
+    model are left out. On a log of rankings the same draw rankings; see `zoosim.evaluation.off_policy.ranked_targets`.
+    Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
     is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
     policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
-    differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    reward of a visit of the log. `overlap` asks for the weights by size, action and segment; without `compare` there
+    are no differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
     """
-    options = _options(log, estimators, interval, level, samples, seed, reward_range)
-    targets = {name: _target(name, given, log) for name, given in policies.items()}
-    if not targets:
-        raise ConfigError("policies: got none, expected at least one to judge")
+    given = {"estimators": estimators, "interval": interval, "level": level, "samples": samples, "seed": seed}
+    options = _options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
     clusters = make_clusters(len(log), log.user_ids)
-    wanted = set(options.estimators) & set(NEED_MODEL) and any(target.whole for target in targets.values())
-    model = fit_reward_model(log, clusters) if wanted else None
-    logged = group_sums(clusters, Terms(log.rewards))
-    results: list[Result] = []
-    compared = _Compared(logged, options)
-    overlaps: dict[str, Overlap] = {}
+    kind = KINDS[type(log)](log, clusters, options.estimators)
+    taken = {name: _taken(name, policy, kind) for name, policy in policies.items()}
+    if not taken:
+        raise ConfigError("policies: got none, expected at least one to judge")
+    logged = group_sums(clusters, Terms(log.earned))
+    compared = _Compared(logged, options) if compare else None
     groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
-    for name, target in targets.items():
-        try:
-            judged = judge(log, target, model)
-            found = _results(name, log, judged, clusters, options)
-        except (PolicyError, DataError) as error:
-            raise named(name, error) from error
+    results, overlaps, notes = list[Result](), dict[str, Overlap](), dict[str, tuple[str, ...]]()
+    for name, judged in taken.items():
+        found, judgement = _judged(name, judged, options)
         if groups is not None:
-            overlaps[name] = overlap_of(log, judged, groups)
+            overlaps[name] = judgement.overlap(groups)
+        notes[name] = judgement.notes
         for result, sums in found:
             results.append(result)
-            if compare:
+            if compared is not None:
                 compared.add(result, sums)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
-    told = (
-        len(log),
-        clusters.n_clusters,
-        dict(log.skipped),
-        log.source,
-        compared.ranking(results) if compare else (),
-        overlaps,
-    )
-    return Evaluation(tuple(results), tuple(compared.differences), earned, *told)
+    told = (len(log), clusters.n_clusters, dict(log.skipped), log.source)
+    ranking = compared.ranking(results) if compared is not None else ()
+    differences = tuple(compared.differences) if compared is not None else ()
+    return Evaluation(tuple(results), differences, earned, *told, ranking, overlaps, notes, kind.unit)
+
+
+def _judged(
+    name: str, judged: Callable[[], Judgement], options: Options
+) -> tuple[list[tuple[Result, Sums]], Judgement]:
+    try:
+        judgement = judged()
+        return _results(name, judgement, options), judgement
+    except (PolicyError, DataError) as error:
+        raise named(name, error) from error
 
 
 class _Compared:
@@ -244,126 +228,71 @@ class _Compared:
         return tuple(ranked)
 
 
-def _options(
-    log: Log,
-    estimators: Sequence[str],
-    interval: str,
-    level: float,
-    samples: int,
-    seed: int,
-    reward_range: tuple[float, float] | None,
-) -> Options:
+def _options(kind: type[Kind], log: Visits, given: Mapping[str, Any]) -> Options:
+    estimators = kind.default if given["estimators"] is None else tuple(dict.fromkeys(given["estimators"]))
     for name in estimators:
-        if name not in ESTIMATORS:
-            raise ConfigError(unknown("unknown estimator", name, list(ESTIMATORS)))
-    if interval not in INTERVALS:
-        raise ConfigError(unknown("unknown interval", interval, list(INTERVALS)))
-    seen = (float(log.rewards.min()), float(log.rewards.max()))
-    if reward_range is None and seen[0] == seen[1]:
+        if name not in kind.estimators:
+            raise ConfigError(unknown("unknown estimator", name, list(kind.estimators)))
+    if given["interval"] not in INTERVALS:
+        raise ConfigError(unknown("unknown interval", given["interval"], list(INTERVALS)))
+    seen = (float(log.earned.min()), float(log.earned.max()))
+    if given["reward_range"] is None and seen[0] == seen[1]:
         seen = (min(seen[0], 0.0), max(seen[0], 1.0))
-    return Options(tuple(dict.fromkeys(estimators)), interval, level, samples, seed, reward_range or seen)
+    told = {**given, "estimators": estimators, "reward_range": given["reward_range"] or seen}
+    return Options(**told, user_ids=log.user_ids, later=later_half(log.times))
 
 
-def _target(name: str, given: Any, log: Log) -> Target:
+def _taken(name: str, given: Any, kind: Kind) -> Callable[[], Judgement]:
     try:
-        return make_target(given, log)
+        return kind.take(given)
     except (PolicyError, DataError, ConfigError) as error:
         raise named(name, error) from error
 
 
-def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: Options) -> list[tuple[Result, Sums]]:
+def _results(name: str, judgement: Judgement, options: Options) -> list[tuple[Result, Sums]]:
     """Return results with their sums for each estimator that the target allows."""
-    weights = weight_figures(log, judged, clusters)
-    cut = judged._replace(weights=cut_weights(judged.weights))
-    names = [name for name in options.estimators if name not in NEED_MODEL or judged.predicted is not None]
+    names = [estimator for estimator in options.estimators if estimator in judgement.estimators]
     if not names:
         raise DataError(
             f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
         )
-    later = later_half(log)
-    estimates, moved = zip(*(_summed(name, log, judged, clusters, later) for name in names), strict=True)
-    figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
+    estimates, moved = zip(*(_summed(judgement, estimator, options) for estimator in names), strict=True)
     carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
-    for number, interval in enumerate(_intervals(estimates, log, judged, options)):
+    found = []
+    for number, interval in enumerate(_intervals(estimates, judgement, options)):
         estimator, sums = names[number], estimates[number]
-        clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
-        errors = error_figures(sums, clipped, moved[number])
-        verdict = _verdict(estimator, log, judged, clusters, (sums, errors, interval), weights, carriers)
-        found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
+        verdict = judgement.verdict(estimator, Estimated(sums, interval, moved[number], carriers))
+        figures = judgement.figures(estimator)
+        told = (figures.ess, figures.mean_weight, figures.max_weight)
+        found.append((Result(name, estimator, *interval, *told, *verdict), sums))
     return found
 
 
-def _summed(
-    estimator: str, log: Log, judged: Judged, clusters: Clusters, later: BoolArray | None
-) -> tuple[Sums, Moved | None]:
+def _summed(judgement: Judgement, estimator: str, options: Options) -> tuple[Sums, Moved | None]:
     """Add an estimate up by group, and tell how it moved over the log's time."""
-    terms = estimate(estimator, log.rewards, judged)
-    sums = group_sums(clusters, terms)
-    return sums, None if later is None else halves(terms, later, clusters)
+    terms = judgement.terms(estimator)
+    sums = group_sums(judgement.clusters, terms)
+    return sums, None if options.later is None else halves(terms, options.later, judgement.clusters)
 
 
-def estimate(estimator: str, rewards: FloatArray, judged: Judged) -> Terms:
-    """Return the terms of an estimator by name; `judged` holds guesses where it needs a reward model."""
-    weights = judged.weights
-    if judged.predicted is None or judged.expected is None:
-        if estimator == "ips":
-            return single.ips(weights, rewards)
-        if estimator == "snips":
-            return single.self_normalised_ips(weights, rewards)
-        return single.clipped_ips(weights, rewards, choose_limit("clipped-ips", weights, rewards))
-    arrays = (weights, rewards, judged.predicted, judged.expected)
-    if estimator in ("ips", "snips", "clipped-ips"):
-        return estimate(estimator, rewards, Judged(weights))
-    if estimator == "dm":
-        return single.direct_method(judged.expected)
-    if estimator in ("dr", "sndr"):
-        return {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}[estimator](*arrays)
-    limit = choose_limit(estimator, weights, rewards - judged.predicted)
-    return {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}[estimator](*arrays, limit)
-
-
-def _value(estimator: str, rewards: FloatArray, judged: Judged) -> float:
-    return estimate(estimator, rewards, judged).value
-
-
-def _intervals(estimates: Sequence[Sums], log: Log, judged: Judged, options: Options) -> list[Interval]:
+def _intervals(estimates: Sequence[Sums], judgement: Judgement, options: Options) -> list[Interval]:
     if options.interval == "bootstrap":
         drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
         return [bootstrap_interval(sums, options.level, drawn=own) for sums, own in zip(estimates, drawn, strict=True)]
-    return [_interval(sums, log, judged, options) for sums in estimates]
+    if options.interval == "asymptotic":
+        return [asymptotic_interval(sums, options.level) for sums in estimates]
+    bounds = _bounds(judgement, options)
+    return [bounds._replace(mean=sums.value) for sums in estimates]
 
 
-def _interval(sums: Sums, log: Log, judged: Judged, options: Options) -> Interval:
+def _bounds(judgement: Judgement, options: Options) -> Interval:
+    """Return bounds of the policy's value that no estimator moves."""
+    weights, rewards = judgement.bounded()
     if options.interval == "bernstein":
-        units = make_clusters(len(log), log.user_ids, max_groups=len(log))
-        bounds = bernstein_interval(judged.weights, log.rewards, options.reward_range, units, options.level)
-        return bounds._replace(mean=sums.value)
-    if options.interval == "sequence":
-        low, high = confidence_sequence(judged.weights, log.rewards, options.reward_range, options.level)
-        return Interval(sums.value, float(low[-1]), float(high[-1]))
-    return asymptotic_interval(sums, options.level)
-
-
-def _verdict(
-    estimator: str,
-    log: Log,
-    judged: Judged,
-    clusters: Clusters,
-    estimated: tuple[Sums, ErrorFigures, Interval],
-    weights: WeightFigures,
-    carriers: Limits,
-) -> Verdict:
-    sums, errors, interval = estimated
-    if estimator == "dm":
-        model = model_figures(log.rewards, judged, clusters)
-        checked = error_figures(group_sums(clusters, estimate("dr", log.rewards, judged)), None)
-        weighted = judge_weighted(weights, checked, interval, clusters.n_clusters, carriers=carriers)
-        return judge_model(model, errors, interval, clusters.n_clusters, weighted, carriers)
-    full = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}.get(estimator)
-    bias = 0.0
-    if full is not None and errors.error > 0.0:
-        bias = abs(_value(full, log.rewards, judged) - sums.value) / errors.error
-    return judge_weighted(weights, errors, interval, clusters.n_clusters, bias, carriers)
+        units = make_clusters(len(weights), options.user_ids, max_groups=len(weights))
+        return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
+    low, high = confidence_sequence(weights, rewards, options.reward_range, options.level)
+    return Interval(math.nan, float(low[-1]), float(high[-1]))
 
 
 def _difference(

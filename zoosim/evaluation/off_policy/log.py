@@ -39,6 +39,11 @@ class Log:
         return len(self.actions)
 
     @property
+    def earned(self) -> FloatArray:
+        """Return what each visit earned `(n,)`: its reward."""
+        return self.rewards
+
+    @property
     def n_actions(self) -> int:
         """Count the actions, `K`."""
         return int(self.candidates.shape[1])

@@ -6,8 +6,6 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.groups import Groups
-from zoosim.evaluation.off_policy.judging import Judged
-from zoosim.evaluation.off_policy.log import Log
 
 MOST_SEGMENTS, FEW_SEGMENTS = 12, 6
 EDGES = 10.0 ** np.arange(-3.0, 5.5, 0.5)
@@ -47,19 +45,26 @@ class Overlap(NamedTuple):
     how: str
 
 
-def overlap_of(log: Log, judged: Judged, groups: Groups) -> Overlap:
-    """Sum the weights of a policy up by size, action and segment."""
-    weights, n = judged.weights, len(log)
+def overlap_of(weights: FloatArray, actions: tuple[ActionShare, ...], groups: Groups) -> Overlap:
+    """Sum the `weights (n,)` of a policy up by size and segment."""
+    n = len(weights)
     above = weights[weights > 0.0]
     place = np.clip(np.searchsorted(EDGES, above, side="right") - 1, 0, len(EDGES) - 2)
     classes = np.bincount(place, minlength=len(EDGES) - 1) / n
-    shares = [np.bincount(log.actions, values, log.n_actions) / n for values in (np.ones(n), weights)]
-    wanted = None if judged.mass is None else judged.mass / n
-    actions = tuple(
-        ActionShare(a, float(shares[0][a]), float(shares[1][a]), None if wanted is None else float(wanted[a]))
-        for a in range(log.n_actions)
-    )
     return Overlap(1.0 - len(above) / n, tuple(classes.tolist()), actions, _parts(weights, groups), groups.how)
+
+
+def action_shares(
+    actions: IntArray, weights: FloatArray, n_actions: int, n: int, mass: FloatArray | None
+) -> tuple[ActionShare, ...]:
+    """Return the share of `n` choices that each action has, from `actions (m,)`, `weights (m,)` and `mass (K,)`."""
+    counts = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
+    found = np.bincount(actions, weights, n_actions) / n
+    wanted = None if mass is None else mass / n
+    return tuple(
+        ActionShare(a, float(counts[a]), float(found[a]), None if wanted is None else float(wanted[a]))
+        for a in range(n_actions)
+    )
 
 
 def _parts(weights: FloatArray, groups: Groups) -> tuple[Part, ...]:

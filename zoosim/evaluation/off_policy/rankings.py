@@ -40,6 +40,16 @@ def cascade_ips(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | No
     return Terms((weights.cumprod(axis=1) * earned).sum(axis=1))
 
 
+def self_normalised_ips(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None = None) -> Terms:
+    """Divide by the mean of the weights, over visits and positions: sum over l of w_l r_l / mean(w).
+
+    `weights (n, L)` as an estimator counts them: of the whole ranking, down to a position, or marginal (as Swaminathan
+    & Joachims 2015 do for single actions).
+    """
+    earned = _counted(weights, rewards, alpha)
+    return Terms(np.zeros(len(weights)), (weights * earned).sum(axis=1), weights.mean(axis=1))
+
+
 def standard_dr(
     weights: FloatArray,
     rewards: FloatArray,

@@ -26,13 +26,13 @@ def read_log(path: str | os.PathLike[str], *, skip_bad: bool = False, columns: S
     the first bad row, unless `skip_bad`: then `Log.skipped` tells how many were left out, and why.
     """
     frame = read_records(Path(path), columns)
-    products, categories = _products(frame, Path(path))
+    products, categories = catalogue_of(frame, Path(path))
     log = to_log(frame, source=str(path), skip_bad=skip_bad, columns=columns, products=products)
     return replace(log, categories=categories)
 
 
-def read_records(path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
-    """Read what evaluation needs of a Parquet file, or raise `DataError`."""
+def read_records(path: Path, columns: Sequence[str] = (), optional: Sequence[str] = ()) -> pl.DataFrame:
+    """Read what evaluation needs of a Parquet file, and the `optional` columns that it has, or raise `DataError`."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
     try:
@@ -40,7 +40,7 @@ def read_records(path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
         missing = [name for name in columns if name not in known]
         if missing:
             raise DataError(f"{path}: {unknown('no column', missing[0], list(known))}")
-        return pl.read_parquet(path, columns=[n for n in known if n in {*READ, "unavailable", *columns}])
+        return pl.read_parquet(path, columns=[n for n in known if n in {*READ, "unavailable", *columns, *optional}])
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
@@ -61,10 +61,11 @@ def to_log(
     as `read_log` does.
     """
     check_columns(frame, source)
+    frame = with_lists(frame)
     missing = [name for name in columns if name not in frame.columns or not frame[name].dtype.is_numeric()]
     if missing:
         raise DataError(f"{source}: column {missing[0]} is no column of numbers; it has {', '.join(frame.columns)}")
-    k = len(products) if products is not None else n_actions or _seen_actions(frame)
+    k = len(products) if products is not None else n_actions or seen_actions(frame)
     frame, skipped = sound_rows(frame, faults(frame, k), source, skip_bad)
     candidates, candidate_set = _candidates(frame, k, source)
     n = frame.height
@@ -85,6 +86,13 @@ def to_log(
     )
 
 
+def with_lists(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose arrays, as polars makes them of two-dimensional numpy arrays, are lists."""
+    return frame.with_columns(
+        pl.col(name).arr.to_list() for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)
+    )
+
+
 def _told(frame: pl.DataFrame, name: str) -> bool:
     return name in frame.columns and frame[name].null_count() == 0
 
@@ -93,7 +101,7 @@ def _floats(column: pl.Series) -> FloatArray:
     return np.ascontiguousarray(column.cast(pl.Float64).to_numpy())
 
 
-def _seen_actions(frame: pl.DataFrame) -> int:
+def seen_actions(frame: pl.DataFrame) -> int:
     """Return one more than the highest action that a log shows or lists as unavailable."""
     seen = [frame["action"].max(), frame["unavailable"].list.max().max() if "unavailable" in frame.columns else None]
     return max([int(str(value)) for value in seen if value is not None and value == value] + [0]) + 1
@@ -133,7 +141,7 @@ def _candidates(frame: pl.DataFrame, k: int, source: str) -> tuple[BoolArray, In
     return candidates, candidate_set
 
 
-def _products(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...]]:
+def catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...]]:
     """Return the features `(K, d_p)` and categories of the product table beside a log; nothing where there is none."""
     names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
     if len(names) > 1:

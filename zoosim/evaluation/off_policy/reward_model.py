@@ -53,10 +53,11 @@ class Moments(NamedTuple):
     square: FloatArray
 
 
-def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS) -> RewardModel:
+def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS, labels: FloatArray | None = None) -> RewardModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more actions and features than memory takes.
 
-    The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn.
+    The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
+    stand for the rewards where the model without each fold is to learn its own.
     """
     inputs = _inputs(log)
     size = 8 * folds * log.n_actions * (inputs.shape[1] + 1) ** 2
@@ -67,9 +68,10 @@ def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS) -> Reward
     scale[scale == 0.0] = 1.0
     scale = 1.0 / scale
     fold = clusters.group % folds
-    moments = _sum_moments(log, inputs, centre, scale, fold, folds)
-    coefficients = np.stack([_fit_without(moments, f) for f in range(folds)])
-    bounds = (float(log.rewards.min()), float(log.rewards.max()))
+    told = [log.rewards] if labels is None else list(labels)
+    moments = [_sum_moments(log, inputs, centre, scale, fold, folds, rewards) for rewards in told]
+    coefficients = np.stack([_fit_without(moments[f % len(moments)], f) for f in range(folds)])
+    bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
     return RewardModel(np.ascontiguousarray(coefficients), fold, inputs, centre, scale, *bounds)
 
 
@@ -82,7 +84,13 @@ def _inputs(log: Log) -> FloatArray:
 
 
 def _sum_moments(
-    log: Log, inputs: FloatArray, centre: FloatArray, scale: FloatArray, fold: IntArray, folds: int
+    log: Log,
+    inputs: FloatArray,
+    centre: FloatArray,
+    scale: FloatArray,
+    fold: IntArray,
+    folds: int,
+    rewards: FloatArray,
 ) -> Moments:
     """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
     k, d = log.n_actions, inputs.shape[1] + 1
@@ -92,7 +100,7 @@ def _sum_moments(
 
     def add(piece: int) -> None:
         rows = slice(bounds[piece], bounds[piece + 1])
-        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], log.actions[rows], log.rewards[rows])
+        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], log.actions[rows], rewards[rows])
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))

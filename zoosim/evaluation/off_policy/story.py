@@ -19,6 +19,10 @@ TERMS = {
     "effective rows": "How many rows of the policy's own the log counts for, (sum w)^2 / sum w^2.",
     "estimators": "ips weighs rewards; snips divides by the weights' sum; dr corrects a reward model; dm trusts it.",
 }
+RANKED = {
+    "rankings": "standard weighs a visit by its whole ranking; cascade a position by what stands there and above; "
+    "independent by its own action alone. Each holds if a position's reward depends on no more than that.",
+}
 
 
 def tell(evaluation: Evaluation) -> Story:
@@ -45,11 +49,13 @@ def tell(evaluation: Evaluation) -> Story:
                 actions_figure(overlap, ()),
             )
             for name, overlap in shown.items()
+            if overlap.actions
         ),
     ]
     tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
     tables += [_differences(evaluation), _segments(evaluation)]
-    return Story(_verdict(evaluation), tables, drawings, TERMS)
+    ranked = any(row.estimator.startswith("cascade") for row in evaluation.results)
+    return Story(_verdict(evaluation), tables, drawings, {**TERMS, **(RANKED if ranked else {})})
 
 
 def _verdict(evaluation: Evaluation) -> str:
@@ -92,7 +98,9 @@ def _results(evaluation: Evaluation) -> Table:
         for row in evaluation.results
     ]
     heads = ("policy", "estimator", "verdict", "value", "interval", "effective rows", "mean weight", "largest")
-    caption = f"{evaluation.n:,} rows of {evaluation.n_clusters:,} independent users or rows."
+    unit = evaluation.unit
+    caption = f"{evaluation.n:,} {unit} of {evaluation.n_clusters:,} independent users or {unit}."
+    caption += "".join(f" {name}: {line}." for name, lines in evaluation.notes.items() for line in lines)
     return Table("Values", heads, rows, n_text=3, caption=caption)
 
 

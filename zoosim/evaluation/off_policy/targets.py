@@ -87,7 +87,7 @@ class PolicyTarget(Target):
             _compiled(policy.kernel)(policy.state, ids, *parts, out)
             return out
         for row, context in enumerate(_contexts(log, start, stop)):
-            key = (context.user_id, int(log.candidate_set[start + row]), context.user.tobytes())
+            key = (context.user_id, context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
                 if len(self._known) >= CACHED:
                     self._known.clear()

@@ -10,8 +10,8 @@ import numpy as np
 from zoosim.core.array_cache import kept
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, Progress
+from zoosim.evaluation.off_policy.actions import ESTIMATORS, estimate
 from zoosim.evaluation.off_policy.clusters import make_clusters
-from zoosim.evaluation.off_policy.evaluate import ESTIMATORS, estimate
 from zoosim.evaluation.off_policy.judging import judge
 from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.targets import make_target

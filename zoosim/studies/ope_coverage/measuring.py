@@ -11,8 +11,9 @@ import numpy as np
 from zoosim.core.array_cache import kept
 from zoosim.core.checks import check_whole
 from zoosim.core.types import FloatArray, Progress
+from zoosim.evaluation.off_policy.actions import DEFAULT
 from zoosim.evaluation.off_policy.clusters import make_clusters
-from zoosim.evaluation.off_policy.evaluate import DEFAULT, evaluate
+from zoosim.evaluation.off_policy.evaluate import evaluate
 from zoosim.evaluation.off_policy.intervals import bernstein_interval
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.sequences import confidence_sequence

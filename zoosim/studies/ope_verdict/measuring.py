@@ -11,7 +11,8 @@ from zoosim.core.array_cache import kept
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.off_policy.evaluate import DEFAULT, evaluate
+from zoosim.evaluation.off_policy.actions import DEFAULT
+from zoosim.evaluation.off_policy.evaluate import evaluate
 from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.experiments.request import parse_seeds
 from zoosim.studies.ope_verdict.cases import TOTAL, Case

@@ -1,0 +1,111 @@
+"""What a kind of action supplies so that policies can be judged by a log of it; all the rest is the same for all."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.evaluation.off_policy.clusters import Clusters, Sums
+from zoosim.evaluation.off_policy.diagnostics import Moved, WeightFigures, error_figures
+from zoosim.evaluation.off_policy.groups import Groups
+from zoosim.evaluation.off_policy.overlap import Overlap
+from zoosim.evaluation.off_policy.terms import Terms
+from zoosim.evaluation.off_policy.verdict import Limits, Verdict, judge_weighted
+from zoosim.evaluation.statistics import Interval
+
+
+class Visits(Protocol):
+    """A checked log: one entry a visit, of whatever kind the action is."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def earned(self) -> FloatArray:
+        """What each visit earned `(n,)`."""
+
+    @property
+    def features(self) -> FloatArray:
+        """What is known of the visitors `(n, d)`."""
+
+    @property
+    def user_ids(self) -> IntArray | None:
+        """Which visits belong together `(n,)`."""
+
+    @property
+    def times(self) -> IntArray | None:
+        """When they came `(n,)`, in microseconds since 1970."""
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """How many bad rows were left out, by reason."""
+
+    @property
+    def source(self) -> str:
+        """What the log is called."""
+
+
+class Bounded(NamedTuple):
+    """Weights and rewards `(n,)` whose mean product is the policy's value: what intervals for any size bound."""
+
+    weights: FloatArray
+    rewards: FloatArray
+
+
+class Estimated(NamedTuple):
+    """An estimate by group, its interval, how it moved over the log's time, and how many rows must carry it."""
+
+    sums: Sums
+    interval: Interval
+    moved: Moved | None
+    carriers: Limits
+
+
+class Judgement(ABC):
+    """One policy, judged by one log: terms, figures of weights and a verdict for each of its `estimators`.
+
+    `notes` are what else there is to say of it, whichever the estimator.
+    """
+
+    def __init__(self, clusters: Clusters, estimators: Sequence[str], notes: Sequence[str] = ()) -> None:
+        self.clusters, self.estimators, self.notes = clusters, tuple(estimators), tuple(notes)
+
+    @abstractmethod
+    def terms(self, estimator: str) -> Terms:
+        """Return what an estimator comes to."""
+
+    @abstractmethod
+    def cut(self, estimator: str) -> Terms:
+        """Return the same with the largest weights cut."""
+
+    @abstractmethod
+    def figures(self, estimator: str) -> WeightFigures:
+        """Return figures of the weights that an estimator leans on."""
+
+    @abstractmethod
+    def bounded(self) -> Bounded:
+        """Return what intervals that hold for any size bound; raises `ConfigError` where there is nothing such."""
+
+    @abstractmethod
+    def overlap(self, groups: Groups) -> Overlap:
+        """Return where the weights lie."""
+
+    def verdict(self, estimator: str, found: Estimated) -> Verdict:
+        """Judge an estimate by its weights and its error."""
+        errors, count = error_figures(found.sums, self.cut(estimator).value, found.moved), self.clusters.n_clusters
+        return judge_weighted(self.figures(estimator), errors, found.interval, count, carriers=found.carriers)
+
+
+class Kind(ABC):
+    """A kind of action: the `estimators` there are, those taken by `default`, what a log counts, and how to judge."""
+
+    estimators: ClassVar[tuple[str, ...]]
+    default: ClassVar[tuple[str, ...]]
+    unit: ClassVar[str]
+
+    @abstractmethod
+    def __init__(self, log: Any, clusters: Clusters, wanted: Sequence[str]) -> None:
+        """Get ready to judge by a log; `wanted` are the estimators that were asked for."""
+
+    @abstractmethod
+    def take(self, given: Any) -> Callable[[], Judgement]:
+        """Check what is to be judged, and return what judges it; raises `ConfigError`, `DataError`, `PolicyError`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _read(log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None,
 def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
     """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
     from zoosim.core.rng import stream
-    from zoosim.evaluation.off_policy.targets import spec_of
+    from zoosim.evaluation.off_policy.targets import blamed, check_kind, named, spec_of
     from zoosim.policies.registry import find_class
     from zoosim.policies.saved import SUFFIX, load_policy
 
@@ -198,7 +198,16 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
         return given
     if isinstance(given, str) and given.endswith(SUFFIX):
         return load_policy(given)
-    policy = find_class(given)(spec_of(log), stream(seed, "policy", name))
+    cls = find_class(given)
+    try:
+        check_kind(cls)
+        if not log.features.shape[1] + log.products.shape[1]:
+            wanted = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
+            raise DataError(f"the log holds no features of visitors or products, {wanted}")
+        with blamed("cannot be made for this log: "):
+            policy = cls(spec_of(log), stream(seed, "policy", name))
+    except (PolicyError, DataError) as error:
+        raise named(name, error) from error
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
+from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +47,9 @@ def evaluate(
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
+    wrong = [name for name in named if not isinstance(name, str) or not name]
+    if wrong:
+        raise ConfigError(f"policies: got the name {shown(wrong[0])}, expected a word")
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     read = _read(log, columns, data, skip_bad)
     made: dict[str, Any] = {}
@@ -152,6 +156,8 @@ def _is_learned(given: Any) -> bool:
 
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        raise ConfigError(f"policies: got {shown(policies)}, expected a list, or a mapping by name")
     from zoosim.policies.base import policy_name
     from zoosim.policies.saved import SUFFIX
 

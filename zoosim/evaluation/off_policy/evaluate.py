@@ -1,7 +1,7 @@
 """Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import single
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
@@ -29,6 +30,9 @@ from zoosim.evaluation.off_policy.intervals import (
     bernstein_interval,
     bootstrap_interval,
     bootstrap_p,
+    check_samples,
+    checked_level,
+    checked_range,
     rows_to_decide,
 )
 from zoosim.evaluation.off_policy.judging import Judged, judge
@@ -240,15 +244,20 @@ def _options(
     seed: int,
     reward_range: tuple[float, float] | None,
 ) -> Options:
+    if isinstance(estimators, str) or not isinstance(estimators, Collection) or not estimators:
+        raise ConfigError(f"estimators: got {shown(estimators)}, expected a list of some of {', '.join(ESTIMATORS)}")
     for name in estimators:
         if name not in ESTIMATORS:
-            raise ConfigError(unknown("unknown estimator", name, list(ESTIMATORS)))
+            raise ConfigError(unknown("unknown estimator", f"{name}", list(ESTIMATORS)))
     if interval not in INTERVALS:
-        raise ConfigError(unknown("unknown interval", interval, list(INTERVALS)))
-    seen = (float(log.rewards.min()), float(log.rewards.max()))
-    if reward_range is None and seen[0] == seen[1]:
-        seen = (min(seen[0], 0.0), max(seen[0], 1.0))
-    return Options(tuple(dict.fromkeys(estimators)), interval, level, samples, seed, reward_range or seen)
+        raise ConfigError(unknown("unknown interval", f"{interval}", list(INTERVALS)))
+    check_whole("seed", seed, 0, 2**63 - 1)
+    check_samples(samples, checked_level(level))
+    range_of_log = (float(log.rewards.min()), float(log.rewards.max()))
+    if range_of_log[0] == range_of_log[1]:
+        range_of_log = (min(range_of_log[0], 0.0), max(range_of_log[0], 1.0))
+    bounds = range_of_log if reward_range is None else checked_range(log.rewards, reward_range)
+    return Options(tuple(dict.fromkeys(estimators)), interval, level, samples, seed, bounds)
 
 
 def _target(name: str, given: Any, log: Log) -> Target:

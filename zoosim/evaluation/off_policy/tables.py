@@ -19,9 +19,31 @@ def read_words(table: Any) -> tuple[pl.DataFrame, str]:
         return table, "table"
     if isinstance(table, str | os.PathLike):
         return _read_file(Path(table)), str(table)
-    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return pl.DataFrame({str(name): np.asarray(table[name]) for name in table.columns}), "table"
+    if not isinstance(table, pl.LazyFrame) and hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        return pl.DataFrame({str(name): _column(table[name]) for name in table.columns}), "table"
     raise DataError(f"table: got a {type(table).__name__}, expected a CSV or Parquet file or a data frame")
+
+
+def _column(values: Any) -> pl.Series:
+    """Return the column of a data frame of another library; lists become lists of numbers, what is mixed objects."""
+    array = np.asarray(values)
+    if array.dtype != object:
+        return pl.Series(array)
+    held = [None if _is_missing(value) else value for value in array]
+    first = next((value for value in held if value is not None), None)
+    try:
+        if isinstance(
+            first, list | tuple | np.ndarray
+        ):  # polars would cut the numbers of later lists to the first's kind
+            lists = [None if value is None else np.asarray(value, float).tolist() for value in held]
+            return pl.Series(lists, dtype=pl.List(pl.Float64))
+        return pl.Series(held)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(held, dtype=pl.Object)
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
 def _read_file(path: Path) -> pl.DataFrame:

@@ -57,18 +57,25 @@ def _read_file(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: cannot be read as a table, perhaps truncated: {reason}") from None
-    _check_last_line(path, frame)
-    return frame
+    return _checked_end(path, frame)
 
 
-def _check_last_line(path: Path, frame: pl.DataFrame) -> None:
-    """Refuse a CSV file whose last line ends before its last column: a copy that broke off."""
+def _checked_end(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a CSV file's rows without blank lines at its end; refuse one whose last line ends before its last column.
+
+    That is a copy that broke off.
+    """
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 1_000_000))
         lines = file.read().decode("utf-8", "replace").splitlines()
+    while frame.width > 1 and frame.height and lines and not lines[-1].strip():
+        lines.pop()
+        if all(value is None for value in frame.row(-1)):
+            frame = frame.head(-1)
     fields = next(csv.reader(lines[-1:]), [])
-    if frame.width > 1 and len(fields) < frame.width:
+    if frame.height and frame[-1, -1] is None and len(fields) < frame.width:
         cut = f"row {frame.height - 1}, column {frame.columns[len(fields)]}: got nothing"
         raise DataError(
             f"{path}: {cut}, the last line has {len(fields)} of {frame.width} columns; the file is truncated"
         )
+    return frame

@@ -88,6 +88,10 @@ def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
     for log, policies, kind, words in cases:
         with pytest.raises(kind, match=words):
             zoosim.evaluate(log, policies)
+    wrong: list[Any] = ["random", None, 3, {3: "random"}, {"": "random"}]
+    for policies in wrong:
+        with pytest.raises(ConfigError, match="policies: got"):
+            zoosim.evaluate(log_frame(), policies)
     with pytest.raises(ConfigError, match="data: goes with a log open-bandit"):
         zoosim.evaluate(tmp_path / "log.parquet", ["random"], data=tmp_path)
 
@@ -107,6 +111,12 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
     done = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+    options = ("--interval", "bernstein", "--reward-range", "0:9", "--level", ".999", "--samples", "2000")
+    wide = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", *options, folder=tmp_path)
+    assert json.loads(wide.stdout)["results"][0]["high"] > 1.0
+    narrow = command("evaluate", "log.parquet", "--policy", "column:p_new", "--reward-range", "0:.5", folder=tmp_path)
+    assert (narrow.returncode, narrow.stderr.count("\n")) == (2, 1)
+    assert "expected 0 to 0.5 (reward_range)" in narrow.stderr
     row = json.loads(done.stdout)["results"][0]
     assert (row["policy"], row["estimator"], row["verdict"], row["reasons"]) == ("p_new", "ips", "trust", [])
     done = command("evaluate", "log.parquet", "--policy", "column:p_new", folder=tmp_path)

@@ -291,6 +291,10 @@ def evaluate(
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
     rankings: Annotated[bool, typer.Option("--rankings", help="Rows of one decision_id are a ranking.")] = False,
+    samples: Annotated[int, typer.Option(metavar="N", help="Bootstrap samples; levels near 1 need more.")] = 1_000,
+    reward_range: Annotated[
+        str | None, typer.Option(metavar="LOW:HIGH", help="Of a reward, for bernstein, sequence; that seen by default.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
@@ -301,7 +305,9 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
-    options |= {"out": out, "rankings": rankings}
+    options |= {"samples": samples, "out": out, "rankings": rankings}
+    if reward_range is not None:
+        options["reward_range"] = reward_range.split(":")
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     evaluation = logs.evaluate(log, policy, **options)

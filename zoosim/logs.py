@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
+from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +53,9 @@ def evaluate(
     from zoosim.evaluation.off_policy.ranked_log import RankingLog
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
+    wrong = [name for name in named if not isinstance(name, str) or not name]
+    if wrong:
+        raise ConfigError(f"policies: got the name {shown(wrong[0])}, expected a word")
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     rankings = rankings or isinstance(log, RankingLog)
     read = _read_rankings(log, columns, data, skip_bad) if rankings else _read(log, columns, data, skip_bad)
@@ -161,6 +165,8 @@ def _is_learned(given: Any) -> bool:
 
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        raise ConfigError(f"policies: got {shown(policies)}, expected a list, or a mapping by name")
     from zoosim.policies.base import policy_name
     from zoosim.policies.saved import SUFFIX
 
@@ -216,7 +222,7 @@ def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
     """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
     from zoosim.core.rng import stream
     from zoosim.evaluation.off_policy.log import Log
-    from zoosim.evaluation.off_policy.targets import spec_of
+    from zoosim.evaluation.off_policy.targets import blamed, check_kind, named, spec_of
     from zoosim.policies.registry import find_class
     from zoosim.policies.saved import SUFFIX, load_policy
 
@@ -224,7 +230,16 @@ def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
         return given
     if isinstance(given, str) and given.endswith(SUFFIX):
         return load_policy(given)
-    policy = find_class(given)(spec_of(log if isinstance(log, Log) else log.at(0)), stream(seed, "policy", name))
+    cls, first = find_class(given), log if isinstance(log, Log) else log.at(0)
+    try:
+        check_kind(cls)
+        if not log.features.shape[1] + log.products.shape[1]:
+            wanted = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
+            raise DataError(f"the log holds no features of visitors or products, {wanted}")
+        with blamed("cannot be made for this log: "):
+            policy = cls(spec_of(first), stream(seed, "policy", name))
+    except (PolicyError, DataError) as error:
+        raise named(name, error) from error
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")

@@ -224,6 +224,30 @@ def test_wrong_options_are_refused() -> None:
         evaluate(log, {})
 
 
+RANGES: list[Any] = [(1, 0), (0, 0), (0, np.nan), (0, np.inf), (0,), (0, 1, 2), "ab", (None, 1), 5]
+ABSURD: list[tuple[str, list[Any], str]] = [
+    ("estimators", [[], "ips", None], "estimators: got .*expected a list of some"),
+    ("estimators", [[1]], "unknown estimator '1'"),
+    ("interval", [None], "unknown interval 'None'"),
+    ("level", [0, 1, 95, np.nan, "a", None, True], "level: got .*, expected between 0 and 1"),
+    ("level", [0.999], "samples: got 1000, expected at least 2,000 for a level of 0.999"),
+    ("samples", [0, -1, 39, 1.5, "a", True], "samples: got .*, expected at least 40"),
+    ("samples", [10**12], "and 10,000,000 at most"),
+    ("seed", [-1, 1.5, None, 10**30], "seed: got .*, expected a whole number"),
+    ("reward_range", RANGES, "reward_range: got .*, expected two finite numbers, the lower first"),
+    ("reward_range", [(0.0, 0.5)], "rewards: got 1 in row [0-9]+, expected 0 to 0.5"),
+]
+
+
+@pytest.mark.parametrize(("option", "values", "words"), ABSURD)
+def test_absurd_options_are_refused_whatever_the_interval(option: str, values: list[Any], words: str) -> None:
+    log = drawn(TableWorld(0, 0.5), n=50)
+    for value in values:
+        for interval in ("bootstrap", "bernstein"):
+            with pytest.raises((ConfigError, DataError), match=words):
+                evaluate(log, {"p": "column:p_new"}, **{"interval": interval, option: value})
+
+
 def test_all_intervals_are_there_and_the_safe_ones_are_wider() -> None:
     log = drawn(TableWorld(0, 0.5), n=20_000)
     widths = {}

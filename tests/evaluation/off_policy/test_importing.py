@@ -128,3 +128,53 @@ def test_what_is_wrong_with_table_and_mapping_is_said(tmp_path: Path) -> None:
     table.write_text(table.read_text(encoding="utf-8")[:-20], encoding="utf-8")
     with pytest.raises(DataError, match=r"row 3, column item: got nothing, the last line has 3 of 9.*truncated"):
         import_log(table, mapping, out)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\n\r\n", '\nr4,2026-03-01T10:00:04Z,dan,A1,0.5,0,20,de,"0.\n5"\n'])
+def test_blank_lines_and_words_of_two_lines_at_the_end_are_no_truncation(tmp_path: Path, end: str) -> None:
+    table, mapping, out = written(tmp_path, ROWS, MAPPING.replace("keep: [p_new]", ""))
+    table.write_text("\n".join([HEAD, *ROWS]) + end, encoding="utf-8")
+    assert import_log(table, mapping, out) == {}
+    assert len(read_log(out)) == 4 + end.count("r4")
+
+
+def test_a_table_is_never_written_over(tmp_path: Path) -> None:
+    table, mapping, _ = written(tmp_path, ROWS)
+    own = tmp_path / "own.parquet"
+    pl.read_csv(table).write_parquet(own)
+    before = own.read_bytes()
+    with pytest.raises(ConfigError, match="as the table and as the log, expected another file"):
+        import_log(own, mapping, own)
+    assert own.read_bytes() == before
+
+
+def test_names_twice_and_those_of_records_are_refused(tmp_path: Path) -> None:
+    columns = {"action": "item", "propensity": "p", "reward": "click"}
+    table = written(tmp_path, ROWS)[0]
+    wrong: list[tuple[Any, str]] = [
+        ({"columns": columns, "actions": ["A1", "B7", "C2", "A1"]}, "mapping.actions: got 'A1' twice"),
+        ({"columns": columns, "keep": ["p_new", "p_new"]}, "mapping.keep: got 'p_new' twice"),
+        ({"columns": columns, "keep": ["action"]}, "mapping.keep: got 'action', a name that Records use"),
+        (None, "mapping: got None, expected a YAML file or a mapping"),
+        ([1], "mapping: got .1., expected a YAML file or a mapping"),
+    ]
+    with_own = pl.read_csv(table).with_columns(action=pl.lit(1))
+    for mapping, words in wrong:
+        with pytest.raises(ConfigError, match=words):
+            import_log(with_own, mapping, tmp_path / "log.parquet")
+
+
+def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -> None:
+    """PostgreSQL writes +00; a number that no clock counts to is a bad row."""
+    mapping = {"columns": {"action": "item", "propensity": "p", "reward": "click", "time": "at"}}
+    frame = pl.DataFrame({"item": ["a", "b"], "p": [0.5, 0.5], "click": [0, 1]})
+    for offset, hour in (("+00", 10), ("+02", 8), ("-05", 15), ("+02:00", 8), ("-0530", 15)):
+        at = pl.Series("at", [f"2026-03-01 10:00:00{offset}", f"2026-03-01 10:00:01.5{offset}"])
+        import_log(frame.with_columns(at), mapping, tmp_path / "log.parquet")
+        assert pl.read_parquet(tmp_path / "log.parquet")["time"].dt.hour().to_list() == [hour] * 2
+    for wrong in (float("inf"), 1e300):
+        odd = frame.with_columns(at=pl.Series([1.0, wrong]))
+        with pytest.raises(DataError, match=r"row 1, column at: got .*, expected a time"):
+            import_log(odd, {**mapping, "epoch": "s"}, tmp_path / "log.parquet")
+    with pytest.raises(DataError, match="column at names no time zone"):
+        import_log(frame.with_columns(at=pl.lit("2026-03-01")), mapping, tmp_path / "log.parquet")

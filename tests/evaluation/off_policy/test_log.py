@@ -11,6 +11,7 @@ import pytest
 from zoosim.api import write_log
 from zoosim.core.errors import DataError
 from zoosim.evaluation.off_policy.reading import read_log, to_log
+from zoosim.evaluation.off_policy.tables import read_words
 
 N = 20
 
@@ -140,3 +141,86 @@ def test_a_log_of_a_simulated_shop_is_read_with_its_products(tmp_path: Path) -> 
     assert (log.n_actions, log.products.shape[0], len(log)) == (6, 6, 600)
     assert log.candidates[log.candidate_set].sum(axis=1).tolist() == [4 if 250 <= i < 400 else 6 for i in range(600)]
     assert np.allclose(log.propensities, 1 / log.candidates[log.candidate_set].sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("propensity", 1e-200, "got 1e-200, expected at least 1e-30"),
+        ("reward", -1e200, "expected at most 1e.15 in size; scale rewards"),
+        ("user", [1e200, 1.0], "expected finite numbers, 1e.100 at most"),
+        ("unavailable", [4, 10**9], "expected actions from 0 to 4"),
+        ("unavailable", [4, None], "expected actions from 0 to 4"),
+        ("unavailable", [4, -1], "expected actions from 0 to 4"),
+        ("action", 10**12, "got 1000000000000, expected 0 to 4"),
+    ],
+)
+def test_numbers_that_no_sum_holds_are_bad_rows_too(column: str, value: Any, expected: str) -> None:
+    changes: dict[str, Any] = {"unavailable": {0: [4]}} | {column: {7: value}}
+    bad = frame(**changes)
+    with pytest.raises(DataError, match=rf"^log: row 7, column {column}: .*{expected}.*; 1 of 20 rows is bad"):
+        to_log(bad)
+    log = to_log(bad, skip_bad=True)
+    assert (len(log), log.n_actions) == (N - 1, 5)
+
+
+def test_lists_and_ids_come_in_many_kinds() -> None:
+    plain = to_log(frame())
+    users = np.array([[i / 10, 1.0] for i in range(N)])
+    others = [
+        frame().with_columns(user=pl.Series(users)),
+        frame().with_columns(pl.col("unavailable").cast(pl.List(pl.Float64))),
+        frame().with_columns(pl.col("user_id").cast(pl.String).cast(pl.Categorical)),
+        frame().with_columns(pl.col("user_id").cast(pl.Int128) + 2**70),
+        frame().with_columns(pl.col("user_id").cast(pl.UInt64) + 2**63),
+    ]
+    for other in map(to_log, others):
+        assert np.array_equal(other.features, plain.features)
+        assert np.array_equal(other.available(0, N), plain.available(0, N))
+        assert other.user_ids is not None
+        assert len(np.unique(other.user_ids)) == 5
+    nothing = to_log(frame().with_columns(unavailable=pl.Series([[]] * N)))
+    assert nothing.available(0, N).all()
+    with pytest.raises(
+        DataError, match=r"column unavailable holds values of type List\(Float64\), expected lists of wh"
+    ):
+        to_log(frame().with_columns(unavailable=pl.Series([[0.5]] * N)))
+
+
+class Timestamp(datetime):
+    """As pandas hands times out."""
+
+
+class NAType:
+    """As pandas marks what is missing."""
+
+
+class Frame:
+    """A data frame of another library: columns by name, of numpy objects."""
+
+    def __init__(self, **columns: list[Any]) -> None:
+        self.data, self.columns = columns, list(columns)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        column = np.empty(N, object)
+        column[:] = self.data[name]
+        return column
+
+
+def test_columns_of_objects_are_read_as_what_they_hold() -> None:
+    columns: dict[str, list[Any]] = {"action": [0, 1] * 10, "propensity": [0.5] * N, "reward": [1.0] * N}
+    columns["time"] = [Timestamp(2026, 1, 1, 0, 0, i, tzinfo=UTC) for i in range(N)]
+    columns["user"] = [[1, 2], np.array([1.5, 2])] * 10
+    columns["note"] = [1, "mixed"] * 10
+    log = to_log(read_words(Frame(**columns))[0])
+    assert log.features.tolist() == [[1.0, 2.0], [1.5, 2.0]] * 10
+    assert log.times is not None
+    assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
+    for missing in (None, np.nan, NAType()):
+        frame = read_words(Frame(**columns, user_id=["ann"] * 5 + [missing] + ["bob"] * 14))[0]
+        with pytest.raises(DataError, match="row 5, column user_id: got nothing, expected a value"):
+            to_log(frame)
+    with pytest.raises(DataError, match="column user_id holds values of type Object"):
+        to_log(read_words(Frame(**columns, user_id=["ann", 1] * 10))[0])
+    with pytest.raises(DataError, match="got a LazyFrame"):
+        read_words(pl.LazyFrame())

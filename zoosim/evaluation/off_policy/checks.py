@@ -11,6 +11,9 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray
 
 REQUIRED = ("action", "propensity", "reward")
+LEAST_PROPENSITY, LARGEST_REWARD, LARGEST_FEATURE = 1e-30, 1e15, 1e100
+"""Beyond these, sums of fourth powers overflow."""
+MOST_ACTIONS = 1_000_000
 ADVICE = "mend the log, or have bad rows skipped (--skip-bad)"
 
 
@@ -44,11 +47,16 @@ def _wanted(name: str, dtype: pl.DataType) -> str:
         return "numbers"
     if name == "time" and not (isinstance(dtype, pl.Datetime) and dtype.time_zone) and dtype != pl.Null:
         return "times with a time zone"
-    if name == "user_id" and not (dtype.is_integer() or dtype in (pl.String, pl.Null)):
+    words = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+    if name == "user_id" and not (dtype.is_integer() or words or dtype == pl.Null):
         return "whole numbers or words"
-    lists = isinstance(dtype, pl.List | pl.Array)
-    if name in ("user", "unavailable") and not (lists and getattr(dtype, "inner", pl.Null).is_numeric()):
+    if name == "decision_id" and dtype == pl.Object:
+        return "words or whole numbers"
+    inner = dtype.inner if isinstance(dtype, pl.List) else pl.String()
+    if name == "user" and not inner.is_numeric():
         return "lists of numbers"
+    if name == "unavailable" and not inner.is_integer():
+        return "lists of whole numbers"
     return ""
 
 
@@ -58,7 +66,11 @@ def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> It
         if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
     yield Fault("propensity", "above 0 and at most 1", bad_probabilities(frame["propensity"]))
+    tiny = _numbers(frame["propensity"]) < LEAST_PROPENSITY
+    yield Fault("propensity", f"at least {LEAST_PROPENSITY:g}, since what is less likely is never drawn", tiny)
     yield Fault("reward", "a finite number", _not_finite(frame["reward"]))
+    huge = np.abs(_numbers(frame["reward"])) > LARGEST_REWARD
+    yield Fault("reward", f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
     actions = _numbers(frame["action"])
     yield Fault("action", f"0 to {n_actions - 1}", ~((actions >= 0) & (actions < n_actions)))
     if "decision_id" in frame.columns and not rankings:
@@ -68,6 +80,9 @@ def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> It
         hint = " (unless visits show rankings: --rankings)" if ranked else ""
         yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
     if "unavailable" in frame.columns:
+        outside = pl.element().is_null() | (pl.element() < 0) | (pl.element() >= n_actions)
+        stray = frame.select(pl.col("unavailable").list.eval(outside).list.any().fill_null(False)).to_series()
+        yield Fault("unavailable", f"actions from 0 to {n_actions - 1}", stray.to_numpy())
         gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
         yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
     if "user" in frame.columns:
@@ -84,10 +99,11 @@ def _feature_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     width = int(str(lengths.drop_nulls().mode().min() or 0))
     yield Fault("user", f"a list of {width} numbers as in most rows", (lengths != width).fill_null(True).to_numpy())
     values = frame["user"].list.explode().cast(pl.Float64)
-    if values.is_finite().all() and not values.null_count():
+    if (values.abs() <= LARGEST_FEATURE).all() and not values.null_count():
         return
-    finite = frame.select(pl.col("user").list.eval(pl.element().is_finite().fill_null(False)).list.all()).to_series()
-    yield Fault("user", "finite numbers", (~finite.fill_null(True)).to_numpy())
+    fine = (pl.element().cast(pl.Float64).abs() <= LARGEST_FEATURE).fill_null(False)
+    finite = frame.select(pl.col("user").list.eval(fine).list.all()).to_series()
+    yield Fault("user", f"finite numbers, {LARGEST_FEATURE:g} at most", (~finite.fill_null(True)).to_numpy())
 
 
 def bad_probabilities(column: pl.Series) -> BoolArray:

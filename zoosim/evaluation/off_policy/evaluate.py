@@ -1,7 +1,7 @@
 """Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray, IntArray
 from zoosim.evaluation.off_policy.actions import Actions
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
@@ -23,6 +24,9 @@ from zoosim.evaluation.off_policy.intervals import (
     bernstein_interval,
     bootstrap_interval,
     bootstrap_p,
+    check_samples,
+    checked_level,
+    checked_range,
     rows_to_decide,
 )
 from zoosim.evaluation.off_policy.kinds import Estimated, Judgement, Kind, Visits
@@ -229,17 +233,34 @@ class _Compared:
 
 
 def _options(kind: type[Kind], log: Visits, given: Mapping[str, Any]) -> Options:
-    estimators = kind.default if given["estimators"] is None else tuple(dict.fromkeys(given["estimators"]))
-    for name in estimators:
+    interval, level, bounds = given["interval"], checked_level(given["level"]), given["reward_range"]
+    if interval not in INTERVALS:
+        raise ConfigError(unknown("unknown interval", f"{interval}", list(INTERVALS)))
+    check_whole("seed", given["seed"], 0, 2**63 - 1)
+    check_samples(given["samples"], level)
+    told = {
+        "estimators": _estimators(kind, given["estimators"]),
+        "reward_range": _range_of(log) if bounds is None else checked_range(log.earned, bounds),
+        "later": later_half(log.times),
+    }
+    return Options(**{**given, **told}, user_ids=log.user_ids)
+
+
+def _estimators(kind: type[Kind], given: Any) -> tuple[str, ...]:
+    if given is None:
+        return kind.default
+    if isinstance(given, str) or not isinstance(given, Collection) or not given:
+        raise ConfigError(f"estimators: got {shown(given)}, expected a list of some of {', '.join(kind.estimators)}")
+    for name in given:
         if name not in kind.estimators:
-            raise ConfigError(unknown("unknown estimator", name, list(kind.estimators)))
-    if given["interval"] not in INTERVALS:
-        raise ConfigError(unknown("unknown interval", given["interval"], list(INTERVALS)))
-    seen = (float(log.earned.min()), float(log.earned.max()))
-    if given["reward_range"] is None and seen[0] == seen[1]:
-        seen = (min(seen[0], 0.0), max(seen[0], 1.0))
-    told = {**given, "estimators": estimators, "reward_range": given["reward_range"] or seen}
-    return Options(**told, user_ids=log.user_ids, later=later_half(log.times))
+            raise ConfigError(unknown("unknown estimator", f"{name}", list(kind.estimators)))
+    return tuple(dict.fromkeys(given))
+
+
+def _range_of(log: Visits) -> tuple[float, float]:
+    """Return the smallest and largest reward of a visit, wider where all are the same."""
+    low, high = float(log.earned.min()), float(log.earned.max())
+    return (min(low, 0.0), max(high, 1.0)) if low == high else (low, high)
 
 
 def _taken(name: str, given: Any, kind: Kind) -> Callable[[], Judgement]:

@@ -11,6 +11,7 @@ import polars as pl
 
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 from zoosim.evaluation.off_policy.mapping import LogMapping, read_mapping, to_records
 from zoosim.evaluation.off_policy.tables import read_words
 from zoosim.evaluation.records import SCHEMA_VERSION
@@ -32,6 +33,10 @@ def import_log(
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")
+    if isinstance(table, str | os.PathLike) and path.exists() and path.samefile(table):
+        raise ConfigError(
+            f"import: got {path} as the table and as the log, expected another file, which is written anew"
+        )
     frame, source = read_words(table)
     records, names, skipped = to_records(frame, _mapping(mapping), source=source, skip_bad=skip_bad)
     digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
@@ -52,4 +57,9 @@ VERSION = {"schema_version": SCHEMA_VERSION}
 def _mapping(given: Any) -> LogMapping:
     if isinstance(given, LogMapping):
         return given
-    return build(LogMapping, given, "mapping") if isinstance(given, Mapping) else read_mapping(given)
+    if isinstance(given, str | os.PathLike):
+        return read_mapping(given)
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"mapping: got {shown(given)}, expected a YAML file or a mapping")
+    mapping: LogMapping = build(LogMapping, given, "mapping")
+    return mapping

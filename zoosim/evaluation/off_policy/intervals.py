@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.bootstrap import SAMPLES, Bootstrap, bootstrap
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums, standard_error
@@ -15,6 +16,7 @@ from zoosim.evaluation.statistics import Interval, t_quantile
 LIMITS = tuple(4.0**k for k in range(7))
 """Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
 POWER = 0.8
+MOST_SAMPLES = 10_000_000
 
 
 def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
@@ -39,11 +41,10 @@ def bootstrap_interval(
     if not math.isfinite(error):
         return Interval(sums.value, -math.inf, math.inf)
     tail = (1.0 - checked_level(level)) / 2
+    check_samples(samples if drawn is None else len(drawn.errors), level)
     ratios = np.sort((drawn or bootstrap(sums, samples=samples, seed=seed)).ratios)
     samples = len(ratios)
     rank = math.floor(tail * (samples + 1)) - 1
-    if rank < 0:
-        raise ConfigError(f"samples: got {samples}, expected at least {math.ceil(1 / tail)} for a level of {level:g}")
     low, high = ratios[samples - 1 - rank], ratios[rank]
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
@@ -101,16 +102,28 @@ def rows_to_decide(sums: Sums, level: float = 0.95) -> int | None:
 
 def checked_level(level: float) -> float:
     """Return a level between 0 and 1, or raise `ConfigError`."""
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"level: got {level!r}, expected between 0 and 1, such as .95")
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0.0 < level < 1.0:
+        raise ConfigError(f"level: got {shown(level)}, expected between 0 and 1, such as .95")
     return level
+
+
+def check_samples(samples: int, level: float) -> None:
+    """Refuse fewer bootstrap samples than an interval of this level needs, and more than memory takes."""
+    least, whole = math.ceil(2.0 / (1.0 - level) - 1e-6), isinstance(samples, int | np.integer)
+    if isinstance(samples, bool) or not whole or not least <= samples <= MOST_SAMPLES:
+        wanted = f"expected at least {least:,} for a level of {float(level)!r}, and {MOST_SAMPLES:,} at most"
+        raise ConfigError(f"samples: got {shown(samples)}, {wanted}")
 
 
 def checked_range(rewards: FloatArray, reward_range: tuple[float, float]) -> tuple[float, float]:
     """Return the range that all rewards lie in, or raise `ConfigError` or `DataError`."""
-    low, high = reward_range
-    if not low < high or not math.isfinite(low) or not math.isfinite(high):
-        raise ConfigError(f"reward_range: got {low:g} to {high:g}, expected two finite numbers, the lower first")
+    try:
+        low, high = (float(end) for end in reward_range)
+        known = -math.inf < low < high < math.inf
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ConfigError(f"reward_range: got {shown(reward_range)}, expected two finite numbers, the lower first")
     outside = (rewards < low) | (rewards > high)
     if outside.any():
         row = int(outside.argmax())

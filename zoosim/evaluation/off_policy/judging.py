@@ -12,7 +12,8 @@ from zoosim.evaluation.off_policy.reward_model import RewardModel, model_terms
 from zoosim.evaluation.off_policy.targets import TOLERANCE, PolicyTarget, Target, check_probabilities
 from zoosim.evaluation.off_policy.threads import in_threads
 
-BLOCK = 16_384
+BLOCK, MOST_CELLS = 16_384, 2**24
+"""Rows that are asked at once; fewer where there are so many actions that they have more probabilities than that."""
 
 
 class Judged(NamedTuple):
@@ -31,13 +32,14 @@ class Judged(NamedTuple):
 def judge(log: Log, target: Target, model: RewardModel | None = None) -> Judged:
     """Ask the target for its probabilities, block by block; raises `PolicyError` for what are none."""
     n, k = len(log), log.n_actions
-    weights, starts = np.empty(n), range(0, n, BLOCK)
+    block = min(BLOCK, max(1, MOST_CELLS // k))
+    weights, starts = np.empty(n), range(0, n, block)
     whole, guessed = target.whole, target.whole and model is not None
     predicted, expected = (np.empty(n) if guessed else None for _ in range(2))
     masses = np.zeros((len(starts), k)) if whole else None
 
     def work(piece: int) -> None:
-        start, stop = starts[piece], min(starts[piece] + BLOCK, n)
+        start, stop = starts[piece], min(starts[piece] + block, n)
         found = _asked(log, target, start, stop)
         mass = np.zeros(k) if masses is None else masses[piece]
         if not _sound(found, log.candidates, log.candidate_set[start:stop], TOLERANCE, mass):

@@ -19,9 +19,10 @@ import polars as pl
 from pydantic import Field
 
 from zoosim.core.config import Strict, build, read_yaml
-from zoosim.core.errors import DataError
-from zoosim.core.parameters import unknown
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown, unknown
 from zoosim.evaluation.off_policy.checks import Fault, faults, sound_rows
+from zoosim.evaluation.off_policy.reading import OWN
 from zoosim.evaluation.off_policy.times import read_times
 
 MAX_WORDS = 100
@@ -75,6 +76,13 @@ def to_records(
 
 
 def _check_names(table: pl.DataFrame, mapping: LogMapping, source: str) -> None:
+    for part, given in (("actions", [str(name) for name in mapping.actions or ()]), ("keep", mapping.keep)):
+        twice = [name for number, name in enumerate(given) if name in given[:number]]
+        if twice:
+            raise ConfigError(f"mapping.{part}: got {shown(twice[0])} twice, expected each once")
+    own = [name for name in mapping.keep if name in OWN]
+    if own:
+        raise ConfigError(f"mapping.keep: got {shown(own[0])}, a name that Records use themselves; rename the column")
     wanted = [name for name in mapping.columns.model_dump().values() if name]
     for name in [*wanted, *mapping.features, *mapping.keep]:
         if name not in table.columns:

@@ -45,9 +45,8 @@ def to_rankings(
     (of the position); `marginal_propensity` serves the independent estimators. Raises `DataError` naming row and
     column of the first bad row, unless `skip_bad`: then its whole visit is left out.
     """
-    kept = [*columns, *(name for name in _marginals(columns) if name in frame.columns)]
+    kept, frame = [*columns, *(name for name in _marginals(columns) if name in frame.columns)], with_lists(frame)
     _check(frame, kept, source)
-    frame = with_lists(frame)
     k = len(products) if products is not None else n_actions or seen_actions(frame)
     found = [*faults(frame, k, rankings=True), *_visit_faults(frame)]
     frame, skipped = sound_rows(frame, found, source, skip_bad, together="decision_id")

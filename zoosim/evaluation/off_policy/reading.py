@@ -11,7 +11,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.evaluation.off_policy.checks import check_columns, faults, sound_rows
+from zoosim.evaluation.off_policy.checks import MOST_ACTIONS, check_columns, faults, sound_rows
 from zoosim.evaluation.off_policy.log import Log
 
 READ = (*("decision_id", "time", "user_id", "user", "catalogue"), *("action", "position", "propensity", "reward"))
@@ -60,14 +60,14 @@ def to_log(
     The number of actions is that of `products (K, d_p)`, else `n_actions`, else what the log shows. Raises `DataError`
     as `read_log` does.
     """
-    check_columns(frame, source)
     frame = with_lists(frame)
+    check_columns(frame, source)
     missing = [name for name in columns if name not in frame.columns or not frame[name].dtype.is_numeric()]
     if missing:
         raise DataError(f"{source}: column {missing[0]} is no column of numbers; it has {', '.join(frame.columns)}")
     k = len(products) if products is not None else n_actions or seen_actions(frame)
     frame, skipped = sound_rows(frame, faults(frame, k), source, skip_bad)
-    candidates, candidate_set = _candidates(frame, k, source)
+    candidates, candidate_set = _candidates(frame, k)
     n = frame.height
     return Log(
         actions=frame["action"].cast(pl.Int64).to_numpy(),
@@ -87,10 +87,20 @@ def to_log(
 
 
 def with_lists(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose arrays, as polars makes them of two-dimensional numpy arrays, are lists."""
-    return frame.with_columns(
-        pl.col(name).arr.to_list() for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)
-    )
+    """Return a frame whose arrays, and lists that are all empty, are lists of numbers."""
+    arrays = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)]
+    empty = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Null)]
+    frame = frame.with_columns(pl.col(name).arr.to_list() for name in arrays)
+    frame = frame.with_columns(pl.col(name).cast(pl.List(pl.Int64)) for name in empty)
+    if frame.schema.get("unavailable") == pl.List(pl.Float64):
+        frame = frame.with_columns(_as_whole(frame["unavailable"]))
+    return frame
+
+
+def _as_whole(lists: pl.Series) -> pl.Series:
+    """Return lists of whole numbers that are written as others (2.0), or the lists as they are where some are not."""
+    whole = lists.cast(pl.List(pl.Int64), strict=False)
+    return whole if whole.cast(pl.List(pl.Float64)).equals(lists) else lists
 
 
 def _told(frame: pl.DataFrame, name: str) -> bool:
@@ -102,9 +112,10 @@ def _floats(column: pl.Series) -> FloatArray:
 
 
 def seen_actions(frame: pl.DataFrame) -> int:
-    """Return one more than the highest action that a log shows or lists as unavailable."""
-    seen = [frame["action"].max(), frame["unavailable"].list.max().max() if "unavailable" in frame.columns else None]
-    return max([int(str(value)) for value in seen if value is not None and value == value] + [0]) + 1
+    """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists as unavailable."""
+    listed = [frame["unavailable"].list.explode()] if "unavailable" in frame.columns else []
+    seen = [column.filter(column < MOST_ACTIONS).max() for column in (frame["action"], *listed)]
+    return max([int(str(value)) for value in seen if value is not None] + [0]) + 1
 
 
 def _features(frame: pl.DataFrame) -> FloatArray:
@@ -119,12 +130,13 @@ def _users(frame: pl.DataFrame) -> IntArray | None:
     if not _told(frame, "user_id"):
         return None
     column = frame["user_id"]
-    if column.dtype.is_integer():
-        return np.asarray(column.cast(pl.Int64).to_numpy())
-    return np.asarray(column.cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
+    known = column.cast(pl.Int64, strict=False) if column.dtype.is_integer() else None
+    if known is not None and not known.null_count():
+        return np.asarray(known.to_numpy())
+    return np.asarray(column.cast(pl.String).cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
 
 
-def _candidates(frame: pl.DataFrame, k: int, source: str) -> tuple[BoolArray, IntArray]:
+def _candidates(frame: pl.DataFrame, k: int) -> tuple[BoolArray, IntArray]:
     """Return the different sets of candidates `(s, K)`, and which of them each row has `(n,)`."""
     if "unavailable" not in frame.columns or frame["unavailable"].list.len().max() in (0, None):
         return np.ones((1, k), bool), np.zeros(frame.height, np.int64)
@@ -132,11 +144,7 @@ def _candidates(frame: pl.DataFrame, k: int, source: str) -> tuple[BoolArray, In
     sets = lists.group_by("unavailable", maintain_order=True).agg("row")
     candidates, candidate_set = np.ones((sets.height, k), bool), np.zeros(frame.height, np.int64)
     for number, (gone, rows) in enumerate(zip(sets["unavailable"], sets["row"], strict=True)):
-        listed = np.asarray(gone if gone is not None else [], np.int64)
-        if ((listed < 0) | (listed >= k)).any():
-            wrong = f"row {rows[0]}, column unavailable: got {listed.tolist()}"
-            raise DataError(f"{source}: {wrong}, expected actions from 0 to {k - 1}")
-        candidates[number, listed] = False
+        candidates[number, np.asarray(gone if gone is not None else [], np.int64)] = False
         candidate_set[rows.to_numpy()] = number
     return candidates, candidate_set
 

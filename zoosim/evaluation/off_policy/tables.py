@@ -19,9 +19,31 @@ def read_words(table: Any) -> tuple[pl.DataFrame, str]:
         return table, "table"
     if isinstance(table, str | os.PathLike):
         return _read_file(Path(table)), str(table)
-    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return pl.DataFrame({str(name): np.asarray(table[name]) for name in table.columns}), "table"
+    if not isinstance(table, pl.LazyFrame) and hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        return pl.DataFrame({str(name): _column(table[name]) for name in table.columns}), "table"
     raise DataError(f"table: got a {type(table).__name__}, expected a CSV or Parquet file or a data frame")
+
+
+def _column(values: Any) -> pl.Series:
+    """Return the column of a data frame of another library; lists become lists of numbers, what is mixed objects."""
+    array = np.asarray(values)
+    if array.dtype != object:
+        return pl.Series(array)
+    held = [None if _is_missing(value) else value for value in array]
+    first = next((value for value in held if value is not None), None)
+    try:
+        if isinstance(
+            first, list | tuple | np.ndarray
+        ):  # polars would cut the numbers of later lists to the first's kind
+            lists = [None if value is None else np.asarray(value, float).tolist() for value in held]
+            return pl.Series(lists, dtype=pl.List(pl.Float64))
+        return pl.Series(held)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(held, dtype=pl.Object)
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
 def _read_file(path: Path) -> pl.DataFrame:
@@ -35,18 +57,25 @@ def _read_file(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: cannot be read as a table, perhaps truncated: {reason}") from None
-    _check_last_line(path, frame)
-    return frame
+    return _checked_end(path, frame)
 
 
-def _check_last_line(path: Path, frame: pl.DataFrame) -> None:
-    """Refuse a CSV file whose last line ends before its last column: a copy that broke off."""
+def _checked_end(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a CSV file's rows without blank lines at its end; refuse one whose last line ends before its last column.
+
+    That is a copy that broke off.
+    """
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 1_000_000))
         lines = file.read().decode("utf-8", "replace").splitlines()
+    while frame.width > 1 and frame.height and lines and not lines[-1].strip():
+        lines.pop()
+        if all(value is None for value in frame.row(-1)):
+            frame = frame.head(-1)
     fields = next(csv.reader(lines[-1:]), [])
-    if frame.width > 1 and len(fields) < frame.width:
+    if frame.height and frame[-1, -1] is None and len(fields) < frame.width:
         cut = f"row {frame.height - 1}, column {frame.columns[len(fields)]}: got nothing"
         raise DataError(
             f"{path}: {cut}, the last line has {len(fields)} of {frame.width} columns; the file is truncated"
         )
+    return frame

@@ -4,17 +4,19 @@ import copy
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError, PolicyFailure
+from zoosim.core.errors import ConfigError, DataError, PolicyError, PolicyFailure, ZoosimError
 from zoosim.core.jit import bind
+from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, checked_action
 from zoosim.policies.random import Random
 
 TOLERANCE = 1e-6
@@ -56,7 +58,8 @@ class Table(Target):
     def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
         """Ask the function, or cut the table."""
         if callable(self.given):
-            return np.asarray(self.given(log, start, stop), float)
+            with blamed(f"rows {start} to {stop - 1}: "):
+                return np.asarray(self.given(log, start, stop), float)
         if self.given.ndim == 1:
             return np.broadcast_to(self.given, (stop - start, len(self.given)))
         return self.given[start:stop]
@@ -66,14 +69,18 @@ class PolicyTarget(Target):
     """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
 
     def __init__(self, policy: Policy, log: Log) -> None:
-        self.policy, own, asked = copy.deepcopy(policy), policy.spec, spec_of(log)
+        check_kind(type(policy))
+        with blamed("cannot be copied, and a copy is what is judged: "):
+            self.policy, own, asked = copy.deepcopy(policy), policy.spec, spec_of(log)
         for name in ("n_products", "user_dim", "product_dim"):
             if getattr(own, name) != getattr(asked, name):
                 got = f"is made for {name} {getattr(own, name)}, the log has {getattr(asked, name)}"
                 raise PolicyError(f"{got}; make it for zoosim.evaluation.off_policy.spec_of(log)")
         if self.policy.needs_user_ids and log.user_ids is None:
             raise PolicyError("knows visitors by their id, and the log has no user_id")
-        self._before = pickle.dumps(self.policy.state_dict())
+        if isinstance(self.policy, KernelPolicy):
+            self.policy.attach(log.products)  # what it finds in the products is part of its state
+        self._before = self._state()
         self._known: dict[Any, FloatArray] = {}
 
     def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
@@ -81,7 +88,6 @@ class PolicyTarget(Target):
         policy = self.policy
         out = np.zeros((stop - start, log.n_actions))
         if isinstance(policy, KernelPolicy) and type(policy).propensity is KernelPolicy.propensity:
-            policy.attach(log.products)
             ids = _ids(log, start, stop)
             parts = (log.features[start:stop], log.candidates, log.candidate_set[start:stop])
             _compiled(policy.kernel)(policy.state, ids, *parts, out)
@@ -97,20 +103,41 @@ class PolicyTarget(Target):
 
     def _ask(self, context: Context, row: int) -> FloatArray:
         out, policy = np.zeros(len(context.available)), self.policy
-        try:
+        with blamed(f"row {row}: "):
             if type(policy).propensity is Policy.propensity:
-                out[int(copy.deepcopy(policy).select_action(context))] = 1.0
+                out[checked_action(copy.deepcopy(policy).select_action(context), policy.spec)] = 1.0
             else:
                 for action in np.flatnonzero(context.available):
                     out[action] = policy.propensity(context, int(action))
-        except (Exception, SystemExit) as error:
-            raise PolicyError(f"row {row}: {type(error).__name__}: {' '.join(str(error).split())}") from error
         return out
 
     def finish(self) -> None:
         """Compare the state with what it was."""
-        if pickle.dumps(self.policy.state_dict()) != self._before:
+        if self._state() != self._before:
             raise PolicyError("changed its state while it was judged; propensity must only read")
+
+    def _state(self) -> bytes:
+        """Return what the policy has learned, and where its generator stands, as bytes."""
+        rng = getattr(self.policy, "rng", None)
+        with blamed("its state cannot be read: "):
+            drawn = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
+            return pickle.dumps((self.policy.state_dict(), drawn))
+
+
+@contextmanager
+def blamed(where: str) -> Iterator[None]:
+    """Turn whatever a user's own code raises into a `PolicyError` of one line, which says `where`."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
+        raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
+
+
+def check_kind(cls: type[Policy]) -> None:
+    """Refuse policies that a log of single actions cannot judge."""
+    if cls.only_for == "boosts":
+        raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
 
 
 def spec_of(log: Log) -> PolicySpec:
@@ -133,12 +160,20 @@ def make_target(given: Any, log: Log) -> Target:
         return LoggedColumn(log.columns[name])
     if callable(given):
         return Table(given)
-    array = np.asarray(given, float)
+    array = _table(given)
     if array.shape not in ((log.n_actions,), (len(log), log.n_actions)):
         wanted = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
         advice = "for the logged actions alone, name a column"
         raise ConfigError(f"got probabilities of shape {array.shape}, expected {wanted}; {advice}")
     return Table(array)
+
+
+def _table(given: Any) -> FloatArray:
+    try:
+        return np.asarray(given, float)
+    except (TypeError, ValueError):
+        wanted = "a policy, a function, an array of probabilities or column:NAME"
+        raise ConfigError(f"got {shown(given)}, expected {wanted}") from None
 
 
 def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> None:
@@ -155,7 +190,7 @@ def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> 
     wrong = np.abs(sums - 1.0) > TOLERANCE
     if found.shape[1] > 1 and wrong.any():
         row = int(wrong.argmax())
-        raise PolicyError(f"row {start + row}: probabilities add up to {sums[row]:g}, expected 1")
+        raise PolicyError(f"row {start + row}: probabilities add up to {sums[row]:.9g}, expected 1")
     if found.shape[1] > 1 and (found[~available] > 0.0).any():
         row, action = (int(index) for index in np.argwhere((found > 0.0) & ~available)[0])
         raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")

@@ -8,7 +8,9 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 
-ZONE = r"(Z|[+-]\d{2}:?\d{2})\s*$"
+ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
+HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
+"""An offset of hours alone, such as +00, as PostgreSQL writes it."""
 
 
 def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, source: str) -> pl.Series:
@@ -19,7 +21,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     """
     if epoch:
         counted = column.cast(pl.Float64, strict=False) * {"s": 1e6, "ms": 1e3, "us": 1.0}[epoch]
-        return counted.round().cast(pl.Int64).cast(pl.Datetime("us", "UTC"))
+        return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
     if isinstance(column.dtype, pl.Datetime):
         zoned = column.dtype.time_zone is not None
         return (
@@ -28,6 +30,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     if column.dtype != pl.String:
         hint = "expected times as words, or say in the mapping what numbers count (epoch: s, ms or us)"
         raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, {hint}")
+    column = column.str.replace(HOURS, "${1}:00").alias(column.name)
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
     _check_one_zone(column, offsets, source)
     if offsets.null_count() < column.len():

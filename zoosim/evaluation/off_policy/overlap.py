@@ -1,15 +1,20 @@
-"""Where a policy's weights lie: by their size, by action and by segment of visitors. Sums alone, no row of a user."""
+"""Where a policy's weights lie: by size, by action, by category of products and by segment of visitors.
 
+Sums alone, no row of a user.
+"""
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.groups import Groups
+from zoosim.evaluation.off_policy.groups import Groups, group_rows
 from zoosim.evaluation.off_policy.judging import Judged
 from zoosim.evaluation.off_policy.log import Log
 
 MOST_SEGMENTS, FEW_SEGMENTS = 12, 6
+MOST_PATTERNS, FEW_GROUPS = 25, 8
 EDGES = 10.0 ** np.arange(-3.0, 5.5, 0.5)
 """Ends of the classes of weights above 0; smaller and larger ones fall into the first and the last."""
 
@@ -38,13 +43,18 @@ class ActionShare(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Shares of rows with a weight of 0 (`unused`) and in each class of weights; actions; segments, found by `how`."""
+    """Shares of rows with a weight of 0 (`unused`) and in each class of weights; actions; segments, found by `how`.
+
+    `categories` are those of the logged products, found by `categories_how`; none where nothing is known of them.
+    """
 
     unused: float
     classes: tuple[float, ...]
     actions: tuple[ActionShare, ...]
     segments: tuple[Part, ...]
     how: str
+    categories: tuple[Part, ...] = ()
+    categories_how: str = ""
 
 
 def overlap_of(log: Log, judged: Judged, groups: Groups) -> Overlap:
@@ -59,21 +69,39 @@ def overlap_of(log: Log, judged: Judged, groups: Groups) -> Overlap:
         ActionShare(a, float(shares[0][a]), float(shares[1][a]), None if wanted is None else float(wanted[a]))
         for a in range(log.n_actions)
     )
-    return Overlap(1.0 - len(above) / n, tuple(classes.tolist()), actions, _parts(weights, groups), groups.how)
+    segments = _parts(weights, groups.labels, [f"segment {s + 1}" for s in range(groups.n_groups)])
+    labels, names, how = _categories(log)
+    categories = _parts(weights, labels[log.actions], names) if names else ()
+    return Overlap(1.0 - len(above) / n, tuple(classes.tolist()), actions, segments, groups.how, categories, how)
 
 
-def _parts(weights: FloatArray, groups: Groups) -> tuple[Part, ...]:
-    labels: IntArray = groups.labels
-    rows, total, squares = (np.bincount(labels, values, groups.n_groups) for values in (None, weights, weights**2))
-    largest = np.zeros(groups.n_groups)
+def _categories(log: Log) -> tuple[IntArray, list[str], str]:
+    """Return the category of each action `(K,)`, their names, and how they are known; no names where they are not.
+
+    Those of the catalogue, where products share them; else patterns or clusters of the products' features.
+    """
+    known = sorted(set(log.categories))
+    if 0 < len(known) < log.n_actions:
+        return np.searchsorted(known, log.categories), known, "the catalogue's"
+    if not log.products.shape[1]:
+        return np.zeros(log.n_actions, np.int64), [], ""
+    groups = group_rows(log.products, MOST_PATTERNS, FEW_GROUPS)
+    return groups.labels, [f"group {number + 1}" for number in range(groups.n_groups)], groups.how
+
+
+def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[Part, ...]:
+    """Sum up by label; what has no rows is left out."""
+    rows, total, squares = (np.bincount(labels, values, len(names)) for values in (None, weights, weights**2))
+    largest = np.zeros(len(names))
     np.maximum.at(largest, labels, weights)
     return tuple(
         Part(
-            f"segment {s + 1}",
+            name,
             int(rows[s]),
             float(total[s] / rows[s]),
             float(total[s] ** 2 / squares[s]) if squares[s] else 0.0,
             float(largest[s]),
         )
-        for s in range(groups.n_groups)
+        for s, name in enumerate(names)
+        if rows[s]
     )

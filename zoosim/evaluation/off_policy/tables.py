@@ -20,8 +20,16 @@ def read_words(table: Any) -> tuple[pl.DataFrame, str]:
     if isinstance(table, str | os.PathLike):
         return _read_file(Path(table)), str(table)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return pl.DataFrame({str(name): np.asarray(table[name]) for name in table.columns}), "table"
+        return pl.DataFrame({str(name): _column(np.asarray(table[name])) for name in table.columns}), "table"
     raise DataError(f"table: got a {type(table).__name__}, expected a CSV or Parquet file or a data frame")
+
+
+def _column(values: np.ndarray) -> pl.Series:
+    """Return a column of a foreign data frame; where it holds objects, words or lists, its NaN are missing values."""
+    if values.dtype != object:
+        return pl.Series(values)
+    plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    return pl.Series([None if value is None or value != value else value for value in plain], strict=False)
 
 
 def _read_file(path: Path) -> pl.DataFrame:

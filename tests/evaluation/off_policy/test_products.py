@@ -130,6 +130,23 @@ def test_a_logged_action_must_be_among_the_candidates(
     assert len(read_log(files[2])) == 2
 
 
+class Foreign(dict[str, Any]):
+    """A data frame of another library: columns by name, missing words as NaN, lists as objects."""
+
+    columns = property(lambda self: list(self))
+
+
+def test_other_data_frames_may_hold_lists_and_missing_words(tmp_path: Path) -> None:
+    shown = np.empty(3, object)
+    shown[:] = [["A1", "B7"], np.array(["A1", "B7", "C2"]), float("nan")]
+    frame = Foreign(item=np.array(["B7", "A1", float("nan")], object), p=np.ones(3), click=np.zeros(3), shown=shown)
+    with pytest.raises(DataError, match="table: row 2, column item: got nothing, expected a value"):
+        import_log(frame, {"columns": {**COLUMNS, "candidates": "shown"}}, tmp_path / "log.parquet")
+    import_log(frame, {"columns": {**COLUMNS, "candidates": "shown"}}, tmp_path / "log.parquet", skip_bad=True)
+    log = read_log(tmp_path / "log.parquet")
+    assert log.available(0, 2).tolist() == [[True, True, False], [True, True, True]]
+
+
 def test_a_list_names_candidates_alone(tmp_path: Path) -> None:
     """Listed products are candidates, shown or not; with `actions` in the mapping, those alone."""
     rows = ROWS.replace("A1|B7", "A1|B7|E5")

@@ -79,11 +79,6 @@ class Imported(NamedTuple):
     products: pl.DataFrame
     skipped: dict[str, int]
 
-    @property
-    def names(self) -> list[str]:
-        """The products' names, in the order of the actions."""
-        return list(self.products["product_id"])
-
 
 def read_mapping(path: str | os.PathLike[str]) -> LogMapping:
     """Read a mapping file, whose paths are relative to it; raises `ConfigError`."""

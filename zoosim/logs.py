@@ -196,9 +196,14 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
 
     if _is_column(given) or not isinstance(given, str | type):
         return given
-    if isinstance(given, str) and given.endswith(SUFFIX):
-        return load_policy(given)
-    policy = find_class(given)(spec_of(log), stream(seed, "policy", name))
+    saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
+    cls = type(saved) if saved is not None else find_class(given)
+    if cls.only_for == "boosts":
+        advice = "see zoosim.evaluation.off_policy.boosts for logs of boosts"
+        raise PolicyError(f"policy {name}: chooses boosts, and a log of single actions cannot judge it; {advice}")
+    if saved is not None:
+        return saved
+    policy = cls(spec_of(log), stream(seed, "policy", name))
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")

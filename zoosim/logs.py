@@ -228,11 +228,12 @@ def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
 
     if _is_column(given) or not isinstance(given, str | type):
         return given
-    if isinstance(given, str) and given.endswith(SUFFIX):
-        return load_policy(given)
-    cls, first = find_class(given), log if isinstance(log, Log) else log.at(0)
+    saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
+    cls, first = type(saved) if saved is not None else find_class(given), log if isinstance(log, Log) else log.at(0)
     try:
         check_kind(cls)
+        if saved is not None:
+            return saved
         if not log.features.shape[1] + log.products.shape[1]:
             wanted = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
             raise DataError(f"the log holds no features of visitors or products, {wanted}")

@@ -1,6 +1,7 @@
 """What a policy has learned goes to a file and back, and the policy goes on as it would have."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,20 @@ import pytest
 
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.core.search_config import RewardWeights
+from zoosim.policies.boost_contract import LARGER, ONE_PRODUCT, BoostShop
 from zoosim.policies.boost_contract import SMALL as BOOSTS
+from zoosim.policies.boosts import BoostSpec
 from zoosim.policies.contract import SMALL, Maker
+from zoosim.policies.q_boosts import QEnsemble
+from zoosim.policies.rank_guardrail import RankGuardrail
 from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.sameness import same
 from zoosim.policies.saved import load_policy, save_policy
 from zoosim.policies.simple_boosts import RandomBoosts
 
-NAMES = [name for name in BUILT_IN if find_class(name).only_for == ""]
+NAMES = [name for name in BUILT_IN if find_class(name).only_for != "boosts"]
+BOOSTERS = [name for name in BUILT_IN if find_class(name).only_for == "boosts"]
 OWN = '''
 import zoosim
 
@@ -57,6 +65,69 @@ def test_a_loaded_policy_goes_on_as_the_saved_one(name: str, tmp_path: Path) -> 
     assert walk(loaded, 25) == walk(policy, 25)
 
 
+def boost_walk(policy: Any, shop: BoostShop, first: int, visits: int = 40) -> list[np.ndarray]:
+    """Let a policy of boosts decide and learn; return its boosts."""
+    actions = []
+    for visit in range(first, first + visits):
+        context = shop.context(visit)
+        actions += [policy.select_action(context), policy.recommend(context)]
+        policy.update(context, actions[-2], *shop.feedback(visit, actions[-2]))
+    return actions
+
+
+@pytest.mark.parametrize("shop", [ONE_PRODUCT, BOOSTS, LARGER], ids=lambda shop: str(shop.n_products))
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_loaded_policy_of_boosts_goes_on_as_the_saved_one(name: str, shop: BoostShop, tmp_path: Path) -> None:
+    """To the bit, past the warm-up, and what it learns from then on is the same, too."""
+    policy: Any = find_class(name)(shop.spec, np.random.default_rng(0))
+    boost_walk(policy, shop, 0)
+    if name == "q-offline":
+        policy.fit(boost_log(shop))
+    loaded: Any = load_policy(save_policy(policy, tmp_path / "policy.npz"))
+    assert type(loaded) is type(policy)
+    assert same(told(loaded.spec), told(policy.spec))
+    assert same(boost_walk(loaded, shop, 40), boost_walk(policy, shop, 40))
+    if name == "q-offline":
+        assert policy.fit(boost_log(shop)) == loaded.fit(boost_log(shop))
+    assert same(loaded.state_dict(), policy.state_dict())
+
+
+def boost_log(shop: BoostShop, n: int = 80) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    features = np.array([shop.context(visit).features for visit in range(n)])
+    return {"features": features, "action": rng.uniform(-0.5, 0.5, (n, 4)), "reward": rng.normal(size=n)}
+
+
+def told(spec: Any) -> dict[str, Any]:
+    return {**vars(spec), "products": spec.products._asdict(), "reward": spec.reward.model_dump()}
+
+
+def test_parameters_and_weights_of_the_reward_are_kept(tmp_path: Path) -> None:
+    spec = replace(BOOSTS.spec, reward=RewardWeights(gmv=2.0, clicks=0.05))
+    policy = find_class("constant-boosts")(spec, np.random.default_rng(0), boosts="0.5 0 -1 1")
+    loaded: Any = load_policy(save_policy(policy, tmp_path / "policy.npz"))
+    np.testing.assert_array_equal(loaded.select_action(BOOSTS.context(0)), [1.0, 0.0, -2.0, 2.0])
+    assert loaded.spec.reward == spec.reward
+
+
+def test_a_guardrail_around_a_policy_of_its_own_is_not_saved_as_another(tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "policy.npz"
+    plain = QEnsemble(BOOSTS.spec, rng)
+    loaded: Any = load_policy(save_policy(RankGuardrail.around(plain, limit=1), path))
+    assert (loaded.limit, loaded.policy) == (1, "q-ensemble")
+    before = path.read_bytes()
+    other = RankGuardrail.around(QEnsemble(BOOSTS.spec, rng, explore="ucb"))
+    with pytest.raises(PolicyError, match=r"do not bring it back: .*guards another policy than a q-ensemble with"):
+        save_policy(other, path)
+
+    class Own(RandomBoosts):
+        name = "own"
+
+    with pytest.raises(PolicyError, match=r"do not bring it back: unknown policy 'own'"):
+        save_policy(RankGuardrail.around(Own(BOOSTS.spec, rng)), path)
+    assert path.read_bytes() == before
+
+
 def test_a_policy_of_ones_own_is_found_by_its_file(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     policy = find_class(f"{tmp_path}/own.py:Turns")(SMALL.spec, np.random.default_rng(0), step=2)
@@ -88,6 +159,14 @@ def test_a_saved_policy_is_judged_by_a_log(tmp_path: Path) -> None:
     (result,) = found.results
     assert result.policy == "learned"
     assert abs(result.value - 0.4) < 0.05
+
+
+def test_a_log_of_single_actions_judges_no_policy_of_boosts(tmp_path: Path) -> None:
+    log = pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]})
+    path = save_policy(RandomBoosts(BOOSTS.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
+    for given in ("q-ensemble", str(path)):
+        with pytest.raises(PolicyError, match="sets boosts, and the log is of single actions"):
+            zoosim.evaluate(log, [given])
 
 
 @pytest.mark.parametrize(
@@ -124,6 +203,11 @@ def test_what_cannot_be_saved_is_refused_and_leaves_the_file(tmp_path: Path) -> 
         save_policy(policy, tmp_path / "nowhere" / "policy.npz")
     path = save_policy(policy, tmp_path / "policy.npz")
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match="random-boosts: is made for a BoostSpec, expected a PolicySpec"):
-        save_policy(RandomBoosts(BOOSTS.spec, rng), path)
+
+    class OwnSpec(BoostSpec):
+        """A task that nobody could make again."""
+
+    task = OwnSpec(**vars(BOOSTS.spec))
+    with pytest.raises(PolicyError, match="random-boosts: is made for a OwnSpec, expected a PolicySpec or a BoostSpec"):
+        save_policy(RandomBoosts(task, rng), path)
     assert path.read_bytes() == before

@@ -118,7 +118,7 @@ class QOffline(BoostPolicy):
     def state_dict(self) -> dict[str, Any]:
         """Return what was learned."""
         net = {name: getattr(self._net, name).copy() for name in ("trained", "centre", "scale")}
-        return {**net, "fitted": self._fitted.copy()}
+        return {**net, "fitted": self._fitted.copy(), "key": np.array([self._key])}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
@@ -126,4 +126,4 @@ class QOffline(BoostPolicy):
         if set(state) != set(own) or not all(alike(state[name], own[name]) for name in own):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
-        self._fitted = state["fitted"].copy()
+        self._fitted, self._key = state["fitted"].copy(), state["key"][0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from zoosim.core.checks import check_array, check_whole
 from zoosim.core.errors import PolicyError
-from zoosim.core.parameters import parameter, shown
+from zoosim.core.parameters import parameter, parameters_of, shown
 from zoosim.core.types import Context, FloatArray
 from zoosim.policies.base import policy_name
 from zoosim.policies.boosts import BoostPolicy, BoostSpec
@@ -95,6 +95,9 @@ class RankGuardrail(BoostPolicy):
         why = f"{before} of the top {self._k} would leave, the limit is {self.limit}"
         return Decision(wish, done, scale, before, rank_change(*scene, done, self._k), why)
 
+    def _params(self) -> dict[str, Any]:
+        return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}
+
     @property
     def _k(self) -> int:
         return min(self.k, self.spec.n_products)
@@ -119,14 +122,19 @@ class RankGuardrail(BoostPolicy):
         raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the policy inside, and how many decisions there were and were changed."""
+        """Return parameters and state of the policy inside, and how many decisions there were and were changed."""
         counts = {"n_decisions": self.n_decisions, "n_changed": self.n_changed}
-        return {**counts, "inside": self.inside.state_dict()}
+        return {**counts, "params": self._params(), "inside": self.inside.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a state; raises what the policy inside raises."""
-        if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "inside"}:
+        if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "params", "inside"}:
             raise PolicyError(f"rank-guardrail: got {shown(state)} as a state, expected its own")
+        if state["params"] != self._params():
+            came = f"a {self.policy} with {shown(state['params'])}"
+            raise PolicyError(
+                f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"
+            )
         counts = [
             check_whole(f"rank-guardrail: {name}", state[name], 0, 2**62) for name in ("n_decisions", "n_changed")
         ]

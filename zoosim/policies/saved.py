@@ -5,17 +5,20 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.config import build
+from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.files import atomic
 from zoosim.core.parameters import parameters_of
+from zoosim.core.search_config import RewardWeights
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.boosts import BoostSpec, ProductTable
 from zoosim.policies.registry import BUILT_IN, find_class
 
 FORMAT = 1
@@ -27,39 +30,67 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
     """Write what a policy has learned to a file that ends in `.npz`; see `load_policy`.
 
     A policy of your own is found again by its file and class, so keep the file where it is. Raises `ConfigError` for
-    another ending or a folder that is not there, and `PolicyError` for policies of boosts and for states that hold
-    something else than arrays and plain values.
+    another ending or a folder that is not there, and `PolicyError` for a task of a class of your own, for a state that
+    holds something else than arrays and plain values, and for a policy that its class, parameters and state do not
+    bring back, such as a guardrail around a policy with parameters of its own.
     """
     where, name = Path(path), policy_name(type(policy))
     if where.suffix != SUFFIX or not where.parent.is_dir():
         raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
-    if type(policy.spec) is not PolicySpec:
-        raise PolicyError(f"policy {name}: is made for a {type(policy.spec).__name__}, expected a PolicySpec")
     arrays = list[np.ndarray]()
     params = {key: getattr(policy, key) for key in parameters_of(type(policy))}
-    parts = (FORMAT, _source_of(policy), params, asdict(policy.spec), _packed(name, policy.state_dict(), arrays))
+    spec, state = _packed_spec(name, policy.spec, arrays), _packed(name, policy.state_dict(), arrays)
+    header = dict(zip(FIELDS, (FORMAT, _source_of(policy), params, spec, state), strict=True))
     named: dict[str, Any] = {f"array_{n}": array for n, array in enumerate(arrays)}
-    named["header"] = np.array(json.dumps(dict(zip(FIELDS, parts, strict=True))))
+    try:
+        _made(json.loads(json.dumps(header)), named)
+    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise PolicyError(f"policy {name}: class, parameters and state do not bring it back: {reason}") from error
     with atomic(where) as temporary, temporary.open("wb") as file:
-        np.savez(file, **named)
+        np.savez(file, **named, header=np.array(json.dumps(header)))
     return where
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Return the policy of a file that `save_policy` wrote; it decides as the saved one would have gone on.
 
-    Raises `DataError` for a file that is none, is broken or is of another version, and what the policy itself raises.
+    Raises `DataError` for a file that is none, is broken or is of another version.
     """
     header, arrays = _read(Path(path))
     if header["format"] != FORMAT:
         raise DataError(f"{path}: has format {header['format']}, expected {FORMAT}; save it anew by this version")
     try:
-        spec, state = PolicySpec(**header["spec"]), _unpacked(header["state"], arrays)
-        policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _made(header, arrays)
+    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path}: is no saved policy, or broken ({type(error).__name__}: {error})") from error
-    policy.load_state_dict(state)
+
+
+def _made(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
+    """Make the policy, and give it its state."""
+    spec = _unpacked_spec(header["spec"], arrays)
+    policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
+    policy.load_state_dict(_unpacked(header["state"], arrays))
     return policy
+
+
+def _packed_spec(name: str, spec: PolicySpec, arrays: list[np.ndarray]) -> dict[str, Any]:
+    """Return a task as JSON has it; that of boosts has a table of products and weights of the reward."""
+    if type(spec) is PolicySpec:
+        return asdict(spec)
+    if type(spec) is not BoostSpec:
+        raise PolicyError(f"policy {name}: is made for a {type(spec).__name__}, expected a PolicySpec or a BoostSpec")
+    told = {field.name: getattr(spec, field.name) for field in fields(spec) if field.name not in ("products", "reward")}
+    columns = {column: np.asarray(values) for column, values in spec.products._asdict().items()}
+    return {**told, "products": _packed(name, columns, arrays), "reward": spec.reward.model_dump()}
+
+
+def _unpacked_spec(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> PolicySpec:
+    if "products" not in told:
+        return PolicySpec(**told)
+    products = ProductTable(**_unpacked(told["products"], arrays))
+    reward = build(RewardWeights, told["reward"], "saved policy: reward")
+    return BoostSpec(**{**told, "products": products, "reward": reward})
 
 
 def _source_of(policy: Policy) -> str:

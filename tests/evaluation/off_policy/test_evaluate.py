@@ -226,7 +226,7 @@ def test_wrong_options_are_refused() -> None:
 
 RANGES: list[Any] = [(1, 0), (0, 0), (0, np.nan), (0, np.inf), (0,), (0, 1, 2), "ab", (None, 1), 5]
 ABSURD: list[tuple[str, list[Any], str]] = [
-    ("estimators", [[], "ips", None], "estimators: got .*expected a list of some"),
+    ("estimators", [[], "ips", 3], "estimators: got .*expected a list of some"),
     ("estimators", [[1]], "unknown estimator '1'"),
     ("interval", [None], "unknown interval 'None'"),
     ("level", [0, 1, 95, np.nan, "a", None, True], "level: got .*, expected between 0 and 1"),

@@ -92,7 +92,7 @@ class ActionJudgement(Judgement):
         """Return where the weights lie."""
         log, weights = self.log, self.judged.weights
         shares = action_shares(log.actions, weights, log.n_actions, len(log), self.judged.mass)
-        return overlap_of(weights, shares, groups)
+        return overlap_of(weights, shares, groups, log)
 
     def verdict(self, estimator: str, found: Estimated) -> Verdict:
         """Judge an estimate; the direct method by what weights say of its model."""

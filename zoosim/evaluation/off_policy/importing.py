@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from zoosim.core.config import build
@@ -27,8 +26,8 @@ def import_log(
 ) -> dict[str, int]:
     """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`; return what was skipped, by reason.
 
-    The products' names lie beside it as catalogue-HASH.parquet. Raises `ConfigError` for a wrong mapping, `DataError`
-    for a table that lacks a column or has a bad row, before anything is written.
+    What is known of the products lies beside it as catalogue-HASH.parquet. Raises `ConfigError` for a wrong mapping,
+    `DataError` for a table that lacks a column or has a bad row, before anything is written.
     """
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
@@ -38,17 +37,20 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_words(table)
-    records, names, skipped = to_records(frame, _mapping(mapping), source=source, skip_bad=skip_bad)
-    digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
-    told = records.with_columns(
+    found = to_records(frame, _mapping(mapping), source=source, skip_bad=skip_bad)
+    digest = _digest(found.products)
+    told = found.records.with_columns(
         pl.lit(digest).alias("catalogue"),
-        pl.Series("product_id", np.array(names, dtype=object)[records["action"].to_numpy()], dtype=pl.String),
+        found.products["product_id"][found.records["action"].to_numpy()].alias("product_id"),
     )
-    nothing = pl.Series([[]] * len(names), dtype=pl.List(pl.Float64))
-    products = pl.DataFrame({"product_id": names, "category": names, "product": nothing})
-    write_parquet(products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
+    write_parquet(found.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     write_parquet(told, path, {"schema": "record", **VERSION})
-    return skipped
+    return found.skipped
+
+
+def _digest(products: pl.DataFrame) -> str:
+    """Hash what is known of the products, so that another description gets another file."""
+    return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
 
 
 VERSION = {"schema_version": SCHEMA_VERSION}

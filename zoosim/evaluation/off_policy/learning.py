@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,6 +18,7 @@ from zoosim.evaluation.off_policy.targets import Target
 EXPLORE = 0.1
 EARLIER = 0.6
 LEAST_ROWS = 50
+MOST_TRAITS = 8
 HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 20, 512, 0.003, 1e-4
 
 Guess = Callable[[FloatArray], FloatArray]
@@ -54,7 +56,7 @@ def learn_policy(log: Log, kind: str, *, seed: int = 0) -> Learned:
     """Learn a policy from a log: `linear`, a shrunken linear model for each action, or `mlp`, one network for all.
 
     Judge it by rows that come later: `earlier_and_later`. Raises `ConfigError` for another kind, `DataError` where the
-    log has no features to learn from.
+    log has no features to learn from. Where it describes the products, those alike are learned from together.
     """
     if kind not in LEARNERS:
         raise ConfigError(unknown("unknown learner", kind, list(LEARNERS)))
@@ -63,42 +65,67 @@ def learn_policy(log: Log, kind: str, *, seed: int = 0) -> Learned:
     return Learned(LEARNERS[kind](log, seed))
 
 
+def traits_of(products: FloatArray) -> FloatArray | None:
+    """Return what products `(K, d_p)` differ in most: their scores on at most 8 principal components, each of
+    variance 1 or less; None where nothing is known of them, or all are alike.
+    """
+    spread = products.std(axis=0)
+    if not (spread > 0.0).any():
+        return None
+    scaled = (products - products.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
+    left, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    kept = sizes[:MOST_TRAITS] > 1e-9 * sizes[0]
+    scores = (left * sizes)[:, :MOST_TRAITS][:, kept]
+    return np.asarray(scores / scores.std(axis=0).max())
+
+
 def _linear(log: Log, seed: int) -> Guess:
     """Fit the reward model of the doubly robust estimators; its coefficients are the mean over its folds."""
     clusters = make_clusters(len(log), log.user_ids)
-    model = fit_reward_model(replace(log, positions=np.zeros_like(log.positions)), clusters)
+    alone = replace(log, positions=np.zeros_like(log.positions))
+    model = fit_reward_model(alone, clusters, traits=traits_of(log.products))
     own = model.coefficients.mean(axis=0)
     return lambda features: np.asarray(own[0] + ((features - model.centre) * model.scale) @ own[1:])
 
 
 def _mlp(log: Log, seed: int) -> Guess:
-    """Fit a network of one hidden layer with an output an action, by the squared error of the logged ones."""
+    """Fit a network of one hidden layer with an output an action, by the squared error of the logged ones.
+
+    Where products have traits, an action's output is its own plus its traits times outputs that all actions share.
+    """
     import torch
 
     centre, spread = log.features.mean(axis=0), log.features.std(axis=0)
     scale = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
+    traits = traits_of(log.products)
+    known = np.zeros((log.n_actions, 0)) if traits is None else traits
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(1):
             torch.manual_seed(seed)
-            layers = _trained((log.features - centre) * scale, log)
+            layers = _trained((log.features - centre) * scale, log, known)
     finally:
         torch.set_num_threads(threads)
-    return lambda features: _forward(layers, (features - centre) * scale)
+    return lambda features: _forward(layers, (features - centre) * scale, known)
 
 
-def _trained(inputs: FloatArray, log: Log) -> list[FloatArray]:
+def _trained(inputs: FloatArray, log: Log, traits: FloatArray) -> list[FloatArray]:
     import torch
     from torch import nn, optim
 
-    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, log.n_actions))
+    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, sum(traits.shape)))
     optimizer = optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     x, actions = torch.from_numpy(inputs.astype(np.float32)), torch.from_numpy(np.array(log.actions))
-    rewards = torch.from_numpy(log.rewards.astype(np.float32))
+    rewards, z = (torch.from_numpy(part.astype(np.float32)) for part in (log.rewards, traits))
+
+    def guess(outputs: Any, chosen: Any) -> Any:
+        own = outputs.gather(1, chosen[:, None])[:, 0]
+        return own + (outputs[:, log.n_actions :] * z[chosen]).sum(dim=1)
+
     for _ in range(EPOCHS):
         for batch in torch.split(torch.randperm(len(log)), BATCH):
-            guessed = network(x[batch]).gather(1, actions[batch, None])[:, 0]
+            guessed = guess(network(x[batch]), actions[batch])
             loss = ((guessed - rewards[batch]) ** 2).mean()
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -106,9 +133,11 @@ def _trained(inputs: FloatArray, log: Log) -> list[FloatArray]:
     return [np.asarray(value.detach().numpy(), float) for value in network.state_dict().values()]
 
 
-def _forward(layers: list[FloatArray], inputs: FloatArray) -> FloatArray:
+def _forward(layers: list[FloatArray], inputs: FloatArray, traits: FloatArray) -> FloatArray:
     first, shift, last, out = layers
-    return np.asarray(np.maximum(inputs @ first.T + shift, 0.0) @ last.T + out)
+    outputs = np.maximum(inputs @ first.T + shift, 0.0) @ last.T + out
+    k = len(traits)
+    return np.asarray(outputs[:, :k] + outputs[:, k:] @ traits.T)
 
 
 LEARNERS: dict[str, Callable[[Log, int], Guess]] = {"linear": _linear, "mlp": _mlp}

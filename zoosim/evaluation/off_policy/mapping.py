@@ -4,28 +4,32 @@
     features: [age, country]      # what the shop knows of the visitor: numbers, or words, which become one column each
     keep: [p_new]                 # further numbers, such as target probabilities
     time_zone: Europe/Berlin      # of times that name none
-    actions: [A1, B7]             # the candidates, in order; those that were shown when left out
+    actions: [A1, B7]             # the candidates, in order; those that were shown or listed when left out
+    products: {table: items.csv, id: item, category: brand, features: [price, colour]}   # relative to the mapping
+    separator: "|"                # between the words of `candidates` or `unavailable`, where they are no lists
 
-`action`, `propensity` and `reward` are needed; `decision_id`, `time`, `user_id`, `position` are not.
+`action`, `propensity` and `reward` are needed; `decision_id`, `time`, `user_id`, `position` are not. `candidates` lists
+the products that could be shown in a row, or `unavailable` those that could not.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
+from zoosim.evaluation.off_policy.candidates import Listed, read_lists, unavailable
 from zoosim.evaluation.off_policy.checks import Fault, faults, sound_rows
+from zoosim.evaluation.off_policy.encoding import encoded, numbers, unusable
+from zoosim.evaluation.off_policy.products import Products, ProductTable
 from zoosim.evaluation.off_policy.reading import OWN
 from zoosim.evaluation.off_policy.times import read_times
-
-MAX_WORDS = 100
 
 
 class Columns(Strict):
@@ -38,6 +42,19 @@ class Columns(Strict):
     time: str | None = None
     user_id: str | None = None
     position: str | None = None
+    candidates: str | None = None
+    unavailable: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Columns":
+        if self.candidates and self.unavailable:
+            raise ValueError("got candidates and unavailable, expected one of them: each follows from the other")
+        return self
+
+    @property
+    def listed(self) -> str | None:
+        """The column that lists products, those that could be shown or those that could not."""
+        return self.candidates or self.unavailable
 
 
 class LogMapping(Strict):
@@ -47,32 +64,79 @@ class LogMapping(Strict):
     features: list[str] = Field(default_factory=list)
     keep: list[str] = Field(default_factory=list)
     actions: Annotated[list[str | int], Field(min_length=1)] | None = None
+    products: Products | None = None
+    separator: Annotated[str, Field(min_length=1)] = "|"
     time_zone: str | None = None
     epoch: Literal["s", "ms", "us"] | None = None
     policy: str = "logged"
 
 
+class Imported(NamedTuple):
+    """`records`; `products`, a row a candidate in the order of the actions: `product_id`, `product` (features) and,
+    where it is known, `category`; and how many rows were `skipped`, by reason.
+    """
+
+    records: pl.DataFrame
+    products: pl.DataFrame
+    skipped: dict[str, int]
+
+
 def read_mapping(path: str | os.PathLike[str]) -> LogMapping:
-    """Read a mapping file; raises `ConfigError`."""
+    """Read a mapping file, whose paths are relative to it; raises `ConfigError`."""
     mapping: LogMapping = build(LogMapping, read_yaml(Path(path)), str(path))
-    return mapping
+    if mapping.products is None or not isinstance(mapping.products.table, str):
+        return mapping
+    table = Path(path).parent / mapping.products.table
+    return mapping.model_copy(update={"products": mapping.products.model_copy(update={"table": table})})
 
 
-def to_records(
-    table: pl.DataFrame, mapping: LogMapping, *, source: str = "table", skip_bad: bool = False
-) -> tuple[pl.DataFrame, list[str], dict[str, int]]:
-    """Return a table as Records, the products' names in the order of the actions, and what was skipped, by reason.
+def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table", skip_bad: bool = False) -> Imported:
+    """Return a table as Records, with what is known of the products.
 
     Raises `DataError` for a column that is missing, and for a bad row, naming row and column, unless `skip_bad`.
     """
     _check_names(table, mapping, source)
+    described = ProductTable(mapping.products) if mapping.products is not None else None
     named = {own: theirs for own, theirs in mapping.columns.model_dump().items() if theirs}
-    names = _action_names(table[named["action"]], mapping)
+    listed = read_lists(table[mapping.columns.listed], mapping.separator) if mapping.columns.listed else None
+    names = _action_names(table[named["action"]], mapping, listed, described)
+    products = described.describe(names) if described is not None else _nameless(names)
     frame = pl.DataFrame(list(_columns(table, mapping, named, names, source)))
-    found = [*_lost(table, frame, mapping, names), *faults(frame.drop("user", strict=False), len(names))]
+    wanted = _wanted_action(names, described)
+    found = list(_lost(table, frame, mapping, wanted))
+    if listed is not None:
+        column, wrong = _candidates(listed, names, frame, mapping, wanted)
+        frame, found = frame.with_columns(column), [*found, *wrong]
+    found += faults(frame.drop("user", strict=False), len(names))
     found = [fault._replace(column=named.get(fault.column, fault.column)) for fault in found]
     sound, skipped = sound_rows(frame, found, source, skip_bad, given=table)
-    return _complete(sound, mapping), names, skipped
+    return Imported(_complete(sound, mapping), products, skipped)
+
+
+def _nameless(names: list[str]) -> pl.DataFrame:
+    """Return products of which nothing is known: each is a category of its own."""
+    nothing = pl.Series([[]] * len(names), dtype=pl.List(pl.Float64))
+    return pl.DataFrame({"product_id": names, "product": nothing, "category": names})
+
+
+def _wanted_action(names: Sequence[str], described: ProductTable | None) -> str:
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    known = "" if described is None else f" and a row of {described.source}, column {described.told.id}"
+    return f"one of the {len(names)} candidates ({listed}){known}"
+
+
+def _candidates(
+    listed: Listed, names: Sequence[str], frame: pl.DataFrame, mapping: LogMapping, wanted: str
+) -> tuple[pl.Series, list[Fault]]:
+    """Return the column `unavailable`, and the rows whose lists are wrong or lack the logged action."""
+    own = "candidates" if mapping.columns.candidates else "unavailable"
+    column, strange, empty = unavailable(listed, names, frame.height, are_candidates=own == "candidates")
+    found = [Fault(own, f"a list of products, each {wanted}", strange), Fault(own, "at least one product", empty)]
+    if own == "candidates":
+        gone = pl.DataFrame([column, frame["action"]]).select(pl.col("unavailable").list.contains(pl.col("action")))
+        outside = (gone.to_series().fill_null(False) & frame["action"].is_not_null()).to_numpy()
+        found.append(Fault("action", f"one of the row's {mapping.columns.candidates}", outside))
+    return column, found
 
 
 def _check_names(table: pl.DataFrame, mapping: LogMapping, source: str) -> None:
@@ -91,14 +155,19 @@ def _check_names(table: pl.DataFrame, mapping: LogMapping, source: str) -> None:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
 
 
-def _action_names(column: pl.Series, mapping: LogMapping) -> list[str]:
-    """Return the candidates' names: those of the mapping, else those shown, numbers by size and words by letters."""
+def _action_names(
+    column: pl.Series, mapping: LogMapping, listed: Listed | None, described: ProductTable | None
+) -> list[str]:
+    """Return the candidates' names: those of the mapping, else those shown or listed that the products' table knows.
+
+    Numbers come by size, words by letters.
+    """
     if mapping.actions is not None:
         return [str(name) for name in mapping.actions]
-    seen = column.drop_nulls().unique()
+    found = set(column.drop_nulls().unique().cast(pl.String)) | (listed.all_names() if listed else set())
+    seen = pl.Series(sorted(found & described.known if described is not None else found), dtype=pl.String)
     numbers = seen.cast(pl.Int64, strict=False)
-    ordered = seen.sort() if numbers.null_count() else seen.gather(numbers.arg_sort())
-    return [str(name) for name in ordered.cast(pl.String)]
+    return list(seen if numbers.null_count() else seen.gather(numbers.arg_sort()))
 
 
 def _columns(
@@ -122,45 +191,19 @@ def _columns(
     for name in mapping.keep:
         yield numbers(table[name])
     if mapping.features:
-        parts = np.hstack([_feature(table[name], source) for name in mapping.features])
+        parts = np.hstack([encoded(table[name], source) for name in mapping.features])
         yield pl.Series("user", parts).cast(pl.List(pl.Float64))
 
 
-def numbers(column: pl.Series) -> pl.Series:
-    """Return a column of numbers; what is none becomes null."""
-    return column.cast(pl.Float64, strict=False)
-
-
-def _feature(column: pl.Series, source: str) -> np.ndarray:
-    """Return a feature as numbers `(n, 1)`, or `(n, words)` of 0 and 1."""
-    if _is_numeric(column):
-        return np.asarray(numbers(column).to_numpy(), float).reshape(-1, 1)
-    words = column.cast(pl.String)
-    known = sorted(words.drop_nulls().unique())
-    if len(known) > MAX_WORDS:
-        got = f"column {column.name} has {len(known)} different words"
-        raise DataError(f"{source}: {got}, expected numbers or {MAX_WORDS} words at most; leave it out of the mapping")
-    return np.asarray(words.to_numpy()[:, None] == np.array(known, dtype=object)[None, :], float)
-
-
-def _is_numeric(column: pl.Series) -> bool:
-    """Tell whether at least half of what a column holds can be read as numbers: the rest are faults, not words."""
-    return 2 * int(numbers(column).is_not_null().sum()) >= int(column.is_not_null().sum())
-
-
-def _lost(table: pl.DataFrame, frame: pl.DataFrame, mapping: LogMapping, names: Sequence[str]) -> Iterator[Fault]:
+def _lost(table: pl.DataFrame, frame: pl.DataFrame, mapping: LogMapping, wanted: str) -> Iterator[Fault]:
     """Yield the rows where a value stands in the table that cannot be read, and where a needed one is missing."""
-    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    expected = {"action": f"one of the {len(names)} candidates ({listed})", "time": "a time", "position": "a number"}
-    for own, theirs in mapping.columns.model_dump(exclude_none=True).items():
+    expected = {"action": wanted, "time": "a time", "position": "a number"}
+    for own, theirs in mapping.columns.model_dump(exclude={"candidates", "unavailable"}, exclude_none=True).items():
         unread = (frame[own].is_null() & table[theirs].is_not_null()).to_numpy()
         yield Fault(own, expected.get(own, "a number"), unread)
         yield Fault(own, "a value", table[theirs].is_null().to_numpy())
     for name in mapping.features:
-        readable = _is_numeric(table[name])
-        values = numbers(table[name]) if readable else table[name]
-        lost = ~values.is_finite().fill_null(False) if readable else values.is_null()
-        yield Fault(name, "a finite number" if readable else "a value", lost.to_numpy())
+        yield Fault(name, *unusable(table[name]))
 
 
 def _complete(frame: pl.DataFrame, mapping: LogMapping) -> pl.DataFrame:

@@ -11,8 +11,9 @@ import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
+from zoosim.evaluation.off_policy.encoding import numbers
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.mapping import LogMapping, numbers, to_records
+from zoosim.evaluation.off_policy.mapping import LogMapping, to_records
 from zoosim.evaluation.off_policy.reading import to_log
 from zoosim.evaluation.off_policy.tables import read_words
 
@@ -38,10 +39,9 @@ def read_open_bandit(
     features = [name for name in table.columns if name.startswith("user_feature_")]
     columns = {**COLUMNS, "propensity": "propensity_score"}
     mapping = LogMapping.model_validate({"columns": columns, "features": features, "actions": list(range(len(items)))})
-    records, _, skipped = to_records(table, mapping, source=source, skip_bad=skip_bad)
-    records = records.with_columns(pl.col("position") - 1)
-    log = to_log(records, source=source, products=items)
-    return Log(**{**vars(log), "skipped": skipped})
+    found = to_records(table, mapping, source=source, skip_bad=skip_bad)
+    log = to_log(found.records.with_columns(pl.col("position") - 1), source=source, products=items)
+    return Log(**{**vars(log), "skipped": found.skipped})
 
 
 def open_bandit_folder(data: str | os.PathLike[str] | None = None) -> Path:

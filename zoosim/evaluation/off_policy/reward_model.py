@@ -53,11 +53,19 @@ class Moments(NamedTuple):
     square: FloatArray
 
 
-def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS, labels: FloatArray | None = None) -> RewardModel:
+def fit_reward_model(
+    log: Log,
+    clusters: Clusters,
+    folds: int = FOLDS,
+    *,
+    labels: FloatArray | None = None,
+    traits: FloatArray | None = None,
+) -> RewardModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more actions and features than memory takes.
 
     The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
-    stand for the rewards where the model without each fold is to learn its own.
+    stand for the rewards where the model without each fold is to learn its own. Where `traits (K, p)` describe the
+    actions, each action's model is shrunk towards one that is linear in its traits.
     """
     inputs = _inputs(log)
     size = 8 * folds * log.n_actions * (inputs.shape[1] + 1) ** 2
@@ -70,7 +78,7 @@ def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS, labels: F
     fold = clusters.group % folds
     told = [log.rewards] if labels is None else list(labels)
     moments = [_sum_moments(log, inputs, centre, scale, fold, folds, rewards) for rewards in told]
-    coefficients = np.stack([_fit_without(moments[f % len(moments)], f) for f in range(folds)])
+    coefficients = np.stack([_fit_without(moments[f % len(moments)], f, traits) for f in range(folds)])
     bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
     return RewardModel(np.ascontiguousarray(coefficients), fold, inputs, centre, scale, *bounds)
 
@@ -131,23 +139,40 @@ def _add_moments(
                 moments.gram[f, a, j, k] += x[j] * x[k]
 
 
-def _fit_without(moments: Moments, fold: int) -> FloatArray:
+def _fit_without(moments: Moments, fold: int, traits: FloatArray | None) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the shrinkage that guesses the others best."""
     others = [f for f in range(len(moments.square)) if f != fold]
     errors = np.zeros(len(SHRINKAGES))
     for held in others:
         train = [f for f in others if f != held]
+        shared = _shared(moments, train, traits)
         for number, shrinkage in enumerate(SHRINKAGES):
-            errors[number] += _squared_error(moments, held, _solve(moments, train, shrinkage))
-    return _solve(moments, others, SHRINKAGES[int(errors.argmin())]).T
+            errors[number] += _squared_error(moments, held, _solve(moments, train, shared, shrinkage))
+    shared = _shared(moments, others, traits)
+    return _solve(moments, others, shared, SHRINKAGES[int(errors.argmin())]).T
 
 
-def _solve(moments: Moments, folds: list[int], shrinkage: float) -> FloatArray:
-    """Return coefficients `(K, D)`: a ridge model of all actions, and ridge deviations of each action from it."""
+def _shared(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
+    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(K, D)`, linear in those of each.
+
+    With traits z of an action the model is x^T M [1, z]; vec M solves sum_a kron(zz^T, gram_a) + 1.
+    """
     gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
-    eye = np.eye(gram.shape[-1])
-    shared = np.linalg.solve(gram.sum(axis=0) + eye, cross.sum(axis=0))
-    own = np.linalg.solve(gram + shrinkage * eye, (cross - gram @ shared)[..., None])[..., 0]
+    d = gram.shape[-1]
+    if traits is None:
+        return np.asarray(np.linalg.solve(gram.sum(axis=0) + np.eye(d), cross.sum(axis=0)))
+    z = np.hstack([np.ones((len(traits), 1)), traits])
+    p = z.shape[1]
+    system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
+    found = np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d)
+    return np.asarray(z @ found)
+
+
+def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:
+    """Return coefficients `(K, D)`: ridge deviations of each action from the `shared` ones."""
+    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
+    own = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
     found: FloatArray = shared + own
     return found
 

@@ -1,9 +1,11 @@
 """The page of an evaluation: what each policy would have earned, whether the log can tell, and why not."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 from zoosim.evaluation.off_policy.drawings import MOST_ACTIONS, actions_figure, values_figure, weights_figure
 from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation, Result
+from zoosim.evaluation.off_policy.overlap import Part
 from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.report.story import Drawing, Story, Table
 
@@ -53,7 +55,7 @@ def tell(evaluation: Evaluation) -> Story:
         ),
     ]
     tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
-    tables += [_differences(evaluation), _segments(evaluation)]
+    tables += [_differences(evaluation), _segments(evaluation), *_categories(evaluation)]
     ranked = any(row.estimator.startswith("cascade") for row in evaluation.results)
     return Story(_verdict(evaluation), tables, drawings, {**TERMS, **(RANKED if ranked else {})})
 
@@ -150,14 +152,27 @@ def _weight(weight: float) -> str:
 
 
 def _segments(evaluation: Evaluation) -> Table:
+    parts = {name: overlap.segments for name, overlap in evaluation.overlaps.items()}
+    how = next(iter(evaluation.overlaps.values())).how
+    return _parts("Overlap by segment", "segment", parts, f"Segments of visitors: {how}.")
+
+
+def _categories(evaluation: Evaluation) -> list[Table]:
+    """Tell of categories of products, where anything is known of them."""
+    parts = {name: overlap.categories for name, overlap in evaluation.overlaps.items()}
+    how = next(iter(evaluation.overlaps.values())).categories_how
+    told = f"Categories of the products that were shown: {how}."
+    return [_parts("Overlap by category", "category", parts, told)] if any(parts.values()) else []
+
+
+def _parts(title: str, kind: str, parts: Mapping[str, Sequence[Part]], caption: str) -> Table:
     rows = [
         (
             *(name, part.name, f"{part.rows:,}", f"{part.mean_weight:.3g}", f"{part.ess:,.0f}"),
             _weight(part.max_weight),
         )
-        for name, overlap in evaluation.overlaps.items()
-        for part in overlap.segments
+        for name, held in parts.items()
+        for part in held
     ]
-    how = next(iter(evaluation.overlaps.values())).how
-    heads = ("policy", "segment", "rows", "mean weight", "effective rows", "largest weight")
-    return Table("Overlap by segment", heads, rows, n_text=2, caption=f"Segments of visitors: {how}.")
+    heads = ("policy", kind, "rows", "mean weight", "effective rows", "largest weight")
+    return Table(title, heads, rows, n_text=2, caption=caption)

@@ -25,21 +25,26 @@ def read_words(table: Any) -> tuple[pl.DataFrame, str]:
 
 
 def _column(values: Any) -> pl.Series:
-    """Return the column of a data frame of another library; lists become lists of numbers, what is mixed objects."""
+    """Return the column of a data frame of another library; lists keep to one kind, what is mixed objects."""
     array = np.asarray(values)
     if array.dtype != object:
         return pl.Series(array)
     held = [None if _is_missing(value) else value for value in array]
     first = next((value for value in held if value is not None), None)
     try:
-        if isinstance(
-            first, list | tuple | np.ndarray
-        ):  # polars would cut the numbers of later lists to the first's kind
-            lists = [None if value is None else np.asarray(value, float).tolist() for value in held]
-            return pl.Series(lists, dtype=pl.List(pl.Float64))
+        if isinstance(first, list | tuple | np.ndarray):
+            return _lists([None if value is None else np.asarray(value).tolist() for value in held])
         return pl.Series(held)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         return pl.Series(held, dtype=pl.Object)
+
+
+def _lists(held: list[Any]) -> pl.Series:
+    """Return lists of words, or of numbers, which polars would cut to the first list's kind."""
+    parts = [part for value in held if value is not None for part in value]
+    words = any(isinstance(part, str) for part in parts)
+    numbers = [None if value is None else np.asarray(value, float).tolist() for value in held] if not words else held
+    return pl.Series(numbers, dtype=pl.List(pl.String if words else pl.Float64))
 
 
 def _is_missing(value: Any) -> bool:

@@ -59,7 +59,7 @@ def evaluate(
         made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
     made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
     made = {name: made[name] for name in named}
-    folder = None if out is None else writable_folder(out)
+    folder = None if out is None else writable_folder(out, "results")
     found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
         _write_evaluation(folder, found, named)
@@ -112,7 +112,7 @@ def fit_world(
     from zoosim.fitting import fit_world as fit
 
     read = _read(log, (), data, skip_bad)
-    folder = None if out is None else writable_folder(out)
+    folder = None if out is None else writable_folder(out, "cells")
     fit_of = check_fit(read, segments=segments, categories=categories)
     world = fit(read, segments=segments, categories=categories)
     if folder is not None:
@@ -132,17 +132,24 @@ def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
 
 
-def writable_folder(out: str | os.PathLike[str]) -> Path:
-    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written."""
+def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
+    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written.
+
+    So it does where the folder has results of another kind: a summary.json in which nothing is called what it `holds`.
+    """
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        told = folder / "summary.json"
+        other = told.exists() and f'"{holds}":' not in told.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
+    if other:
+        raise ConfigError(f"--out: {folder} holds results of another kind, which are kept; name another folder")
     return folder
 
 

@@ -43,6 +43,8 @@ def evaluate(
     `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`
     and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
+    from threadpoolctl import threadpool_limits
+
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
 
@@ -56,11 +58,13 @@ def evaluate(
     if any(_is_learned(given) for given in named.values()):
         earlier, read = earlier_and_later(read)
         learned = {name: given for name, given in named.items() if _is_learned(given)}
-        made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
+        with threadpool_limits(1):
+            made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
     made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
     made = {name: made[name] for name in named}
     folder = None if out is None else writable_folder(out, "results")
-    found = judge(read, made, seed=seed, overlap=folder is not None, **options)
+    with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
+        found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
         _write_evaluation(folder, found, named)
     return found
@@ -108,13 +112,16 @@ def fit_world(
     `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
     is left out. Raises `ConfigError` or `DataError`.
     """
+    from threadpoolctl import threadpool_limits
+
     from zoosim.fitting import check_fit
     from zoosim.fitting import fit_world as fit
 
     read = _read(log, (), data, skip_bad)
     folder = None if out is None else writable_folder(out, "cells")
-    fit_of = check_fit(read, segments=segments, categories=categories)
-    world = fit(read, segments=segments, categories=categories)
+    with threadpool_limits(1):
+        fit_of = check_fit(read, segments=segments, categories=categories)
+        world = fit(read, segments=segments, categories=categories)
     if folder is not None:
         _write_world(folder, world, fit_of)
     return world, fit_of

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import Clusters, Sums, group_sums, standard_error
+from zoosim.evaluation.off_policy.clusters import Clusters, Sums, dot, group_sums, standard_error
 from zoosim.evaluation.off_policy.judging import Judged
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.terms import Terms
@@ -60,7 +60,7 @@ class ModelFigures(NamedTuple):
 def weight_figures(log: Log, judged: Judged, clusters: Clusters) -> WeightFigures:
     """Compute the figures of a target's weights."""
     weights, total = judged.weights, float(judged.weights.sum())
-    largest, squares = float(weights.max()), float(weights @ weights)
+    largest, squares = float(weights.max()), dot(weights, weights)
     lost, action = (None, None) if judged.mass is None else _lost(log.actions, weights, judged.mass)
     return WeightFigures(
         ess=total**2 / squares if squares else 0.0,
@@ -88,7 +88,7 @@ def _lost(actions: IntArray, weights: FloatArray, mass: FloatArray) -> tuple[flo
 def error_figures(sums: Sums, clipped: float | None) -> ErrorFigures:
     """Compute the figures of an estimate's error; `clipped` is its value with the largest weights cut."""
     squares = sums.influence**2
-    fourth, error = float(squares @ squares), standard_error(sums)
+    fourth, error = dot(squares, squares), standard_error(sums)
     carriers = float(squares.sum()) ** 2 / fourth if fourth else 0.0
     shift = None if clipped is None else abs(clipped - sums.value) / error if error else 0.0
     return ErrorFigures(error, carriers, shift)
@@ -108,7 +108,7 @@ def model_figures(rewards: FloatArray, judged: Judged, clusters: Clusters) -> Mo
     assert judged.predicted is not None
     assert judged.expected is not None
     guesses = judged.predicted - judged.predicted.mean()
-    spread = float(guesses @ guesses)
-    slope = float(guesses @ rewards) / spread if spread > 1e-12 * len(rewards) * float(rewards.var()) else None
+    spread = dot(guesses, guesses)
+    slope = dot(guesses, rewards) / spread if spread > 1e-12 * len(rewards) * float(rewards.var()) else None
     correction = group_sums(clusters, Terms(judged.weights * (judged.predicted - rewards)))
     return ModelFigures(slope, correction.value, standard_error(correction))

@@ -158,13 +158,17 @@ def evaluate(
     A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
     name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
     model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
-    is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
-    policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
+    is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log tells it).
+    The last two bound the policy's value whatever the estimator, and need to know the `reward_range`, by default the
+    smallest and largest reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
     differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
     """
     options = _options(log, estimators, interval, level, samples, seed, reward_range)
     targets = {name: _target(name, given, log) for name, given in policies.items()}
+    if LOGGED in targets:
+        raise ConfigError(
+            f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
+        )
     if not targets:
         raise ConfigError("policies: got none, expected at least one to judge")
     clusters = make_clusters(len(log), log.user_ids)
@@ -322,7 +326,9 @@ def _interval(sums: Sums, log: Log, judged: Judged, options: Options) -> Interva
         bounds = bernstein_interval(judged.weights, log.rewards, options.reward_range, units, options.level)
         return bounds._replace(mean=sums.value)
     if options.interval == "sequence":
-        low, high = confidence_sequence(judged.weights, log.rewards, options.reward_range, options.level)
+        order = np.arange(len(log)) if log.times is None else np.argsort(log.times, kind="stable")
+        parts = (judged.weights[order], log.rewards[order])
+        low, high = confidence_sequence(*parts, options.reward_range, options.level)
         return Interval(sums.value, float(low[-1]), float(high[-1]))
     return asymptotic_interval(sums, options.level)
 

@@ -13,6 +13,7 @@ import pytest
 
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.terminal import print_evaluation
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "tests" / "evaluation" / "off_policy" / "open_bandit"
@@ -139,3 +140,25 @@ def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -
     assert "12 rows" in done.stdout
     assert "random, ips: do not use:" in done.stdout
     assert "Differences" not in done.stdout  # what is not to be used is not compared
+
+
+def test_results_of_another_kind_are_never_written_over(tmp_path: Path) -> None:
+    clicks = log_frame()
+    zoosim.evaluate(clicks, ["random"], out=tmp_path / "judged")
+    zoosim.fit_world(clicks, tmp_path / "world")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    with pytest.raises(ConfigError, match="judged holds results of another kind, which are kept"):
+        zoosim.fit_world(clicks, tmp_path / "judged")
+    with pytest.raises(ConfigError, match="world holds results of another kind, which are kept"):
+        zoosim.evaluate(clicks, ["random"], out=tmp_path / "world")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    zoosim.evaluate(clicks, [Favours], out=tmp_path / "judged")
+    zoosim.fit_world(clicks, tmp_path / "world")
+
+
+def test_brackets_in_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    found = zoosim.evaluate(log_frame(), {"a[/b]": np.full(4, 0.25), "[red]c": np.full(4, 0.25)})
+    print_evaluation(found)
+    printed = capsys.readouterr().out
+    assert "a[/b]" in printed
+    assert "[red]c" in printed

@@ -47,6 +47,8 @@ def evaluate(
     `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or
     `PolicyError`.
     """
+    from threadpoolctl import threadpool_limits
+
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
     from zoosim.evaluation.off_policy.log import Log
@@ -65,11 +67,13 @@ def evaluate(
             raise ConfigError("policies: learned:linear and learned:mlp learn single actions alone; pass others")
         earlier, read = earlier_and_later(read)
         learned = {name: given for name, given in named.items() if _is_learned(given)}
-        made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
+        with threadpool_limits(1):
+            made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
     made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
     made = {name: made[name] for name in named}
-    folder = None if out is None else writable_folder(out)
-    found = judge(read, made, seed=seed, overlap=folder is not None, **options)
+    folder = None if out is None else writable_folder(out, "results")
+    with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
+        found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
         _write_evaluation(folder, found, named, " --rankings" if rankings else "")
     return found
@@ -117,13 +121,16 @@ def fit_world(
     `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
     is left out. Raises `ConfigError` or `DataError`.
     """
+    from threadpoolctl import threadpool_limits
+
     from zoosim.fitting import check_fit
     from zoosim.fitting import fit_world as fit
 
     read = _read(log, (), data, skip_bad)
-    folder = None if out is None else writable_folder(out)
-    fit_of = check_fit(read, segments=segments, categories=categories)
-    world = fit(read, segments=segments, categories=categories)
+    folder = None if out is None else writable_folder(out, "cells")
+    with threadpool_limits(1):
+        fit_of = check_fit(read, segments=segments, categories=categories)
+        world = fit(read, segments=segments, categories=categories)
     if folder is not None:
         _write_world(folder, world, fit_of)
     return world, fit_of
@@ -141,17 +148,24 @@ def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
 
 
-def writable_folder(out: str | os.PathLike[str]) -> Path:
-    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written."""
+def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
+    """Return a folder for results, made where it is not there; raises `ConfigError` when it cannot be written.
+
+    So it does where the folder has results of another kind: a summary.json in which nothing is called what it `holds`.
+    """
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        told = folder / "summary.json"
+        other = told.exists() and f'"{holds}":' not in told.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
+    if other:
+        raise ConfigError(f"--out: {folder} holds results of another kind, which are kept; name another folder")
     return folder
 
 

@@ -31,7 +31,7 @@ class Progress:
     """A bar with the time left on a terminal; elsewhere a line now and then; nothing when there is nothing to do."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, markup=False)
         self._bar: Bar | None = None
         self._task: Any = None
         self._total = self._done = 0
@@ -71,9 +71,14 @@ class Progress:
         return f"{100 * self._done / max(self._total, 1):3.0f}%, about {left:.0f} s left: "
 
 
+def _console() -> Console:
+    """Return where results are printed; brackets in names are brackets."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140, markup=False)
+
+
 def print_result(result: "RunResult") -> None:
     """Print the table of a run, the verdict and the page's address."""
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console = _console()
     console.print(_table(result))
     if result.reference is not None:
         console.print(f"A classifier trained on all labels reaches {_percent(result.reference)} (5-fold).")
@@ -91,7 +96,7 @@ def print_study(result: "StudyResult") -> None:
         table.add_column(head, justify="left" if number < told.n_text else "right")
     for row in told.rows:
         table.add_row(*row)
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console = _console()
     console.print(table)
     console.print(result.verdict, highlight=False, soft_wrap=True)
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
@@ -111,7 +116,7 @@ def print_optimum(frame: "pl.DataFrame") -> None:
     means = [float((frame["share"] * frame[name]).sum()) for name in ("neutral_reward", "template_reward", "reward")]
     if len(frame) > 1:
         table.add_row("together", "100.0%", f"{means[0]:.2f}", "", f"{means[1]:.2f}", f"{means[2]:.2f}", "")
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console = _console()
     console.print(table)
     if means[2] > 0.0:
         console.print(f"Templates reach {means[1] / means[2]:.1%} of what boosts can.", highlight=False)
@@ -128,7 +133,7 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
     for row in evaluation.results:
         figures = (f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight), row.verdict)
         table.add_row(row.policy, row.estimator, f"{row.value:.6g}", _ends(row.low, row.high), *figures)
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console = _console()
     console.print(table)
     for reason, count in evaluation.skipped.items():
         console.print(f"note: skipped {count:,} rows: {reason}", highlight=False, soft_wrap=True)
@@ -151,7 +156,7 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
 def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
     """Print what a fitted world holds, how well it fits, and where it lies."""
     segments, categories = len(world.segment_names), len(world.category_names)
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    console = _console()
     lines = [
         f"{segments} segment{'s' * (segments > 1)}: {world.segments.how}",
         f"{categories} categor{'ies' if categories > 1 else 'y'}: {world.categories.how}",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import Clusters
+from zoosim.evaluation.off_policy.clusters import Clusters, dot
 
 LEAST_STRENGTH, MOST_STRENGTH, N_STRENGTHS = 0.05, 1_000.0, 64
 """How many rows the common mean may count for: from a fixed few to a multiple of the cells' mean number of rows."""
@@ -103,5 +103,5 @@ def design_effect(clusters: Clusters, cells: IntArray, rewards: FloatArray, n_ce
     if independent == 0.0 or len(clusters.sizes) < 2:
         return 1.0
     place, inverse = np.unique(clusters.group * n_cells + cells, return_inverse=True)
-    sums = np.bincount(inverse.reshape(-1), rewards - rates[cells], len(place))
-    return max(1.0, float(sums @ sums) / independent)
+    sums = np.bincount(inverse.reshape(-1), rewards - rates[cells], len(place)).astype(np.float64)
+    return max(1.0, dot(sums, sums) / independent)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from tests.evaluation.off_policy.test_open_bandit import real as real  # a fixture: the real logs
 from tests.evaluation.off_policy.worlds import TableWorld
@@ -15,12 +16,16 @@ from zoosim.api import write_log
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.actions import DEFAULT, ESTIMATORS, NEED_MODEL
+from zoosim.evaluation.off_policy.clusters import group_sums, make_clusters
+from zoosim.evaluation.off_policy.diagnostics import error_figures, model_figures, weight_figures
 from zoosim.evaluation.off_policy.evaluate import Evaluation, evaluate
+from zoosim.evaluation.off_policy.judging import Judged
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.open_bandit import read_open_bandit
 from zoosim.evaluation.off_policy.reading import read_log
 from zoosim.evaluation.off_policy.targets import spec_of
+from zoosim.evaluation.off_policy.terms import Terms
 from zoosim.policies.registry import find_class
 
 N = 3_000
@@ -348,3 +353,37 @@ def _told(world: TableWorld) -> tuple[int, int, int]:
         trusted += row.verdict == "trust"
         passed += row.ess > 10
     return held, trusted, passed
+
+
+def test_sums_do_not_depend_on_the_number_of_threads() -> None:
+    """BLAS splits sums of more than 10,000 products among its threads, and then their last digits differ."""
+    rng = np.random.default_rng(0)
+    n = 200_000
+    weights, clusters = rng.gamma(1.0, size=n), make_clusters(n, max_groups=n)
+    log = replace(drawn(TableWorld(0, 0.5), n=n), rewards=rng.gamma(1.0, size=n))
+    judged, told = Judged(weights, rng.random(n), rng.random(n)), []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            sums = group_sums(clusters, Terms(weights))
+            figures = (*weight_figures(judged.weights, clusters), *model_figures(log.rewards, judged, clusters))
+            told.append((*error_figures(sums, None), *figures))
+    assert told[0] == told[1]
+
+
+def test_the_sequence_takes_rows_in_order_of_time() -> None:
+    """A log that its export sorted by clicks, told its times, is judged as it came; without them it cannot be."""
+    log = replace(drawn(TableWorld(0, 0.5), n=2_000), times=np.arange(2_000))
+    by_clicks = log.rows(np.argsort(-log.rewards, kind="stable"))
+    found = [
+        evaluate(one, {"p": "column:p_new"}, estimators=["ips"], interval="sequence").results[0]
+        for one in (log, by_clicks, replace(by_clicks, times=None))
+    ]
+    assert found[1][3:5] == found[0][3:5]
+    assert found[2].low is not None
+    assert found[2].low > TableWorld(0, 0.5).value
+
+
+def test_no_policy_is_called_what_the_logged_choices_are() -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    with pytest.raises(ConfigError, match="policies: got one named logged"):
+        evaluate(log, {"logged": "column:p_new", "b": np.full(10, 0.1)})

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import Clusters, Sums, group_sums, standard_error
+from zoosim.evaluation.off_policy.clusters import Clusters, Sums, dot, group_sums, standard_error
 from zoosim.evaluation.off_policy.judging import Judged
 from zoosim.evaluation.off_policy.terms import Terms
 
@@ -73,7 +73,7 @@ def weight_figures(
 ) -> WeightFigures:
     """Compute the figures of `weights (n,)`; what is lost comes from `lost_choices`."""
     total = float(weights.sum())
-    largest, squares = float(weights.max()), float(weights @ weights)
+    largest, squares = float(weights.max()), dot(weights, weights)
     return WeightFigures(
         ess=total**2 / squares if squares else 0.0,
         mean_weight=total / len(weights),
@@ -101,7 +101,7 @@ def lost_choices(actions: IntArray, weights: FloatArray, mass: FloatArray, n: in
 def error_figures(sums: Sums, clipped: float | None, moved: Moved | None = None) -> ErrorFigures:
     """Compute the figures of an estimate's error; `clipped` is its value with the largest weights cut."""
     squares = sums.influence**2
-    fourth, error = float(squares @ squares), standard_error(sums)
+    fourth, error = dot(squares, squares), standard_error(sums)
     carriers = float(squares.sum()) ** 2 / fourth if fourth else 0.0
     shift = None if clipped is None else abs(clipped - sums.value) / error if error else 0.0
     return ErrorFigures(error, carriers, shift, moved)
@@ -143,7 +143,7 @@ def model_figures(rewards: FloatArray, judged: Judged, clusters: Clusters) -> Mo
     assert judged.predicted is not None
     assert judged.expected is not None
     guesses = judged.predicted - judged.predicted.mean()
-    spread = float(guesses @ guesses)
-    slope = float(guesses @ rewards) / spread if spread > 1e-12 * len(rewards) * float(rewards.var()) else None
+    spread = dot(guesses, guesses)
+    slope = dot(guesses, rewards) / spread if spread > 1e-12 * len(rewards) * float(rewards.var()) else None
     correction = group_sums(clusters, Terms(judged.weights * (judged.predicted - rewards)))
     return ModelFigures(slope, correction.value, standard_error(correction))

@@ -132,6 +132,7 @@ class Options(NamedTuple):
     seed: int
     reward_range: tuple[float, float]
     user_ids: IntArray | None
+    times: IntArray | None
     later: BoolArray | None
 
 
@@ -153,12 +154,16 @@ def evaluate(
     A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
     name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
     model are left out. On a log of rankings the same draw rankings; see `zoosim.evaluation.off_policy.ranked_targets`.
-    Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
-    is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order); the last two bound the
-    policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and largest
-    reward of a visit of the log. `overlap` asks for the weights by size, action and segment; without `compare` there
-    are no differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval` is bootstrap,
+    asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log tells it); the last two
+    bound the policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and
+    largest reward of a visit of the log. `overlap` asks for the weights by size, action and segment; without `compare`
+    there are no differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
     """
+    if LOGGED in policies:
+        raise ConfigError(
+            f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
+        )
     given = {"estimators": estimators, "interval": interval, "level": level, "samples": samples, "seed": seed}
     options = _options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
     clusters = make_clusters(len(log), log.user_ids)
@@ -243,7 +248,7 @@ def _options(kind: type[Kind], log: Visits, given: Mapping[str, Any]) -> Options
         "reward_range": _range_of(log) if bounds is None else checked_range(log.earned, bounds),
         "later": later_half(log.times),
     }
-    return Options(**{**given, **told}, user_ids=log.user_ids)
+    return Options(**{**given, **told}, user_ids=log.user_ids, times=log.times)
 
 
 def _estimators(kind: type[Kind], given: Any) -> tuple[str, ...]:
@@ -312,7 +317,8 @@ def _bounds(judgement: Judgement, options: Options) -> Interval:
     if options.interval == "bernstein":
         units = make_clusters(len(weights), options.user_ids, max_groups=len(weights))
         return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
-    low, high = confidence_sequence(weights, rewards, options.reward_range, options.level)
+    order = np.arange(len(weights)) if options.times is None else np.argsort(options.times, kind="stable")
+    low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
     return Interval(math.nan, float(low[-1]), float(high[-1]))
 
 

@@ -26,7 +26,8 @@ format: setup ## format the code and apply the safe lint fixes
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-bench: setup ## run the benchmarks
+bench: ## run the benchmarks
+	@scripts/setup bench
 	$(PYTHON_BIN) -m benchmarks
 
 clean: ## remove .venv, caches, build outputs and runs/demo

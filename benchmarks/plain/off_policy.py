@@ -1,35 +1,59 @@
-"""Off-policy evaluation in plain numpy: a ridge model an action and fold, guesses of all actions, rows resampled."""
+"""Off-policy evaluation as an analyst writes it in pandas and numpy: merge, group by, sample users with replacement."""
 
 import numpy as np
+import pandas as pd
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.log import Log
+
+FOLDS, RIDGE = 5, 10.0
+LEVELS = (0.025, 0.975)
+
+
+def plain_frame(log: Log, segments: IntArray) -> pd.DataFrame:
+    """Return a log as a data frame, with the segment of each row."""
+    features = {f"x{number}": column for number, column in enumerate(log.features.T)}
+    told = {"segment": segments, "action": log.actions, "propensity": log.propensities, "reward": log.rewards}
+    return pd.DataFrame({**told, "user": log.user_ids, **features})
 
 
 def plain_evaluation(
-    log: Log, target: FloatArray, samples: int, seed: int = 0
+    rows: pd.DataFrame, target: FloatArray, samples: int, seed: int = 0
 ) -> dict[str, tuple[float, float, float]]:
-    """Return value and 95% percentile interval of IPS, SNIPS and DR for `target (n, K)`."""
-    n, rng = len(log), np.random.default_rng(seed)
-    weights = target[np.arange(n), log.actions] / log.propensities
-    guesses = _guesses(log, rng.integers(5, size=n))
-    residuals = weights * (log.rewards - guesses[np.arange(n), log.actions])
-    robust, earned = (target * guesses).sum(axis=1) + residuals, weights * log.rewards
-    drawn = np.empty((samples, 3))
-    for sample in range(samples):
-        counts = np.bincount(rng.integers(n, size=n), minlength=n)
-        drawn[sample] = counts @ earned / n, counts @ earned / (counts @ weights), counts @ robust / n
-    values = earned.mean(), earned.sum() / weights.sum(), robust.mean()
-    ends = np.quantile(drawn, [0.025, 0.975], axis=0).T
-    return {name: (float(v), *ends[i]) for i, (name, v) in enumerate(zip(("ips", "snips", "dr"), values, strict=True))}
+    """Return value and 95% percentile interval by user of IPS, SNIPS and DR for a policy by segment `(S, K)`."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(target).stack().rename("wanted").rename_axis(["segment", "action"]).reset_index()
+    rows = rows.merge(table, on=["segment", "action"], how="left")
+    rows["weight"] = rows["wanted"] / rows["propensity"]
+    rows["earned"] = rows["weight"] * rows["reward"]
+    guesses = _guesses(rows, target.shape[1], rng)
+    own = guesses[np.arange(len(rows)), rows["action"]]
+    rows["robust"] = (target[rows["segment"]] * guesses).sum(axis=1) + rows["weight"] * (rows["reward"] - own)
+    rows["rows"] = 1.0
+    users = rows.groupby("user")[["earned", "weight", "robust", "rows"]].sum()
+    values = _values(users.sum())
+    drawn = pd.DataFrame(
+        [_values(users.sample(frac=1.0, replace=True, random_state=rng).sum()) for _ in range(samples)]
+    )
+    low, high = (drawn.quantile(level) for level in LEVELS)
+    return {name: (float(value), float(low[name]), float(high[name])) for name, value in values.items()}
 
 
-def _guesses(log: Log, fold: np.ndarray) -> FloatArray:
-    x = np.hstack([np.ones((len(log), 1)), log.features])
-    out = np.empty((len(log), log.n_actions))
-    for f in range(5):
-        for action in range(log.n_actions):
-            rows = (fold != f) & (log.actions == action)
-            gram = x[rows].T @ x[rows] + 10.0 * np.eye(x.shape[1])
-            out[fold == f, action] = x[fold == f] @ np.linalg.solve(gram, x[rows].T @ log.rewards[rows])
+def _values(sums: pd.Series) -> dict[str, float]:
+    ips, robust = sums["earned"] / sums["rows"], sums["robust"] / sums["rows"]
+    return {"ips": ips, "snips": sums["earned"] / sums["weight"], "dr": robust}
+
+
+def _guesses(rows: pd.DataFrame, n_actions: int, rng: np.random.Generator) -> FloatArray:
+    """Fit a ridge model an action on the rows of all folds but one, and guess that one's rewards `(n, K)`."""
+    names = [name for name in rows.columns if name.startswith("x")]
+    fold, x = rng.integers(FOLDS, size=len(rows)), np.column_stack([np.ones(len(rows)), rows[names]])
+    out = np.empty((len(rows), n_actions))
+    for f in range(FOLDS):
+        coefficients = np.zeros((n_actions, x.shape[1]))
+        for action, part in rows[fold != f].groupby("action"):
+            inputs = np.column_stack([np.ones(len(part)), part[names]])
+            gram = inputs.T @ inputs + RIDGE * np.eye(x.shape[1])
+            coefficients[int(action)] = np.linalg.solve(gram, inputs.T @ part["reward"].to_numpy())
+        out[fold == f] = x[fold == f] @ coefficients.T
     return out

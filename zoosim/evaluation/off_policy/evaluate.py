@@ -160,8 +160,9 @@ def evaluate(
     model are left out. Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval`
     is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log tells it).
     The last two bound the policy's value whatever the estimator, and need to know the `reward_range`, by default the
-    smallest and largest reward of the log. `overlap` asks for the weights by size, action and segment; without `compare` there are no
-    differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    smallest and largest reward of the log. `overlap` asks for the weights by size, action and segment; without
+    `compare` there are no differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with
+    the policy's name.
     """
     options = _options(log, estimators, interval, level, samples, seed, reward_range)
     targets = {name: _target(name, given, log) for name, given in policies.items()}

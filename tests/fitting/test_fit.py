@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 
@@ -179,7 +180,7 @@ def test_what_is_no_log_of_clicks_is_refused(changes: Any, options: Any, error: 
 
 
 def test_a_short_log_is_refused() -> None:
-    with pytest.raises(DataError, match="30 rows, expected at least 20 to fit and as many to hold out"):
+    with pytest.raises(DataError, match="30 rows, expected at least 80, of which the last quarter is held out"):
         check_fit(shop_log(np.random.default_rng(0), 30))
 
 
@@ -198,3 +199,27 @@ def test_a_catalogue_names_the_categories(tmp_path: Path) -> None:
     log = read_log(tmp_path / "log.parquet")
     assert set(log.categories) == set(EnvConfig().categories)
     assert len(log.categories) == 6
+
+
+def test_a_last_day_of_few_rows_is_no_reason_to_refuse_a_log() -> None:
+    """300 rows of which 3 fall into a second day: the last quarter of the rows is held out."""
+    log = replace(shop_log(np.random.default_rng(0), 300), times=np.where(np.arange(300) < 297, 0, 86_400_000_000))
+    fit = check_fit(log)
+    assert (fit.n, fit.n_fitted, fit.days) == (75, 225, 0)
+
+
+def test_a_broken_table_of_products_is_refused(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.parquet", n=200)
+    (table,) = tmp_path.glob("catalogue-*.parquet")
+    sound = pl.read_parquet(table)
+    for broken, words in (
+        (sound.drop("product"), "is no table of products, or broken"),
+        (sound.with_columns(category=pl.when(pl.col("category") == "x").then(None)), "lacks a category"),
+        (sound.with_columns(product=pl.Series([[np.nan]] * len(sound))), "lacks a category, or a number"),
+    ):
+        broken.write_parquet(table)
+        with pytest.raises(DataError, match=words):
+            read_log(tmp_path / "log.parquet")
+    table.write_bytes(table.read_bytes()[:100])
+    with pytest.raises(DataError, match="is no table of products, or broken"):
+        read_log(tmp_path / "log.parquet")

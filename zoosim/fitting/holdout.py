@@ -1,5 +1,6 @@
 """How well a world that was fitted to the earlier part of a log fits the later part."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,13 +94,15 @@ def _finite(value: float | None) -> float | None:
 def split_log(log: Log) -> tuple[Log, Log, int]:
     """Cut a log in order of time in two, whole days where it has several: the rest, the later rows, and their days.
 
-    The later part is the last quarter of the days, or of the rows. Raises `DataError` when either has few rows.
+    The later part is the last quarter of the days, or of the rows, where either side of the days has few. Raises
+    `DataError` when either has few rows of these, too.
     """
     log = in_order(log)
     later, days = _later(log)
     if min(int(later.sum()), int((~later).sum())) < LEAST_ROWS:
+        least = math.ceil(LEAST_ROWS / HELD_OUT)
         raise DataError(
-            f"{log.source}: {len(log):,} rows, expected at least {LEAST_ROWS} to fit and as many to hold out"
+            f"{log.source}: {len(log):,} rows, expected at least {least}, of which the last quarter is held out"
         )
     return log.rows(~later), log.rows(later), days
 
@@ -109,8 +112,9 @@ def _later(log: Log) -> tuple[BoolArray, int]:
         day = log.times // DAY
         known = np.unique(day)
         held = max(1, round(HELD_OUT * len(known)))
-        if len(known) > 1:
-            return np.asarray(day >= known[-held]), held
+        later = np.asarray(day >= known[-held])
+        if min(int(later.sum()), int((~later).sum())) >= LEAST_ROWS:
+            return later, held
     return np.arange(len(log)) >= len(log) - int(HELD_OUT * len(log)), 0
 
 

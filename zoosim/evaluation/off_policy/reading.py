@@ -157,7 +157,16 @@ def catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tu
     table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
     if not names or not table.is_file():
         return None, ()
-    products = pl.read_parquet(table)
-    lists = products["product"]
-    features = np.array(lists.to_list(), float).reshape(len(lists), -1)
-    return features, tuple(products["category"]) if "category" in products.columns else ()
+    try:
+        products = pl.read_parquet(table)
+        lists = products["product"].to_list()
+        features = np.array(lists, float).reshape(len(lists), -1)
+        categories = tuple(products["category"].cast(pl.String)) if "category" in products.columns else ()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"{table}: is no table of products, or broken ({reason}); write or import the log anew"
+        ) from None
+    if None in categories or not np.isfinite(features).all():
+        raise DataError(f"{table}: lacks a category, or a number among its features, for some product; fill it in")
+    return features, categories

@@ -291,6 +291,8 @@ def evaluate(
     interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
     level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
     rankings: Annotated[bool, typer.Option("--rankings", help="Rows of one decision_id are a ranking.")] = False,
+    bandwidth: Annotated[float | None, typer.Option(metavar="H", help="Of kernels over boosts.")] = None,
+    a_max: Annotated[float | None, typer.Option("--a-max", metavar="A", help="Boosts lie in [-A, A].")] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
@@ -301,7 +303,7 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
-    options |= {"out": out, "rankings": rankings}
+    options |= {"out": out, "rankings": rankings, "bandwidth": bandwidth, "a_max": a_max}
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     evaluation = logs.evaluate(log, policy, **options)

@@ -13,23 +13,24 @@ from zoosim.core.files import write_text
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.ranked_log import RankingLog
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
-OPEN_BANDIT = "open-bandit:"
 LEARNED = "learned:"
 
 
 def evaluate(
-    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog",
+    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog | BoostLog",
     policies: "Mapping[str, Any] | Sequence[str | type[Policy] | Policy]",
     *,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     rankings: bool = False,
+    a_max: float | None = None,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -40,21 +41,22 @@ def evaluate(
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
     log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
-    `decision_id` are one visit's ranking, and policies draw rankings without replacement. With `learned:linear` or
+    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where
+    actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default the log's largest, and an array or
+    function gives a policy's boosts. With `learned:linear` or
     `learned:mlp` policies are learned from the first 60% of the rows in order of time, and all are judged by the rest.
     The folder `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`,
-    `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or
-    `PolicyError`.
+    `samples`, `reward_range` and `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`,
+    `DataError` or `PolicyError`.
     """
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
     from zoosim.evaluation.off_policy.log import Log
-    from zoosim.evaluation.off_policy.ranked_log import RankingLog
+    from zoosim.evaluation.off_policy.opening import open_log
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
-    rankings = rankings or isinstance(log, RankingLog)
-    read = _read_rankings(log, columns, data, skip_bad) if rankings else _read(log, columns, data, skip_bad)
+    read = open_log(log, columns=columns, data=data, skip_bad=skip_bad, rankings=rankings, a_max=a_max)
     made: dict[str, Any] = {}
     if any(_is_learned(given) for given in named.values()):
         if not isinstance(read, Log):
@@ -67,7 +69,7 @@ def evaluate(
     folder = None if out is None else writable_folder(out)
     found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
-        _write_evaluation(folder, found, named, " --rankings" if rankings else "")
+        _write_evaluation(folder, found, named, " --rankings" if found.unit == "visits" else "")
     return found
 
 
@@ -113,10 +115,11 @@ def fit_world(
     `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
     is left out. Raises `ConfigError` or `DataError`.
     """
+    from zoosim.evaluation.off_policy.opening import open_actions
     from zoosim.fitting import check_fit
     from zoosim.fitting import fit_world as fit
 
-    read = _read(log, (), data, skip_bad)
+    read = open_actions(log, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out)
     fit_of = check_fit(read, segments=segments, categories=categories)
     world = fit(read, segments=segments, categories=categories)
@@ -178,43 +181,10 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     return named
 
 
-def _read(log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool) -> "Log":
-    from zoosim.evaluation.off_policy.log import Log
-    from zoosim.evaluation.off_policy.open_bandit import read_open_bandit
-    from zoosim.evaluation.off_policy.reading import read_log, to_log
-    from zoosim.evaluation.off_policy.tables import read_words
-
-    if isinstance(log, Log):
-        return log
-    if not isinstance(log, str | os.PathLike):
-        return to_log(read_words(log)[0], columns=columns, skip_bad=skip_bad)
-    if isinstance(log, str) and log.startswith(OPEN_BANDIT):
-        policy, _, campaign = log.removeprefix(OPEN_BANDIT).partition("/")
-        return read_open_bandit(policy, campaign, data, skip_bad=skip_bad)
-    if data is not None:
-        raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {str(log)!r}; leave it out")
-    return read_log(Path(log), columns=columns, skip_bad=skip_bad)
-
-
-def _read_rankings(
-    log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool
-) -> "RankingLog":
-    from zoosim.evaluation.off_policy.ranked_log import RankingLog
-    from zoosim.evaluation.off_policy.ranked_reading import read_rankings, to_rankings
-    from zoosim.evaluation.off_policy.tables import read_words
-
-    if data is not None or (isinstance(log, str) and log.startswith(OPEN_BANDIT)):
-        raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings or name a file")
-    if isinstance(log, RankingLog):
-        return log
-    if not isinstance(log, str | os.PathLike):
-        return to_rankings(read_words(log)[0], columns=columns, skip_bad=skip_bad)
-    return read_rankings(Path(log), columns=columns, skip_bad=skip_bad)
-
-
-def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
+def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) -> Any:
     """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
     from zoosim.core.rng import stream
+    from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.targets import spec_of
     from zoosim.policies.registry import find_class
@@ -224,6 +194,9 @@ def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
         return given
     if isinstance(given, str) and given.endswith(SUFFIX):
         return load_policy(given)
+    if isinstance(log, BoostLog):
+        advice = "pass the object, or the boosts as an array or a function"
+        raise PolicyError(f"policy {name}: a policy of boosts is made for a shop's products; {advice}")
     policy = find_class(given)(spec_of(log if isinstance(log, Log) else log.at(0)), stream(seed, "policy", name))
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"

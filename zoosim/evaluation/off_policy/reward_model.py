@@ -4,6 +4,7 @@ Rewards are linear in the visitor's features for each action, shrunk towards one
 needs are sums over rows, so models without each fold, and the choice of how much to shrink, cost one pass over the log.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,48 +60,72 @@ def fit_reward_model(log: Log, clusters: Clusters, folds: int = FOLDS, labels: F
     The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
     stand for the rewards where the model without each fold is to learn its own.
     """
-    inputs = _inputs(log)
-    size = 8 * folds * log.n_actions * (inputs.shape[1] + 1) ** 2
+    told = [log.rewards] if labels is None else list(labels)
+    return fit_linear_model(_inputs(log), log.actions, told, log.n_actions, clusters, folds, SHARED)
+
+
+class Fitting(NamedTuple):
+    """How to `solve` for coefficients `(K, D)` by moments, folds and one of the `strengths`; `without`, what helps."""
+
+    solve: Callable[["Moments", list[int], float], FloatArray]
+    strengths: tuple[float, ...]
+    without: str
+
+
+def fit_linear_model(
+    inputs: FloatArray,
+    actions: IntArray,
+    told: Sequence[FloatArray],
+    n_actions: int,
+    clusters: Clusters,
+    folds: int,
+    fitting: Fitting,
+) -> RewardModel:
+    """Fit rewards linear in `inputs (n, d)` for each of `actions (n,)`; what is `told` is `(n,)`, once or by fold."""
+    size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
     if size * PIECES > MAX_BYTES:
-        what = f"{log.n_actions:,} actions and {inputs.shape[1]:,} features"
-        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out dm and dr")
+        what = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
+        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out {fitting.without}")
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
     scale[scale == 0.0] = 1.0
     scale = 1.0 / scale
     fold = clusters.group % folds
-    told = [log.rewards] if labels is None else list(labels)
-    moments = [_sum_moments(log, inputs, centre, scale, fold, folds, rewards) for rewards in told]
-    coefficients = np.stack([_fit_without(moments[f % len(moments)], f) for f in range(folds)])
+    rows = Rows(np.ascontiguousarray(inputs), centre, scale, fold, actions)
+    moments = [_sum_moments(rows, rewards, folds, n_actions) for rewards in told]
+    coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
     bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
-    return RewardModel(np.ascontiguousarray(coefficients), fold, inputs, centre, scale, *bounds)
+    return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, centre, scale, *bounds)
+
+
+class Rows(NamedTuple):
+    """What is known of rows but their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
+
+    inputs: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    fold: IntArray
+    actions: IntArray
 
 
 def _inputs(log: Log) -> FloatArray:
     """Return the features and, where rows stand at several positions, a column a position `(n, d)`."""
     positions = np.unique(log.positions)
     if len(positions) == 1 or len(positions) > MAX_POSITIONS:
-        return np.ascontiguousarray(log.features)
+        return log.features
     return np.hstack([log.features, log.positions[:, None] == positions[None, 1:]])
 
 
-def _sum_moments(
-    log: Log,
-    inputs: FloatArray,
-    centre: FloatArray,
-    scale: FloatArray,
-    fold: IntArray,
-    folds: int,
-    rewards: FloatArray,
-) -> Moments:
+def _sum_moments(told: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
     """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
-    k, d = log.n_actions, inputs.shape[1] + 1
+    d = told.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
-    bounds = np.linspace(0, len(log), PIECES + 1).astype(int).tolist()
+    bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
     def add(piece: int) -> None:
         rows = slice(bounds[piece], bounds[piece + 1])
-        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], log.actions[rows], rewards[rows])
+        inputs, centre, scale, fold, actions = told
+        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], actions[rows], rewards[rows])
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
@@ -131,15 +156,15 @@ def _add_moments(
                 moments.gram[f, a, j, k] += x[j] * x[k]
 
 
-def _fit_without(moments: Moments, fold: int) -> FloatArray:
-    """Return coefficients `(D, K)` from all folds but one, with the shrinkage that guesses the others best."""
+def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
+    """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     others = [f for f in range(len(moments.square)) if f != fold]
-    errors = np.zeros(len(SHRINKAGES))
+    errors = np.zeros(len(fitting.strengths))
     for held in others:
         train = [f for f in others if f != held]
-        for number, shrinkage in enumerate(SHRINKAGES):
-            errors[number] += _squared_error(moments, held, _solve(moments, train, shrinkage))
-    return _solve(moments, others, SHRINKAGES[int(errors.argmin())]).T
+        for number, strength in enumerate(fitting.strengths):
+            errors[number] += _squared_error(moments, held, fitting.solve(moments, train, strength))
+    return fitting.solve(moments, others, fitting.strengths[int(errors.argmin())]).T
 
 
 def _solve(moments: Moments, folds: list[int], shrinkage: float) -> FloatArray:
@@ -150,6 +175,9 @@ def _solve(moments: Moments, folds: list[int], shrinkage: float) -> FloatArray:
     own = np.linalg.solve(gram + shrinkage * eye, (cross - gram @ shared)[..., None])[..., 0]
     found: FloatArray = shared + own
     return found
+
+
+SHARED = Fitting(_solve, SHRINKAGES, "dm and dr")
 
 
 def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:

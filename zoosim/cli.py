@@ -295,6 +295,8 @@ def evaluate(
     reward_range: Annotated[
         str | None, typer.Option(metavar="LOW:HIGH", help="Of a reward, for bernstein, sequence; that seen by default.")
     ] = None,
+    bandwidth: Annotated[float | None, typer.Option(metavar="H", help="Of kernels over boosts.")] = None,
+    a_max: Annotated[float | None, typer.Option("--a-max", metavar="A", help="Boosts lie in [-A, A].")] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
     skip_bad: SkipBad = False,
@@ -305,7 +307,7 @@ def evaluate(
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
-    options |= {"samples": samples, "out": out, "rankings": rankings}
+    options |= {"samples": samples, "out": out, "rankings": rankings, "bandwidth": bandwidth, "a_max": a_max}
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")
     if estimators is not None:

@@ -14,23 +14,24 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.ranked_log import RankingLog
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
-OPEN_BANDIT = "open-bandit:"
 LEARNED = "learned:"
 
 
 def evaluate(
-    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog",
+    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog | BoostLog",
     policies: "Mapping[str, Any] | Sequence[str | type[Policy] | Policy]",
     *,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     rankings: bool = False,
+    a_max: float | None = None,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -41,26 +42,27 @@ def evaluate(
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
     log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
-    `decision_id` are one visit's ranking, and policies draw rankings without replacement. With `learned:linear` or
+    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where
+    actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default the log's largest, and an array or
+    function gives a policy's boosts. With `learned:linear` or
     `learned:mlp` policies are learned from the first 60% of the rows in order of time, and all are judged by the rest.
     The folder `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`,
-    `samples` and `reward_range` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or
-    `PolicyError`.
+    `samples`, `reward_range` and `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`,
+    `DataError` or `PolicyError`.
     """
     from threadpoolctl import threadpool_limits
 
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
     from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
     from zoosim.evaluation.off_policy.log import Log
-    from zoosim.evaluation.off_policy.ranked_log import RankingLog
+    from zoosim.evaluation.off_policy.opening import open_log
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
     wrong = [name for name in named if not isinstance(name, str) or not name]
     if wrong:
         raise ConfigError(f"policies: got the name {shown(wrong[0])}, expected a word")
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
-    rankings = rankings or isinstance(log, RankingLog)
-    read = _read_rankings(log, columns, data, skip_bad) if rankings else _read(log, columns, data, skip_bad)
+    read = open_log(log, columns=columns, data=data, skip_bad=skip_bad, rankings=rankings, a_max=a_max)
     made: dict[str, Any] = {}
     if any(_is_learned(given) for given in named.values()):
         if not isinstance(read, Log):
@@ -75,7 +77,7 @@ def evaluate(
     with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
         found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
-        _write_evaluation(folder, found, named, " --rankings" if rankings else "")
+        _write_evaluation(folder, found, named, " --rankings" if found.unit == "visits" else "")
     return found
 
 
@@ -123,10 +125,11 @@ def fit_world(
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.evaluation.off_policy.opening import open_actions
     from zoosim.fitting import check_fit
     from zoosim.fitting import fit_world as fit
 
-    read = _read(log, (), data, skip_bad)
+    read = open_actions(log, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "cells")
     with threadpool_limits(1):
         fit_of = check_fit(read, segments=segments, categories=categories)
@@ -198,43 +201,10 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     return named
 
 
-def _read(log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool) -> "Log":
-    from zoosim.evaluation.off_policy.log import Log
-    from zoosim.evaluation.off_policy.open_bandit import read_open_bandit
-    from zoosim.evaluation.off_policy.reading import read_log, to_log
-    from zoosim.evaluation.off_policy.tables import read_words
-
-    if isinstance(log, Log):
-        return log
-    if not isinstance(log, str | os.PathLike):
-        return to_log(read_words(log)[0], columns=columns, skip_bad=skip_bad)
-    if isinstance(log, str) and log.startswith(OPEN_BANDIT):
-        policy, _, campaign = log.removeprefix(OPEN_BANDIT).partition("/")
-        return read_open_bandit(policy, campaign, data, skip_bad=skip_bad)
-    if data is not None:
-        raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {str(log)!r}; leave it out")
-    return read_log(Path(log), columns=columns, skip_bad=skip_bad)
-
-
-def _read_rankings(
-    log: Any, columns: Sequence[str], data: str | os.PathLike[str] | None, skip_bad: bool
-) -> "RankingLog":
-    from zoosim.evaluation.off_policy.ranked_log import RankingLog
-    from zoosim.evaluation.off_policy.ranked_reading import read_rankings, to_rankings
-    from zoosim.evaluation.off_policy.tables import read_words
-
-    if data is not None or (isinstance(log, str) and log.startswith(OPEN_BANDIT)):
-        raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings or name a file")
-    if isinstance(log, RankingLog):
-        return log
-    if not isinstance(log, str | os.PathLike):
-        return to_rankings(read_words(log)[0], columns=columns, skip_bad=skip_bad)
-    return read_rankings(Path(log), columns=columns, skip_bad=skip_bad)
-
-
-def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
+def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) -> Any:
     """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
     from zoosim.core.rng import stream
+    from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.targets import blamed, check_kind, named, spec_of
     from zoosim.policies.registry import find_class
@@ -243,6 +213,11 @@ def _made(name: str, given: Any, log: "Log | RankingLog", seed: int) -> Any:
     if _is_column(given) or not isinstance(given, str | type):
         return given
     saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
+    if isinstance(log, BoostLog):
+        if saved is not None:
+            return saved
+        advice = "pass the object, or the boosts as an array or a function"
+        raise PolicyError(f"policy {name}: a policy of boosts is made for a shop's products; {advice}")
     cls, first = type(saved) if saved is not None else find_class(given), log if isinstance(log, Log) else log.at(0)
     try:
         check_kind(cls)

@@ -18,7 +18,7 @@ from zoosim.evaluation.off_policy.importing import import_log
 from zoosim.evaluation.off_policy.learning import learn_policy, traits_of
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.reading import read_log
-from zoosim.evaluation.off_policy.reward_model import _shared, _sum_moments, fit_reward_model
+from zoosim.evaluation.off_policy.reward_model import Rows, _shared, _sum_moments, fit_reward_model
 
 COLUMNS = {"action": "item", "propensity": "p", "reward": "click"}
 PRODUCTS = {"table": "items.csv", "id": "item", "category": "brand", "features": ["price", "colour"]}
@@ -240,7 +240,7 @@ def test_the_shared_model_is_a_ridge_of_visitors_times_traits() -> None:
     actions, zeros = rng.integers(k, size=n), np.zeros(n, np.int64)
     rewards, candidates = rng.normal(size=n), np.ones((1, k), bool)
     log = Log(actions, np.full(n, 1 / k), rewards, candidates, zeros, features, zeros, traits)
-    moments = _sum_moments(log, features, np.zeros(3), np.ones(3), actions % 2, 2, rewards)
+    moments = _sum_moments(Rows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
     x, z = np.hstack([np.ones((n, 1)), features]), np.hstack([np.ones((k, 1)), traits])
     joint = np.einsum("np,ni->npi", z[actions], x).reshape(n, -1)
     plain = np.linalg.solve(joint.T @ joint + np.eye(12), joint.T @ rewards).reshape(3, 4)

@@ -17,7 +17,7 @@ from zoosim.evaluation.off_policy.diagnostics import (
 )
 from zoosim.evaluation.off_policy.groups import Groups
 from zoosim.evaluation.off_policy.judging import Judged, judge
-from zoosim.evaluation.off_policy.kinds import Bounded, Estimated, Judgement, Kind
+from zoosim.evaluation.off_policy.kinds import Bounded, Estimated, Judgement, Kind, refuse_bandwidth
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.overlap import Overlap, action_shares, overlap_of
@@ -39,7 +39,8 @@ class Actions(Kind):
 
     estimators, default, unit = ESTIMATORS, DEFAULT, "rows"
 
-    def __init__(self, log: Log, clusters: Clusters, wanted: Sequence[str]) -> None:
+    def __init__(self, log: Log, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
+        refuse_bandwidth(bandwidth)
         self.log, self.clusters, self.wanted = log, clusters, wanted
 
     def take(self, given: Any) -> Callable[[], Judgement]:

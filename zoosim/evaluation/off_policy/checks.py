@@ -25,8 +25,11 @@ class Fault(NamedTuple):
     bad: BoolArray
 
 
-def check_columns(frame: pl.DataFrame, source: str) -> None:
-    """Refuse a frame that is no log at all: no rows, a column missing or of a wrong type. Raises `DataError`."""
+def check_columns(frame: pl.DataFrame, source: str, *, boosts: bool = False) -> None:
+    """Refuse a frame that is no log at all: no rows, a column missing or of a wrong type. Raises `DataError`.
+
+    Actions are whole numbers, those of `boosts` lists of numbers.
+    """
     missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
         have = ", ".join(frame.columns)
@@ -34,14 +37,14 @@ def check_columns(frame: pl.DataFrame, source: str) -> None:
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
     for name, dtype in frame.schema.items():
-        wanted = _wanted(name, dtype)
+        wanted = _wanted(name, dtype, boosts)
         if wanted:
             raise DataError(f"{source}: column {name} holds values of type {dtype}, expected {wanted}")
 
 
-def _wanted(name: str, dtype: pl.DataType) -> str:
+def _wanted(name: str, dtype: pl.DataType, boosts: bool) -> str:
     """Say what a column of the log should hold where `dtype` is something else, or nothing."""
-    if name in ("action", "position") and not dtype.is_integer():
+    if name in ("action", "position")[boosts:] and not dtype.is_integer():
         return "whole numbers"
     if name in ("propensity", "reward") and not dtype.is_numeric():
         return "numbers"
@@ -53,7 +56,7 @@ def _wanted(name: str, dtype: pl.DataType) -> str:
     if name == "decision_id" and dtype == pl.Object:
         return "words or whole numbers"
     inner = dtype.inner if isinstance(dtype, pl.List) else pl.String()
-    if name == "user" and not inner.is_numeric():
+    if (name == "user" or (name == "action" and boosts)) and not inner.is_numeric():
         return "lists of numbers"
     if name == "unavailable" and not inner.is_integer():
         return "lists of whole numbers"
@@ -62,23 +65,15 @@ def _wanted(name: str, dtype: pl.DataType) -> str:
 
 def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> Iterator[Fault]:
     """Yield what is wrong in the rows of a log with `n_actions` actions; those of `rankings` may share an id."""
-    for name in ("propensity", "reward", "action", "decision_id", "time", "user_id", "position"):
-        if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
-            yield Fault(name, "a value", frame[name].is_null().to_numpy())
+    yield from missing_faults(frame)
     yield Fault("propensity", "above 0 and at most 1", bad_probabilities(frame["propensity"]))
     tiny = _numbers(frame["propensity"]) < LEAST_PROPENSITY
     yield Fault("propensity", f"at least {LEAST_PROPENSITY:g}, since what is less likely is never drawn", tiny)
-    yield Fault("reward", "a finite number", _not_finite(frame["reward"]))
-    huge = np.abs(_numbers(frame["reward"])) > LARGEST_REWARD
-    yield Fault("reward", f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
+    yield from reward_faults(frame)
     actions = _numbers(frame["action"])
     yield Fault("action", f"0 to {n_actions - 1}", ~((actions >= 0) & (actions < n_actions)))
-    if "decision_id" in frame.columns and not rankings:
-        ids = frame["decision_id"]
-        again = ids.is_duplicated() & ~ids.is_first_distinct() & ids.is_not_null()
-        ranked = "position" in frame.columns and frame["position"].n_unique() > 1
-        hint = " (unless visits show rankings: --rankings)" if ranked else ""
-        yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
+    if not rankings:
+        yield from id_faults(frame)
     if "unavailable" in frame.columns:
         outside = pl.element().is_null() | (pl.element() < 0) | (pl.element() >= n_actions)
         stray = frame.select(pl.col("unavailable").list.eval(outside).list.any().fill_null(False)).to_series()
@@ -86,7 +81,31 @@ def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> It
         gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
         yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
     if "user" in frame.columns:
-        yield from _feature_faults(frame)
+        yield from list_faults(frame, "user")
+
+
+def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows whose decision_id an earlier row has."""
+    if "decision_id" in frame.columns:
+        ids = frame["decision_id"]
+        again = ids.is_duplicated() & ~ids.is_first_distinct() & ids.is_not_null()
+        ranked = "position" in frame.columns and frame["position"].n_unique() > 1
+        hint = " (unless visits show rankings: --rankings)" if ranked else ""
+        yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
+
+
+def reward_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows whose reward no sum can hold."""
+    yield Fault("reward", "a finite number", not_finite(frame["reward"]))
+    huge = np.abs(_numbers(frame["reward"])) > LARGEST_REWARD
+    yield Fault("reward", f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
+
+
+def missing_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+    """Yield the rows where a value is missing."""
+    for name in ("propensity", "reward", "action", "decision_id", "time", "user_id", "position"):
+        if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
+            yield Fault(name, "a value", frame[name].is_null().to_numpy())
 
 
 def _may_lack(name: str) -> int:
@@ -94,16 +113,17 @@ def _may_lack(name: str) -> int:
     return int(name in ("time", "user_id", "decision_id"))
 
 
-def _feature_faults(frame: pl.DataFrame) -> Iterator[Fault]:
-    lengths = frame["user"].list.len()
+def list_faults(frame: pl.DataFrame, name: str) -> Iterator[Fault]:
+    """Yield the rows whose list in a column is of another length than most, or holds what is not finite."""
+    lengths = frame[name].list.len()
     width = int(str(lengths.drop_nulls().mode().min() or 0))
-    yield Fault("user", f"a list of {width} numbers as in most rows", (lengths != width).fill_null(True).to_numpy())
-    values = frame["user"].list.explode().cast(pl.Float64)
+    yield Fault(name, f"a list of {width} numbers as in most rows", (lengths != width).fill_null(True).to_numpy())
+    values = frame[name].list.explode().cast(pl.Float64)
     if (values.abs() <= LARGEST_FEATURE).all() and not values.null_count():
         return
     fine = (pl.element().cast(pl.Float64).abs() <= LARGEST_FEATURE).fill_null(False)
-    finite = frame.select(pl.col("user").list.eval(fine).list.all()).to_series()
-    yield Fault("user", f"finite numbers, {LARGEST_FEATURE:g} at most", (~finite.fill_null(True)).to_numpy())
+    finite = frame.select(pl.col(name).list.eval(fine).list.all()).to_series()
+    yield Fault(name, f"finite numbers, {LARGEST_FEATURE:g} at most", (~finite.fill_null(True)).to_numpy())
 
 
 def bad_probabilities(column: pl.Series) -> BoolArray:
@@ -112,7 +132,8 @@ def bad_probabilities(column: pl.Series) -> BoolArray:
     return np.asarray(~((values > 0.0) & (values <= 1.0)) & column.is_not_null().to_numpy())
 
 
-def _not_finite(column: pl.Series) -> BoolArray:
+def not_finite(column: pl.Series) -> BoolArray:
+    """Tell which values `(n,)` are no finite numbers; missing ones are told elsewhere."""
     return np.asarray(~np.isfinite(_numbers(column)) & column.is_not_null().to_numpy())
 
 

@@ -14,6 +14,8 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray, IntArray
 from zoosim.evaluation.off_policy.actions import Actions
+from zoosim.evaluation.off_policy.boosted import Boosts
+from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
 from zoosim.evaluation.off_policy.clusters import Sums, difference, group_sums, make_clusters, standard_error
@@ -42,7 +44,7 @@ from zoosim.evaluation.statistics import Interval
 
 INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
 LOGGED = "logged"
-KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings}
+KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings, BoostLog: Boosts}
 """What judges policies by each kind of log."""
 
 
@@ -137,7 +139,7 @@ class Options(NamedTuple):
 
 
 def evaluate(
-    log: Log | RankingLog,
+    log: Log | RankingLog | BoostLog,
     policies: Mapping[str, Any],
     *,
     estimators: Sequence[str] | None = None,
@@ -146,6 +148,7 @@ def evaluate(
     samples: int = 1_000,
     seed: int = 0,
     reward_range: tuple[float, float] | None = None,
+    bandwidth: float | None = None,
     overlap: bool = False,
     compare: bool = True,
 ) -> Evaluation:
@@ -167,7 +170,7 @@ def evaluate(
     given = {"estimators": estimators, "interval": interval, "level": level, "samples": samples, "seed": seed}
     options = _options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
     clusters = make_clusters(len(log), log.user_ids)
-    kind = KINDS[type(log)](log, clusters, options.estimators)
+    kind = KINDS[type(log)](log, clusters, options.estimators, bandwidth)
     taken = {name: _taken(name, policy, kind) for name, policy in policies.items()}
     if not taken:
         raise ConfigError("policies: got none, expected at least one to judge")
@@ -279,9 +282,7 @@ def _results(name: str, judgement: Judgement, options: Options) -> list[tuple[Re
     """Return results with their sums for each estimator that the target allows."""
     names = [estimator for estimator in options.estimators if estimator in judgement.estimators]
     if not names:
-        raise DataError(
-            f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
-        )
+        raise DataError(f"none of {', '.join(options.estimators)} can do with {judgement.known} alone")
     estimates, moved = zip(*(_summed(judgement, estimator, options) for estimator in names), strict=True)
     carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
     found = []

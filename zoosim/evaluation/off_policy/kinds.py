@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums
 from zoosim.evaluation.off_policy.diagnostics import Moved, WeightFigures, error_figures
@@ -63,8 +64,10 @@ class Estimated(NamedTuple):
 class Judgement(ABC):
     """One policy, judged by one log: terms, figures of weights and a verdict for each of its `estimators`.
 
-    `notes` are what else there is to say of it, whichever the estimator.
+    `notes` are what else there is to say of it, whichever the estimator; `known` says in words what is known of it.
     """
+
+    known = "the probabilities of logged actions"
 
     def __init__(self, clusters: Clusters, estimators: Sequence[str], notes: Sequence[str] = ()) -> None:
         self.clusters, self.estimators, self.notes = clusters, tuple(estimators), tuple(notes)
@@ -103,9 +106,15 @@ class Kind(ABC):
     unit: ClassVar[str]
 
     @abstractmethod
-    def __init__(self, log: Any, clusters: Clusters, wanted: Sequence[str]) -> None:
-        """Get ready to judge by a log; `wanted` are the estimators that were asked for."""
+    def __init__(self, log: Any, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
+        """Get ready to judge by a log; `wanted` are the estimators that were asked for, `bandwidth` that of kernels."""
 
     @abstractmethod
     def take(self, given: Any) -> Callable[[], Judgement]:
         """Check what is to be judged, and return what judges it; raises `ConfigError`, `DataError`, `PolicyError`."""
+
+
+def refuse_bandwidth(bandwidth: float | None) -> None:
+    """Raise `ConfigError` where a bandwidth is given for actions that need none."""
+    if bandwidth is not None:
+        raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")

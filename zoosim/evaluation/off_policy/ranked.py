@@ -11,7 +11,7 @@ from zoosim.evaluation.off_policy import rankings
 from zoosim.evaluation.off_policy.clusters import Clusters
 from zoosim.evaluation.off_policy.diagnostics import WeightFigures, cut_weights, lost_choices, weight_figures
 from zoosim.evaluation.off_policy.groups import Groups
-from zoosim.evaluation.off_policy.kinds import Bounded, Judgement, Kind
+from zoosim.evaluation.off_policy.kinds import Bounded, Judgement, Kind, refuse_bandwidth
 from zoosim.evaluation.off_policy.overlap import Overlap, action_shares, overlap_of
 from zoosim.evaluation.off_policy.ranked_judging import Alone, Guesses, Weighed, guess_on, weigh, weigh_alone
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
@@ -28,7 +28,8 @@ class Rankings(Kind):
 
     estimators, default, unit = ESTIMATORS, DEFAULT, "visits"
 
-    def __init__(self, log: RankingLog, clusters: Clusters, wanted: Sequence[str]) -> None:
+    def __init__(self, log: RankingLog, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
+        refuse_bandwidth(bandwidth)
         self.log, self.clusters, self.wanted = log, clusters, wanted
 
     def take(self, given: Any) -> Callable[[], Judgement]:

@@ -4,6 +4,8 @@ Rewards are linear in the visitor's features for each action, shrunk towards one
 needs are sums over rows, so models without each fold, and the choice of how much to shrink, cost one pass over the log.
 """
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -67,48 +69,76 @@ def fit_reward_model(
     stand for the rewards where the model without each fold is to learn its own. Where `traits (K, p)` describe the
     actions, each action's model is shrunk towards one that is linear in its traits.
     """
-    inputs = _inputs(log)
-    size = 8 * folds * log.n_actions * (inputs.shape[1] + 1) ** 2
+    told = [log.rewards] if labels is None else list(labels)
+    return fit_linear_model(_inputs(log), log.actions, told, log.n_actions, clusters, folds, shared_first(traits))
+
+
+Solve = Callable[[float], FloatArray]
+"""Coefficients `(K, D)` for a strength."""
+
+
+class Fitting(NamedTuple):
+    """How to solve by moments and folds for any of the `strengths`; `without`, what does not need it."""
+
+    solver: Callable[["Moments", list[int]], Solve]
+    strengths: tuple[float, ...]
+    without: str
+
+
+def fit_linear_model(
+    inputs: FloatArray,
+    actions: IntArray,
+    told: Sequence[FloatArray],
+    n_actions: int,
+    clusters: Clusters,
+    folds: int,
+    fitting: Fitting,
+) -> RewardModel:
+    """Fit rewards linear in `inputs (n, d)` for each of `actions (n,)`; what is `told` is `(n,)`, once or by fold."""
+    size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
     if size * PIECES > MAX_BYTES:
-        what = f"{log.n_actions:,} actions and {inputs.shape[1]:,} features"
-        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out dm and dr")
+        what = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
+        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out {fitting.without}")
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
     scale[scale == 0.0] = 1.0
     scale = 1.0 / scale
     fold = clusters.group % folds
-    told = [log.rewards] if labels is None else list(labels)
-    moments = [_sum_moments(log, inputs, centre, scale, fold, folds, rewards) for rewards in told]
-    coefficients = np.stack([_fit_without(moments[f % len(moments)], f, traits) for f in range(folds)])
+    rows = Rows(np.ascontiguousarray(inputs), centre, scale, fold, actions)
+    moments = [_sum_moments(rows, rewards, folds, n_actions) for rewards in told]
+    coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
     bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
-    return RewardModel(np.ascontiguousarray(coefficients), fold, inputs, centre, scale, *bounds)
+    return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, centre, scale, *bounds)
+
+
+class Rows(NamedTuple):
+    """What is known of rows but their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
+
+    inputs: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    fold: IntArray
+    actions: IntArray
 
 
 def _inputs(log: Log) -> FloatArray:
     """Return the features and, where rows stand at several positions, a column a position `(n, d)`."""
     positions = np.unique(log.positions)
     if len(positions) == 1 or len(positions) > MAX_POSITIONS:
-        return np.ascontiguousarray(log.features)
+        return log.features
     return np.hstack([log.features, log.positions[:, None] == positions[None, 1:]])
 
 
-def _sum_moments(
-    log: Log,
-    inputs: FloatArray,
-    centre: FloatArray,
-    scale: FloatArray,
-    fold: IntArray,
-    folds: int,
-    rewards: FloatArray,
-) -> Moments:
+def _sum_moments(told: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
     """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
-    k, d = log.n_actions, inputs.shape[1] + 1
+    d = told.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
-    bounds = np.linspace(0, len(log), PIECES + 1).astype(int).tolist()
+    bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
     def add(piece: int) -> None:
         rows = slice(bounds[piece], bounds[piece + 1])
-        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], log.actions[rows], rewards[rows])
+        inputs, centre, scale, fold, actions = told
+        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], actions[rows], rewards[rows])
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
@@ -139,17 +169,25 @@ def _add_moments(
                 moments.gram[f, a, j, k] += x[j] * x[k]
 
 
-def _fit_without(moments: Moments, fold: int, traits: FloatArray | None) -> FloatArray:
-    """Return coefficients `(D, K)` from all folds but one, with the shrinkage that guesses the others best."""
+def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
+    """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     others = [f for f in range(len(moments.square)) if f != fold]
-    errors = np.zeros(len(SHRINKAGES))
+    errors = np.zeros(len(fitting.strengths))
     for held in others:
         train = [f for f in others if f != held]
-        shared = _shared(moments, train, traits)
-        for number, shrinkage in enumerate(SHRINKAGES):
-            errors[number] += _squared_error(moments, held, _solve(moments, train, shared, shrinkage))
-    shared = _shared(moments, others, traits)
-    return _solve(moments, others, shared, SHRINKAGES[int(errors.argmin())]).T
+        solve = fitting.solver(moments, train)
+        for number, strength in enumerate(fitting.strengths):
+            errors[number] += _squared_error(moments, held, solve(strength))
+    return fitting.solver(moments, others)(fitting.strengths[int(errors.argmin())]).T
+
+
+def shared_first(traits: FloatArray | None) -> Fitting:
+    """Return how to fit a model of all actions, by their `traits (K, p)` if given, and each one's deviation from it."""
+
+    def solver(moments: Moments, folds: list[int]) -> Solve:
+        return partial(_solve, moments, folds, _shared(moments, folds, traits))
+
+    return Fitting(solver, SHRINKAGES, "dm and dr")
 
 
 def _shared(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:

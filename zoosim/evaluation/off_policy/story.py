@@ -25,6 +25,10 @@ RANKED = {
     "rankings": "standard weighs a visit by its whole ranking; cascade a position by what stands there and above; "
     "independent by its own action alone. Each holds if a position's reward depends on no more than that.",
 }
+KERNELS = {
+    "bandwidth": "How far logged boosts may lie from those of a policy without chance and stand for them, in units of "
+    "the boosts. A wide one blurs the policy, which is bias; a narrow one leaves few rows.",
+}
 
 
 def tell(evaluation: Evaluation) -> Story:
@@ -56,8 +60,10 @@ def tell(evaluation: Evaluation) -> Story:
     ]
     tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
     tables += [_differences(evaluation), _segments(evaluation), *_categories(evaluation)]
-    ranked = any(row.estimator.startswith("cascade") for row in evaluation.results)
-    return Story(_verdict(evaluation), tables, drawings, {**TERMS, **(RANKED if ranked else {})})
+    families = {row.estimator.partition("-")[0] for row in evaluation.results}
+    ranked, kernels = families & {"standard", "cascade", "independent"}, families & {"kernel"}
+    terms = {**TERMS, **(RANKED if ranked else {}), **(KERNELS if kernels else {})}
+    return Story(_verdict(evaluation), tables, drawings, terms)
 
 
 def _verdict(evaluation: Evaluation) -> str:

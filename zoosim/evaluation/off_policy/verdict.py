@@ -38,10 +38,23 @@ BIAS_ERRORS = Limits(0.5, 1.5)
 GAP_ERRORS = Limits(2.0, 3.0)
 MOVED_ERRORS = Limits(3.0, math.inf)
 """An interval holds for the log's time, however the value moved; what comes next is another matter."""
+KERNEL_ERRORS = Limits(0.75, 2.0)
+HALF_ESS = Limits(40.0, 5.0)
 FAULT = 0.5
 """A fault of the log that moves the value by less than this share of half the interval makes no estimate useless."""
 GROSS = 0.5
 """Unless the mean weight is as far from 1, or as many of the policy's choices are hardly in the log."""
+
+
+class KernelFigures(NamedTuple):
+    """A kernel's `bandwidth`: how far halving it to this `moved` the value, in standard errors, which tells of bias.
+
+    `half_ess` is the effective sample size at half of it: where it is small, what bias remains cannot be told.
+    """
+
+    bandwidth: float
+    moved: float
+    half_ess: float
 
 
 class Findings:
@@ -74,6 +87,7 @@ def judge_weighted(
     n_clusters: int,
     bias: float = 0.0,
     carriers: Limits = CARRIERS,
+    kernel: KernelFigures | None = None,
 ) -> Verdict:
     """Judge an estimate that leans on weights; `bias` is how many standard errors its cut weights move it.
 
@@ -94,7 +108,16 @@ def judge_weighted(
         findings.above(errors.clip_shift, CLIP_SHIFT, shift)
     moved = f"its cut or shrunken weights move the value by {bias:.1f} standard errors, which is bias"
     findings.above(bias, BIAS_ERRORS, moved)
+    if kernel is not None:
+        _weigh_kernel(findings, kernel)
     return findings.verdict()
+
+
+def _weigh_kernel(findings: Findings, kernel: KernelFigures) -> None:
+    moved = f"halving the bandwidth to {kernel.bandwidth:.3g} moved the value by {kernel.moved:.1f} standard errors"
+    findings.above(kernel.moved, KERNEL_ERRORS, f"{moved}, which is bias")
+    left = f"halving the bandwidth again would leave {kernel.half_ess:,.0f} effective rows"
+    findings.below(kernel.half_ess, HALF_ESS, f"{left}, too few to tell how much bias is left")
 
 
 def judge_model(

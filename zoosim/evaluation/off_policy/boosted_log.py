@@ -1,0 +1,114 @@
+"""The log of continuous boosts that off-policy evaluation reads, as arrays."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.evaluation.off_policy.checks import (
+    Fault,
+    check_columns,
+    id_faults,
+    list_faults,
+    missing_faults,
+    reward_faults,
+    sound_rows,
+)
+from zoosim.evaluation.off_policy.reading import read_records, to_log, with_lists
+
+LEAST_DENSITY = 1e-100
+"""What is less dense is never drawn, and its weight would be more than sums can hold."""
+
+
+@dataclass(frozen=True)
+class BoostLog:
+    """`n` checked visits whose action is a vector of boosts; `read_boosts` and `to_boosts` make one.
+
+    `actions (n, d)` lie in the box [-`a_max`, `a_max`]^d, `densities (n,)` are above 0 there; `rewards (n,)`. The rest
+    is as in `Log`; `columns` may hold target densities.
+    """
+
+    actions: FloatArray
+    densities: FloatArray
+    rewards: FloatArray
+    features: FloatArray
+    a_max: float
+    user_ids: IntArray | None = None
+    times: IntArray | None = None
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    source: str = "log"
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def earned(self) -> FloatArray:
+        """Return what each visit earned `(n,)`: its reward."""
+        return self.rewards
+
+
+def read_boosts(
+    path: str | os.PathLike[str], *, skip_bad: bool = False, columns: Sequence[str] = (), a_max: float | None = None
+) -> BoostLog:
+    """Read a Parquet file of Records whose actions are lists of numbers; as `to_boosts`."""
+    frame = read_records(Path(path), columns)
+    return to_boosts(frame, source=str(path), skip_bad=skip_bad, columns=columns, a_max=a_max)
+
+
+def to_boosts(
+    frame: pl.DataFrame,
+    *,
+    source: str = "log",
+    skip_bad: bool = False,
+    columns: Sequence[str] = (),
+    a_max: float | None = None,
+) -> BoostLog:
+    """Check a frame with the columns of a Record and return it as a `BoostLog`.
+
+    `action` is a list of d numbers in [-`a_max`, `a_max`], by default the largest boost of the log; `propensity` is
+    its density, above 0. Raises `DataError` naming row and column of the first bad row, unless `skip_bad`.
+    """
+    if a_max is not None and not (a_max > 0.0 and np.isfinite(a_max)):
+        raise ConfigError(f"a_max: got {a_max!r}, expected a finite number above 0")
+    frame = with_lists(frame)
+    check_columns(frame, source, boosts=True)
+    frame, skipped = sound_rows(frame, _faults(frame, a_max), source, skip_bad)
+    actions = np.ascontiguousarray(frame["action"].list.explode().cast(pl.Float64).to_numpy().reshape(frame.height, -1))
+    rest = frame.with_columns(action=pl.lit(0), propensity=pl.lit(1.0)).drop("unavailable", "position", strict=False)
+    known = to_log(rest, source=source, columns=columns)
+    box = float(np.abs(actions).max()) if a_max is None else a_max
+    if not box > 0.0:
+        raise DataError(f"{source}: column action: got boosts of 0 alone, expected some in the box [-a_max, a_max]")
+    return BoostLog(
+        actions=actions,
+        densities=frame["propensity"].cast(pl.Float64).to_numpy().copy(),
+        rewards=known.rewards,
+        features=known.features,
+        a_max=box,
+        user_ids=known.user_ids,
+        times=known.times,
+        columns=known.columns,
+        skipped=skipped,
+        source=source,
+    )
+
+
+def _faults(frame: pl.DataFrame, a_max: float | None) -> Iterator[Fault]:
+    yield from missing_faults(frame)
+    densities = frame["propensity"].cast(pl.Float64)
+    bad = ~((densities >= LEAST_DENSITY) & densities.is_finite()).fill_null(True)
+    yield Fault("propensity", f"a density, finite and {LEAST_DENSITY:g} at least", bad.to_numpy())
+    yield from reward_faults(frame)
+    yield from id_faults(frame)
+    yield from list_faults(frame, "action")
+    if a_max is not None:
+        outside = frame["action"].list.eval(pl.element().abs() > a_max).list.any().fill_null(False)
+        yield Fault("action", f"boosts from {-a_max:g} to {a_max:g} (a_max)", outside.to_numpy())
+    if "user" in frame.columns:
+        yield from list_faults(frame, "user")

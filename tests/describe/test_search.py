@@ -71,6 +71,31 @@ def test_templates_earn_what_the_shop_gives(world: SearchDescription, shop: Sear
         assert by_segment[2].mean == pytest.approx(rewards[own].mean())
 
 
+def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
+    """A second shift keeps what it does not name of the first, and ends what it names with a factor of 1."""
+    first = {
+        "step": 200,
+        "name": "dear",
+        "segment_mix": {"price_hunter": 0.5},
+        "tastes": {"premium": {"price": -2.0, "categories": {"toys": 1.5}}},
+        "prices": {"toys": 1.4},
+        "promotions": {"dog_food": {"share": 0.5, "discount": 0.25}},
+    }
+    second = {"step": 300, "name": "cheap", "prices": {"toys": 1.0}, "tastes": {"premium": {"label": 1.0}}}
+    facts = described(20, shifts=[second, first]).shifts
+    assert [(shift.step, shift.name) for shift in facts] == [(200, "dear"), (300, "cheap")]
+    told, later = ({(d.what, d.of): d.how for d in shift.differs} for shift in facts)
+    assert told["price taste", "premium"] == later["price taste", "premium"] == "-2"
+    assert told["taste for toys", "premium"].startswith("x 1.5")
+    assert told["price", "toys"] == "x 1.4"
+    assert told["promotion", "dog_food"] == "50% of the products at least 25% off"
+    assert told["share of visits", "price_hunter"].endswith(" to 50%")
+    assert ("price", "toys") not in later
+    assert later["private-label taste", "premium"] == "+1"
+    assert {d.what for d in facts[0].differs if d.told} == {"price", "promotion"}
+    assert described(20).shifts == ()
+
+
 def test_the_story_is_what_happened(world: SearchDescription, shop: SearchShop) -> None:
     story = world.story
     visit = shop.arrive(story.step)

@@ -1,6 +1,8 @@
 """Calibration: numbers by hand, recovery of known errors, and coverage that holds and, done wrong, does not."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,3 +134,53 @@ def test_refusals() -> None:
         calibration.normal_interval(ones, ones, 1)
     with pytest.raises(ConfigError, match="groups: got one of 4 rows, expected at least 100"):
         fit_quantiles(ones, ones, np.zeros(4, np.int64))
+
+
+ONES, NAN, SHORT = np.ones(3), np.array([1.0, math.nan, 1.0]), np.ones(2)
+MENDING = calibration.Recalibration(1.0, 0.1, 1.0)
+BAD: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (calibration.z_scores, (ONES, ONES, SHORT), r"std: got an array of shape \(2,\), expected \(3,\)"),
+    (calibration.z_scores, (ONES, ONES, -ONES), "std: got -1, expected numbers above 0"),
+    (calibration.z_scores, ([], [], []), "rewards: got an empty array"),
+    (calibration.normal_interval, (ONES, -ONES), "std: got -1, expected numbers of at least 0"),
+    (calibration.normal_interval, (ONES, NAN), r"std: got nan at \(1,\)"),
+    (calibration.normal_interval, (ONES, SHORT), r"std: got an array of shape \(2,\)"),
+    (calibration.normal_interval, (ONES, ONES, 1.0), "level: got 1.0, expected a number above 0 and below 1"),
+    (calibration.normal_interval, (ONES, ONES, "most"), "level: got 'most', expected a number above 0"),
+    (calibration.coverage, (NAN, ONES, ONES), r"rewards: got nan at \(1,\)"),
+    (calibration.coverage, (ONES, NAN, ONES), "low: got nan in row 1, expected numbers"),
+    (calibration.coverage, (ONES, ONES, SHORT), r"high: got an array of shape \(2,\), expected \(3,\)"),
+    (calibration.coverage, (ONES, 2 * ONES, ONES), "low: got 2 in row 0, expected at most high = 1"),
+    (calibration.coverage, (ONES, ONES, "high"), "high: got 'high', expected an array of numbers"),
+    (calibration.coverage, ([], [], []), "rewards: got an empty array"),
+    (calibration.reliability_curve, (NAN, LEVELS), r"z: got nan at \(1,\)"),
+    (calibration.reliability_curve, ([], LEVELS), "z: got an empty array"),
+    (calibration.reliability_curve, (ONES, [math.nan]), "level: got nan"),
+    (calibration.fit_recalibration, (ONES, ONES, ONES, SHORT), r"distance: got an array of shape \(2,\)"),
+    (calibration.fit_recalibration, (ONES, ONES, ONES, NAN), r"distance: got nan at \(1,\)"),
+    (calibration.fit_recalibration, (ONES, ONES, ONES, 0 * ONES), "distance: got 0, expected numbers above 0"),
+    (MENDING.apply, (-ONES,), "std: got -1, expected numbers of at least 0"),
+    (MENDING.apply, (NAN,), r"std: got nan at \(1,\)"),
+    (MENDING.apply, (ONES, SHORT), r"distance: got an array of shape \(2,\)"),
+    (MENDING.apply, (ONES, -ONES), "distance: got -1, expected numbers above 0"),
+    (calibration.conformal_quantile, (NAN, 0.9), "scores: got nan in row 1, expected numbers"),
+    (
+        calibration.conformal_quantile,
+        (np.ones((2, 2)), 0.9),
+        r"scores: got an array of shape \(2, 2\), expected \(n,\)",
+    ),
+    (calibration.conformal_quantile, (ONES, math.nan), "level: got nan"),
+    (calibration.conformal_threshold, (NAN, 0.9), "scores: got nan in row 1, expected numbers"),
+    (calibration.adaptive_beta, (ONES, ONES, NAN), r"std: got nan at \(1,\)"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "message"), BAD)
+def test_bad_input_is_refused_in_one_line(function: Callable[..., Any], arguments: Any, message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        function(*arguments)
+
+
+def test_ends_may_be_infinite_or_the_same_for_all() -> None:
+    assert calibration.coverage(np.arange(4.0), np.array([-math.inf]), np.array([2.0])) == 0.75
+    assert calibration.conformal_quantile(np.zeros(0), 0.9) == math.inf

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +98,16 @@ def test_refusals(critic: QEnsembleRegressor) -> None:
         Actor(net, 0)
     with pytest.raises(ConfigError, match="hidden_sizes: got 0, expected a whole number"):
         Actor(net, 1.0, hidden_sizes=(0,))
+    wrong: Any
+    for wrong in (4, (), "64", (8,) * 9):
+        with pytest.raises(ConfigError, match=r"hidden_sizes: got .*, expected 1 to 8 widths, such as \(64, 64\)"):
+            Actor(net, 1.0, hidden_sizes=wrong)
+    for wrong in (None, critic):
+        with pytest.raises(ConfigError, match=r"net: got .*, expected an ensemble, such as QEnsembleRegressor.network"):
+            Actor(wrong, 1.0)
     actor = Actor(net, 1.0)
+    with pytest.raises(ConfigError, match=r"Actor\.fit: net: got"):
+        actor.fit(np.zeros((2, 3)), net=wrong)
     with pytest.raises(DataError, match=r"states: got nan at \(1,\)"):
         actor.act(np.array([0.0, math.nan, 0.0]))
     with pytest.raises(DataError, match=r"states: got an array of shape \(2, 4\), expected \(n, 3\)"):

@@ -103,6 +103,15 @@ class Trusts(Honest):
         )
 
 
+class LearnsOutside(Trusts):
+    """Refuses what is no number, and nothing else."""
+
+    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+        if not np.isfinite(reward) or not np.isfinite(action).all():
+            raise DataError("no number")
+        super().update(context, action, reward, feedback)
+
+
 class Checks(Trusts):
     """Refuses when it is too late."""
 
@@ -125,12 +134,13 @@ class Keeps(Honest):
 BROKEN: dict[type[Any], tuple[str, str]] = {
     NotMade: ("makes", "no such thing"),
     OutOfTheBox: ("acts", "expected 4 numbers in [-0.5, 0.5]"),
-    LeavesTheBox: ("learns", "expected 4 numbers in [-0.5, 0.5]"),
+    LeavesTheBox: ("learns", "expected boosts from -0.5 to 0.5"),
     Writes: ("inputs", "the context was changed"),
     Forgets: ("repeats", "two objects with one seed differ"),
     Moves: ("recommends", "moved the state"),
     Trusts: ("refuses", "update took a reward of nan"),
     Checks: ("refuses", "has moved the state"),
+    LearnsOutside: ("refuses", "update took a reward of 1.0 for [1. 1. 1. 1.]; expected it to refuse"),
     NoChance: ("density", "has density 0.0"),
     Keeps: ("saves", "decides otherwise"),
 }
@@ -206,6 +216,18 @@ def test_products_in_another_order_are_refused(name: str) -> None:
     turned = Context(**{**context, "product_ids": context.product_ids[::-1]})
     with pytest.raises(DataError, match="product_ids: got others than those of the spec"):
         policy.update(turned, np.zeros(4), 1.0, SMALL.feedback(0, np.zeros(4))[1])
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_boosts_outside_the_box_are_not_learned_from(name: str) -> None:
+    """What rounding adds is inside; the message names the boost and the box."""
+    policy = find_class(name)(SMALL.spec, np.random.default_rng(0))
+    before, edge = policy.state_dict(), np.array([2.0, -2.0, 0.0, 0.0])
+    for boosts in (1.01 * edge, -1e8 * edge):
+        with pytest.raises(PolicyError, match=rf"{name}: action: got .* as boost 0, expected boosts from -2 to 2"):
+            policy.update(SMALL.context(0), boosts, 1.0, SMALL.feedback(0, edge)[1])
+    assert same(policy.state_dict(), before)
+    policy.update(SMALL.context(0), edge * (1.0 + 1e-12), *SMALL.feedback(0, edge))
 
 
 BROKEN_RNG = {"bit_generator": "PCG64", "state": {"state": "x", "inc": 1}, "has_uint32": 0, "uinteger": 0}

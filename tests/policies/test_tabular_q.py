@@ -1,6 +1,8 @@
 """The table: one step by hand, the values of a known problem, and what is refused."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,3 +48,32 @@ def test_refusals() -> None:
         Q.update(0, 0, 1.0, lr=1.5)
     with pytest.raises(DataError, match=r"got context 3 and action 0, expected contexts 0 to 2 and actions 0 to 3"):
         Q.get_optimal_action(3)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, 1.0, True, "1", None, [0], -1])
+def test_what_is_no_context_action_or_number_is_refused_by_name(wrong: Any) -> None:
+    Q = TabularQFunction(3, 4)
+    calls: list[Callable[[], Any]] = [
+        lambda: Q.get(wrong, 0),
+        lambda: Q.get(0, wrong),
+        lambda: Q.update(wrong, 0, 1.0),
+        lambda: Q.update(0, wrong, 1.0),
+        lambda: Q.get_optimal_action(wrong),
+        lambda: Q.get_optimal_value(wrong),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match="expected contexts 0 to 2 and actions 0 to 3"):
+            call()
+    np.testing.assert_array_equal(Q.Q, np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, True, "1", None, [0]])
+def test_what_is_no_number_is_refused_by_name(wrong: Any) -> None:
+    Q = TabularQFunction(3, 4)
+    with pytest.raises(DataError, match="update: got target"):
+        Q.update(0, 0, wrong)
+    with pytest.raises(ConfigError, match="update: got lr"):
+        Q.update(0, 0, 1.0, lr=wrong)
+    with pytest.raises(ConfigError, match="initial_value: got"):
+        TabularQFunction(3, 4, wrong)
+    np.testing.assert_array_equal(Q.Q, np.zeros((3, 4)))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from zoosim import run_study
 from zoosim.core.search_config import FEATURES
@@ -13,6 +14,7 @@ from zoosim.studies.action_shaping import weights
 from zoosim.studies.action_shaping.story import tell as tell_weights
 from zoosim.studies.latency import timing
 from zoosim.studies.latency.story import tell as tell_timings
+from zoosim.studies.quadratic import ACTION_DIM, STATE_DIM
 from zoosim.studies.trust_region import courses, story
 from zoosim.studies.trust_region.courses import FREE, GUARDED, PLANNED, course
 
@@ -32,6 +34,14 @@ def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     told = tell_timings(timings)
     assert [row[0] for row in told.tables[0].rows][:2] == ["printed in 7.5.4", "loop over samples"]
     assert "times" in told.tables[0].heads[5]
+
+
+def test_the_loop_leaves_torchs_own_generator_alone() -> None:
+    before = torch.get_rng_state()
+    one, two = (timing.Loop(2, (4,)) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    state, actions = np.ones(STATE_DIM), np.ones((3, ACTION_DIM))
+    np.testing.assert_array_equal(one(state, actions), two(state, actions))
 
 
 def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do() -> None:

@@ -24,6 +24,13 @@ def check_whole(label: str, value: Any, low: int, high: int) -> int:
     return int(value)
 
 
+def check_widths(label: str, value: Any) -> tuple[int, ...]:
+    """Return the widths of 1 to 8 hidden layers, or raise `ConfigError`."""
+    if not isinstance(value, tuple | list) or not 1 <= len(value) <= 8:
+        raise ConfigError(f"{label}: got {shown(value)}, expected 1 to 8 widths, such as (64, 64)")
+    return tuple(check_whole(label, size, 1, 4_096) for size in value)
+
+
 def check_number(label: str, value: Any, low: float, high: float, *, above: bool = False) -> float:
     """Return a number from `low` to `high`, or `above` low where that is asked, or raise `ConfigError`."""
     known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

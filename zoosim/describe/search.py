@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
+from zoosim.describe.shifts import ShiftFacts, shift_facts
 from zoosim.describe.spread import Spread, spread_of
 from zoosim.describe.visit import VisitStory, tell_visit
 from zoosim.envs.search_shop import SearchShop
@@ -67,7 +68,7 @@ class SearchDescription:
     """A search world of one seed, in plain figures; `visits` were simulated.
 
     `templates` maps each template to the mean reward with interval of all visits, and of each segment's, None where it
-    had none.
+    had none. `shifts` tell how the market changes later; all else is the market as it opens.
     """
 
     config: SearchConfig
@@ -79,6 +80,7 @@ class SearchDescription:
     positions: tuple[PositionFacts, ...]
     templates: dict[str, tuple[Interval | None, ...]]
     story: VisitStory
+    shifts: tuple[ShiftFacts, ...] = ()
 
 
 class Log(NamedTuple):
@@ -115,6 +117,7 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
         positions=_positions(shop, log),
         templates=_templates(shop, log),
         story=tell_visit(shop, telling_visit(log)),
+        shifts=shift_facts(shop.world.config),
     )
 
 

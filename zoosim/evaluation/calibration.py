@@ -8,13 +8,13 @@ An ensemble's spread is about the mean reward. For single rewards, which scatter
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from zoosim.core.checks import check_array, check_number
-from zoosim.core.errors import ConfigError
+from zoosim.core.checks import check_array, check_number, written_shape
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 
@@ -35,34 +35,44 @@ class Recalibration(NamedTuple):
 
     def apply(self, std: FloatArray, distance: FloatArray | None = None) -> FloatArray:
         """Return the recalibrated std `(n,)` of rows at a `distance (n,)`; without, all are as far as the data are."""
-        mended: FloatArray = self.scale * _widened(std, distance, self.floor, self.growth)
+        checked = _at_least_0("std", std, None)
+        far = None if distance is None else _above_0("distance", distance, len(checked))
+        mended: FloatArray = self.scale * _widened(checked, far, self.floor, self.growth)
         return mended
 
 
 def z_scores(rewards: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
     """Return (r - mean) / std of n rows; raises `DataError` for what is no number, `ConfigError` unless all std > 0."""
     r = check_array("rewards", rewards, (None,))
-    m, s = check_array("mean", mean, (len(r),)), check_array("std", std, (len(r),))
-    if s.min() <= 0:
-        raise ConfigError(f"std: got {s.min():g}, expected numbers above 0; one network alone has no spread")
+    m, s = check_array("mean", mean, (len(r),)), _above_0("std", std, len(r), "; one network alone has no spread")
     z: FloatArray = (r - m) / s
     return z
 
 
 def normal_interval(mean: FloatArray, std: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the central intervals of N(mean, std^2) at a `level`."""
-    half = _half_width(level) * np.asarray(std, float)
-    return mean - half, mean + half
+    """Return the ends `(n,)` of the central intervals of N(mean, std^2) at a `level`, of n means and stds."""
+    middle = check_array("mean", mean, (None,))
+    half = _half_width(level) * _at_least_0("std", std, len(middle))
+    return middle - half, middle + half
 
 
 def coverage(rewards: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Return the share of rewards in [low, high]."""
-    return float(np.mean((rewards >= low) & (rewards <= high)))
+    """Return the share of `rewards (n,)` in [low, high], ends `(n,)` or the same for all, which may be infinite.
+
+    Raises `DataError` for NaN and other shapes, and for an end below that should lie above.
+    """
+    r = check_array("rewards", rewards, (None,))
+    ends = [_scores(name, end, len(r)) for name, end in (("low", low), ("high", high))]
+    crossed = ends[0] > ends[1]
+    if crossed.any():
+        row = int(crossed.argmax())
+        raise DataError(f"low: got {ends[0][row]:g} in row {row}, expected at most high = {ends[1][row]:g}")
+    return float(np.mean((r >= ends[0]) & (r <= ends[1])))
 
 
 def reliability_curve(z: FloatArray, levels: Sequence[float]) -> FloatArray:
     """Return which share of `z (n,)` the central interval of N(0, 1) at each level covers, `(len(levels),)`."""
-    size = np.abs(z)
+    size = np.abs(check_array("z", z, (None,)))
     return np.array([np.mean(size <= _half_width(level)) for level in levels])
 
 
@@ -75,9 +85,10 @@ def fit_recalibration(
     data, where all extrapolate alike; `distance (n,)`, above 0, such as `QEnsembleRegressor.distance`, makes up for it.
     """
     z_scores(rewards, mean, std)
-    errors, unit = np.asarray(rewards) - mean, float(np.sqrt(np.mean(np.square(std))))
-    growths = (0.0,) if distance is None else GROWTHS
-    found = [_scaled(errors, std, distance, floor * unit, growth) for floor in FLOORS for growth in growths]
+    errors, spread = np.subtract(rewards, mean, dtype=float), np.asarray(std, float)
+    far = None if distance is None else _above_0("distance", distance, len(errors))
+    growths, unit = (0.0,) if far is None else GROWTHS, float(np.sqrt(np.mean(np.square(spread))))
+    found = [_scaled(errors, spread, far, floor * unit, growth) for floor in FLOORS for growth in growths]
     return min(found, key=lambda pair: pair[0])[1]
 
 
@@ -94,7 +105,7 @@ def _scaled(
 
 def _widened(std: FloatArray, distance: FloatArray | None, floor: float, growth: float) -> FloatArray:
     wide: FloatArray = np.sqrt(np.square(std) + floor**2)
-    return wide if distance is None else wide * np.asarray(distance, float) ** growth
+    return wide if distance is None else wide * distance**growth
 
 
 def adaptive_beta(rewards: FloatArray, mean: FloatArray, std: FloatArray, target: float = 0.95) -> float:
@@ -106,12 +117,13 @@ def adaptive_beta(rewards: FloatArray, mean: FloatArray, std: FloatArray, target
 
 
 def conformal_quantile(scores: FloatArray, level: float) -> float:
-    """Return the ceil((n + 1) level)-th smallest of `scores (n,)`, infinity where there are too few.
+    """Return the ceil((n + 1) level)-th smallest of `scores (n,)`, infinity where there are too few, or none.
 
-    A new exchangeable row has a score of at most that with probability `level` or more (Vovk et al. 2005).
+    A new exchangeable row has a score of at most that with probability `level` or more (Vovk et al. 2005). Raises
+    `DataError` for NaN, which would count as a high score, and other shapes, `ConfigError` for another level.
     """
     check_number("level", level, 0.0, 1.0)
-    ordered = np.sort(scores)
+    ordered = np.sort(_scores("scores", scores))
     place = int(np.ceil((len(ordered) + 1) * level - 1e-9))
     return float(ordered[max(place, 1) - 1]) if place <= len(ordered) else np.inf
 
@@ -134,6 +146,36 @@ def conformal_threshold(scores: FloatArray, level: float) -> Threshold:
 
 
 def _half_width(level: float) -> float:
-    if not 0 < level < 1:
+    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
         raise ConfigError(f"level: got {shown(level)}, expected a number above 0 and below 1")
     return float(special.ndtri(0.5 + 0.5 * level))
+
+
+def _above_0(label: str, value: Any, n: int, advice: str = "") -> FloatArray:
+    numbers = check_array(label, value, (n,))
+    if numbers.min() <= 0:
+        raise ConfigError(f"{label}: got {numbers.min():g}, expected numbers above 0{advice}")
+    return numbers
+
+
+def _at_least_0(label: str, value: Any, n: int | None) -> FloatArray:
+    numbers = check_array(label, value, (n,))
+    if numbers.min() < 0:
+        raise ConfigError(f"{label}: got {numbers.min():g}, expected numbers of at least 0")
+    return numbers
+
+
+def _scores(label: str, value: Any, n: int | None = None) -> FloatArray:
+    """Return numbers `(n,)`, one for all where `n` is given, infinity among them maybe; raises `DataError`."""
+    try:
+        numbers = np.asarray(value, float)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{label}: got {shown(value)}, expected an array of numbers") from None
+    if n is not None and numbers.size == 1 and numbers.ndim < 2:
+        numbers = np.broadcast_to(numbers.reshape(-1), (n,))
+    if numbers.ndim != 1 or (n is not None and len(numbers) != n):
+        came, expected = written_shape(np.shape(value)), written_shape((n,))
+        raise DataError(f"{label}: got an array of shape {came}, expected {expected}")
+    if np.isnan(numbers).any():
+        raise DataError(f"{label}: got nan in row {int(np.isnan(numbers).argmax())}, expected numbers")
+    return numbers

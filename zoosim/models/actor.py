@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array, check_number, check_whole
-from zoosim.core.errors import DataError
+from zoosim.core.checks import alike, check_array, check_number, check_whole, check_widths
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.jit import jit
+from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key, uniform
 from zoosim.core.types import FloatArray
 from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb, first_layer
@@ -37,10 +38,12 @@ class Actor:
         seed: int = 0,
     ) -> None:
         """Make an untrained actor on the ensemble `net`, see `QEnsembleRegressor.network`; raises `ConfigError`."""
+        if not isinstance(net, Ensemble):
+            raise ConfigError(f"net: got {shown(net)}, expected an ensemble, such as QEnsembleRegressor.network()")
         self.a_max, self.beta = check_number("a_max", a_max, 1e-9, 1e9), check_number("beta", beta, -1e6, 1e6)
         self.learning_rate = check_number("learning_rate", learning_rate, 1e-9, 1.0)
         self._critic, self._seed, self._steps = net, check_whole("seed", seed, 0, 2**63), 0
-        hidden = [check_whole("hidden_sizes", size, 1, 4_096) for size in hidden_sizes]
+        hidden = check_widths("hidden_sizes", hidden_sizes)
         sizes = np.array([net.states, *hidden, len(net.centre) - net.states])
         trained = new_weights(sizes, 1, rng=stream(self._seed, "actor", "weights"))
         centre, scale = net.centre[: net.states], net.scale[: net.states]
@@ -54,6 +57,8 @@ class Actor:
         checked = check_array("states", states, (None, self._critic.states))
         steps, size = check_whole("n_steps", n_steps, 1, 10**8), check_whole("batch_size", batch_size, 1, 10**6)
         if net is not None:
+            if not isinstance(net, Ensemble):
+                raise ConfigError(f"Actor.fit: net: got {shown(net)}, expected an ensemble")
             if (net.states, net.sizes[0]) != (self._critic.states, self._critic.sizes[0]):
                 raise DataError("Actor.fit: net is an ensemble over other states or actions, expected the same numbers")
             self._critic = net

@@ -46,7 +46,8 @@ class CEMConfig:
     `init_std`, `min_std`, `tolerance` and `a_max` are in units of the action. With `trust_region_delta` actions stay
     within that Euclidean distance of a base action. Where they are left out, `init_std` is as wide as the region (the
     smaller of `a_max` and the radius), `min_std` a millionth of it, and `tolerance` .002 of it. A start stops when no
-    deviation is above `tolerance` and `min_std`, or when all its samples are worth the same.
+    deviation is above `tolerance` and `min_std`, or when all its samples are worth the same; `init_std` must be above
+    both.
 
     `spread` says what the elites' deviations are taken from: the "former" mean, or that of the "elites", as in
     algorithm 7.1 of the chapter on continuous boosts.
@@ -74,6 +75,9 @@ class CEMConfig:
         check_optional("CEMConfig.trust_region_delta", self.trust_region_delta, SMALLEST_RADIUS, 1e9)
         for name in ("init_std", "min_std", "tolerance"):
             check_optional(f"CEMConfig.{name}", getattr(self, name), 0.0, 1e9)
+        if self.init_std is not None and self.init_std <= max(self.min_std or 0.0, self.tolerance or 0.0):
+            expected = f"more than min_std and tolerance, {max(self.min_std or 0.0, self.tolerance or 0.0):g}"
+            raise ConfigError(f"CEMConfig.init_std: got {self.init_std:g}, expected {expected}: it would end at once")
         if self.n_elites < 2:
             raise ConfigError(
                 f"CEMConfig.elite_fraction: got {self.elite_fraction:g}, one of {self.n_samples} samples; expected at "
@@ -228,6 +232,9 @@ def _begin(region: Region, config: CEMConfig) -> Search:
     width, min_std, tolerance = (share * region.scale if x is None else np.full(rows, float(x)) for x, share in given)
     spread = np.repeat(np.maximum(width, min_std)[:, np.newaxis], d, axis=1)
     stop = np.maximum(min_std, tolerance)
+    if config.init_std is not None and (width <= stop).any():
+        expected = f"more than {stop.max():g}, the tolerance in this region"
+        raise ConfigError(f"CEMConfig.init_std: got {config.init_std:g}, expected {expected}: it would end at once")
     best = np.empty((rows, d)), np.full(rows, -np.inf)
     return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_), np.zeros(rows, np.int64))
 

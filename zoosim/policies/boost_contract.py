@@ -192,6 +192,7 @@ def _refuses(maker: Maker) -> None:
             _must_refuse(policy, context, action, wrong, shop)
             _must_refuse(policy, context, np.full_like(action, wrong), 1.0, shop)
         _must_be_alike(policy, other, shop)
+        _must_refuse(policy, context, np.full_like(action, 2.0 * shop.a_max), 1.0, shop)
         for broken in _broken(context):
             _must_refuse(policy, broken, action, 1.0, shop)
             _refuse_or_answer(policy, broken, shop)
@@ -210,7 +211,9 @@ def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, rewa
     except ZoosimError:
         return
     spoilt = "" if same(dict(context), dict(shop.context(0))) else " in a context that is wrong"
-    raise ContractViolation(f"{shop.name}: update took a reward of {reward} for {action}{spoilt}; expected a DataError")
+    raise ContractViolation(
+        f"{shop.name}: update took a reward of {reward} for {action}{spoilt}; expected it to refuse"
+    )
 
 
 def _broken(context: Context) -> list[Context]:
@@ -274,7 +277,9 @@ BOOST_CHECKS = (
     Check("inputs", "Does it leave contexts, actions and feedback as they are?", _leaves_inputs_alone, ("learns",)),
     Check("repeats", "Does it choose the same again under the same seed?", _repeats, ("learns",)),
     Check("recommends", "Does recommend only read?", _recommends, ("repeats",)),
-    Check("refuses", "Does it refuse NaN and infinity before it learns?", _refuses, ("repeats",)),
+    Check(
+        "refuses", "Does it refuse NaN, infinity and boosts outside the box before it learns?", _refuses, ("repeats",)
+    ),
     Check("density", "Is its propensity a density, or a clear refusal?", _gives_densities, ("repeats",)),
     Check("saves", "Does a loaded state decide as the saved one?", _saves, ("repeats",)),
 )

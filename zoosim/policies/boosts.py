@@ -30,6 +30,9 @@ class ProductTable(NamedTuple):
     strategic: BoolArray
 
 
+ROUNDING = 1e-9
+"""Boosts may be outside the box by this share of a_max."""
+
 TASTES = 2
 """Where a shop tells of tastes, it tells of these: for price, and for private label."""
 
@@ -98,12 +101,21 @@ class BoostPolicy(Policy):
 
         That is, by position: `shown (k,)` ids, their `products` (a column a property), `boost_features (k, d)`,
         `base_scores (k,)`, `clicks (k,)`, `purchases (k,)`; and `reward_parts`. NaN, infinity and other shapes are
-        refused with `DataError` before anything is learned.
+        refused with `DataError` before anything is learned, boosts outside the box with `PolicyError`.
         """
         self.check(context)
         boosts = check_array(f"{policy_name(type(self))}: action", action, (self.spec.product_dim,))
+        self._check_box(boosts)
         earned = check_array(f"{policy_name(type(self))}: reward", [reward], (1,))
         self.learn(context, boosts, float(earned[0]), feedback)
+
+    def _check_box(self, boosts: FloatArray) -> None:
+        a_max, largest = self.spec.a_max, int(np.abs(boosts).argmax())
+        if abs(boosts[largest]) > (1.0 + ROUNDING) * a_max:
+            came = f"got {boosts[largest]:g} as boost {largest}"
+            raise PolicyError(
+                f"{policy_name(type(self))}: action: {came}, expected boosts from {-a_max:g} to {a_max:g}"
+            )
 
     def check(self, context: Context) -> None:
         """Refuse a context that does not fit the spec with `DataError`; to be called before one is read."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array, check_number, check_whole
+from zoosim.core.checks import alike, check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
@@ -46,11 +46,7 @@ class QEnsembleConfig:
     def __post_init__(self) -> None:
         """Raise `ConfigError` at the first value that is out of range."""
         check_whole("n_ensembles", self.n_ensembles, 1, 1_000)
-        if not isinstance(self.hidden_sizes, tuple | list) or not 1 <= len(self.hidden_sizes) <= 8:
-            raise ConfigError(f"hidden_sizes: got {shown(self.hidden_sizes)}, expected 1 to 8 widths, such as (64, 64)")
-        for size in self.hidden_sizes:
-            check_whole("hidden_sizes", size, 1, 4_096)
-        object.__setattr__(self, "hidden_sizes", tuple(self.hidden_sizes))
+        object.__setattr__(self, "hidden_sizes", check_widths("hidden_sizes", self.hidden_sizes))
         check_number("learning_rate", self.learning_rate, 1e-9, 1.0)
         if self.device != "cpu":
             raise ConfigError(f"device: got {shown(self.device)}, expected cpu; these networks run there alone")

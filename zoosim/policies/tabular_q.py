@@ -19,24 +19,27 @@ class TabularQFunction:
     def __init__(self, n_contexts: int, n_actions: int, initial_value: float = 0.0) -> None:
         """Make the table; raises `ConfigError`."""
         for name, value in (("n_contexts", n_contexts), ("n_actions", n_actions)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not _is_whole(value) or value < 1:
                 raise ConfigError(f"{name}: got {shown(value)}, expected a whole number of at least 1")
-        if not math.isfinite(initial_value):
+        if not _is_finite(initial_value):
             raise ConfigError(f"initial_value: got {shown(initial_value)}, expected a finite number")
         self.n_contexts, self.n_actions = n_contexts, n_actions
         self.Q: FloatArray = np.full((n_contexts, n_actions), float(initial_value))
 
     def get(self, x: int, a: int) -> float:
-        """Return Q(x, a)."""
+        """Return Q(x, a); raises `DataError` for what is no context or action, as all methods do."""
         self._check(x, a)
         return float(self.Q[x, a])
 
     def update(self, x: int, a: int, target: float, lr: float = 0.1) -> None:
-        """Set Q(x, a) to (1 - lr) Q(x, a) + lr target: a gradient step on (Q - target)^2 / 2."""
+        """Set Q(x, a) to (1 - lr) Q(x, a) + lr target: a gradient step on (Q - target)^2 / 2.
+
+        Raises `DataError` for a target that is no finite number, `ConfigError` for a step `lr` outside (0, 1].
+        """
         self._check(x, a)
-        if not math.isfinite(target):
+        if not _is_finite(target):
             raise DataError(f"update: got target {shown(target)}, expected a finite number")
-        if not 0 < lr <= 1:
+        if not _is_finite(lr) or not 0 < lr <= 1:
             raise ConfigError(f"update: got lr {shown(lr)}, expected a number above 0, at most 1")
         self.Q[x, a] = (1 - lr) * self.Q[x, a] + lr * target
 
@@ -51,6 +54,15 @@ class TabularQFunction:
         return float(self.Q[x].max())
 
     def _check(self, x: Any, a: Any) -> None:
-        if not (0 <= x < self.n_contexts and 0 <= a < self.n_actions):
+        known = _is_whole(x) and _is_whole(a)
+        if not known or not (0 <= x < self.n_contexts and 0 <= a < self.n_actions):
             size = f"contexts 0 to {self.n_contexts - 1} and actions 0 to {self.n_actions - 1}"
             raise DataError(f"got context {shown(x)} and action {shown(a)}, expected {size}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return (_is_whole(value) or isinstance(value, float | np.floating)) and math.isfinite(value)

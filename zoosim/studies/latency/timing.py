@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,13 @@ class Loop:
     def __init__(self, members: int, sizes: tuple[int, ...]) -> None:
         import torch
 
-        self._torch = torch
-        torch.manual_seed(0)
-        pairs = zip((STATE_DIM + ACTION_DIM, *sizes), (*sizes, 1), strict=True)
-        layers = [[torch.nn.Linear(n, m) for n, m in pairs]]
-        layers += [[torch.nn.Linear(part.in_features, part.out_features) for part in layers[0]] for _ in range(4)]
+        self._torch, widths = torch, (STATE_DIM + ACTION_DIM, *sizes, 1)
+        with torch.random.fork_rng(devices=[]):  # the caller's generator stays as it is
+            torch.manual_seed(0)
+            layers = [[torch.nn.Linear(n, m) for n, m in pairwise(widths)] for _ in range(members)]
         self._members = [
             torch.nn.Sequential(*(part for layer in own[:-1] for part in (layer, torch.nn.ReLU())), own[-1])
-            for own in layers[:members]
+            for own in layers
         ]
 
     def __call__(self, state: FloatArray, actions: FloatArray) -> FloatArray:

@@ -205,7 +205,7 @@ def changed(row: int, **values: Any) -> pl.DataFrame:
     [
         (
             lambda: changed(7, propensity=0.0),
-            "row 7, column propensity: got 0.0, expected a density, finite and above 0",
+            "row 7, column propensity: got 0.0, expected a density, finite and 1e-60 at least",
         ),
         (lambda: changed(7, propensity=np.inf), "row 7, column propensity: got inf, expected a density"),
         (lambda: changed(7, reward=np.nan), "row 7, column reward: got nan, expected a finite number"),

@@ -21,8 +21,8 @@ from zoosim.evaluation.off_policy.checks import (
 )
 from zoosim.evaluation.off_policy.reading import read_records, to_log, with_lists
 
-LEAST_DENSITY = 1e-100
-"""What is less dense is never drawn, and its weight would be more than sums can hold."""
+LEAST_DENSITY = 1e-60
+"""What is less dense is never drawn, and sums of fourth powers of its weight overflow."""
 
 
 @dataclass(frozen=True)

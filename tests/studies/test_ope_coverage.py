@@ -7,7 +7,7 @@ import pytest
 
 from zoosim.core.errors import ConfigError
 from zoosim.experiments import STUDIES
-from zoosim.studies.known_logs import effective_rows
+from zoosim.studies.known_logs import KnownLogs, effective_rows
 from zoosim.studies.ope_coverage import measure, measuring, tell
 from zoosim.studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
 from zoosim.studies.ope_coverage.measuring import Covered, rows_of
@@ -35,10 +35,13 @@ def test_effective_rows_by_hand() -> None:
 def test_there_are_cells_of_every_kind() -> None:
     assert len(set(CELLS)) == len(CELLS) == STUDIES["ope-coverage"].options["cells"]
     logs = {cell: logs_of(cell) for cell in CELLS if cell.world != SEARCH}
-    assert sum(map(sound, logs.values())) == 16
-    assert [cell.world for cell, own in logs.items() if own.faulty] == ["propensities off", "2 actions missing"]
+    assert sum(map(sound, logs.values())) == 19
+    faulty = {cell.world for cell, own in logs.items() if own.faulty}
+    assert faulty == {"propensities off", "2 actions missing"} | {cell.world for cell in CELLS if "boost" in cell.world}
     assert sum(cell.world == SEARCH for cell in CELLS) == 4
-    near, far = logs[Cell("clicks, learned log", 1_000, 0.5)], logs[Cell("clicks, learned log", 10_000, 2.0)]
+    near, far = (logs_of(Cell("clicks, learned log", n, distance)) for n, distance in ((1_000, 0.5), (10_000, 2.0)))
+    assert isinstance(near, KnownLogs)
+    assert isinstance(far, KnownLogs)
     np.testing.assert_array_equal(near.logging, far.logging)
     assert near.effective / 1_000 > far.effective / 10_000
 
@@ -105,8 +108,8 @@ def test_the_story_marks_what_breaks_a_promise() -> None:
 
 
 def test_a_wrong_number_of_cells_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cells: got 24, expected a whole number, 1 to 23"):
-        measure(cells=24)
+    with pytest.raises(ConfigError, match="cells: got 32, expected a whole number, 1 to 31"):
+        measure(cells=32)
 
 
 def test_it_runs_whole() -> None:
@@ -119,3 +122,13 @@ def test_it_runs_whole() -> None:
 def test_search_logs_are_judged() -> None:
     number, cell = next((number, cell) for number, cell in enumerate(CELLS) if cell.world == SEARCH)
     assert [row.logs for row in covered(number, cell, (0, 1))] == [2] * 5
+
+
+def test_rankings_and_boosts_are_judged_by_their_own_estimators() -> None:
+    for world, count in (("rankings, 3 of 6", 5), ("2 boosts", 3)):
+        number, cell = next((number, cell) for number, cell in enumerate(CELLS) if cell.world == world)
+        rows = covered(number, cell, (0, 1))
+        assert [row.logs for row in rows] == [2] * count
+        assert [row.promised for row in rows] == [count == 5] * count
+        assert (rows[0].effective is None) == (count == 3)
+    assert tell(rows).tables[0].rows[0][3:5] == ("", "no")

@@ -44,9 +44,9 @@ OPE_VERDICT = Study(
 )
 OPE_COVERAGE = Study(
     name="ope-coverage",
-    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 5 minutes)",
-    question="How often do the intervals of a policy judged by a log hold, in recommendation and in search?",
-    options={"seeds": "1000:1400", "cells": 23, "jobs": None},
+    summary="how often intervals of off-policy estimates hold, on worlds of known truth (some 10 minutes)",
+    question="How often do the intervals of a policy judged by a log hold: products, templates, rankings, boosts?",
+    options={"seeds": "1000:1400", "cells": 31, "jobs": None},
 )
 OPE_ACCURACY = Study(
     name="ope-accuracy",

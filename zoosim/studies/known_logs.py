@@ -73,6 +73,8 @@ class KnownLogs:
     at the log's beginning and end, `shares` those of contexts.
     """
 
+    family = ""
+
     def __init__(self, settings: Settings, rng: np.random.Generator) -> None:
         self.settings = s = settings
         self.table = np.clip(s.rate * np.exp(0.8 * rng.normal(size=(s.contexts, s.actions))), 0.0, MOST)
@@ -125,6 +127,11 @@ class KnownLogs:
         """The range that all rewards lie in; None where there is none."""
         return None if self.settings.amounts else (0.0, 1.0)
 
+    @staticmethod
+    def bounded(log: Log, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weights and rewards, each `(n,)`."""
+        return weights_of(log, target), log.rewards
+
     def _worth(self, table: FloatArray) -> float:
         return float(self.shares @ (self.target * table).sum(axis=1))
 
@@ -145,6 +152,11 @@ class KnownLogs:
         propensities = self.recorded[contexts, actions]
         by = users if s.rows_a_user > 1 else None
         return log_of(actions, propensities, rewards, np.eye(s.contexts)[told], s.actions, by), self.target[contexts]
+
+
+def weights_of(log: Log, target: FloatArray) -> FloatArray:
+    """Return the weights of logged actions `(n,)` by the target's probabilities `(n, K)`."""
+    return np.asarray(target[np.arange(len(log)), log.actions] / log.propensities)
 
 
 def log_of(

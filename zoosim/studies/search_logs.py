@@ -9,7 +9,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.envs.template_world import template_world
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.studies.known_logs import chosen, direction, effective_rows, log_of, softmax
+from zoosim.studies.known_logs import chosen, direction, effective_rows, log_of, softmax, weights_of
 from zoosim.world.shifts import SAVING
 from zoosim.world.world import World
 
@@ -39,6 +39,7 @@ class SearchLogs:
     `target` are `(cells, 8)`, drawn from `rng`.
     """
 
+    family = ""
     misrecorded = faulty = False
     """Propensities are right, and every template is shown."""
 
@@ -100,6 +101,11 @@ class SearchLogs:
         rewards = pool().rewards[visits, actions]
         log = log_of(actions, self.logging[cells, actions], rewards, world.users[visits], world.products.shape[0])
         return log, self.target[cells]
+
+    @staticmethod
+    def bounded(log: Log, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weights and rewards, each `(n,)`."""
+        return weights_of(log, target), log.rewards
 
 
 def pool() -> World:

@@ -15,14 +15,12 @@ from zoosim.evaluation.off_policy.actions import DEFAULT
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.evaluate import evaluate
 from zoosim.evaluation.off_policy.intervals import bernstein_interval
-from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.verdict import TRUST
 from zoosim.experiments.request import parse_seeds
-from zoosim.studies.known_logs import KnownLogs
-from zoosim.studies.ope_coverage.cells import CELLS, Cell, draw, logs_of, sound
+from zoosim.studies.boost_logs import BoostLogs
+from zoosim.studies.ope_coverage.cells import CELLS, Cell, Logs, draw, logs_of, sound
 from zoosim.studies.repeated_logs import Chunk, over_logs
-from zoosim.studies.search_logs import SearchLogs
 
 SAMPLES = 399
 CHUNK = 50
@@ -30,8 +28,8 @@ BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
 ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
 ROOMS = (
     *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy", "evaluation/statistics.py"),
-    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_coverage/cells.py"),
-    "studies/ope_coverage/measuring.py",
+    *(f"studies/{name}_logs.py" for name in ("known", "search", "ranking", "boost")),
+    *(f"studies/ope_coverage/{name}.py" for name in ("cells", "measuring")),
 )
 """Rooms of the package that figures depend on."""
 
@@ -42,15 +40,15 @@ class Covered:
 
     `held` counts the logs whose interval holds the truth (a confidence sequence: after every row); of the others the
     truth was `below` or `above`. `promised` tells whether it should hold: the log is sound, or the interval's own
-    conditions are met. `effective` rows in expectation; `width` is the median of width / truth, None if infinite;
-    `trusted` counts the logs with the verdict trust, `trusted_held` those of them whose interval holds.
+    conditions are met. `effective` rows in expectation, None for kernels; `width` is the median of width / truth, None
+    if infinite; `trusted` counts the logs with the verdict trust, `trusted_held` those of them whose interval holds.
     """
 
     cell: int
     world: str
     n: int
     distance: float
-    effective: float
+    effective: float | None
     interval: str
     estimator: str
     promised: bool
@@ -69,7 +67,7 @@ class Covered:
 
 
 def measure(
-    *, seeds: Any = "1000:1400", cells: Any = 23, jobs: Any = None, progress: Progress = lambda line: None
+    *, seeds: Any = "1000:1400", cells: Any = 31, jobs: Any = None, progress: Progress = lambda line: None
 ) -> list[Covered]:
     """Judge a log a seed in each of the first so many `cells`; what is measured is kept, so a run can go on.
 
@@ -103,26 +101,27 @@ def _found(cell: Cell, seeds: Sequence[int]) -> dict[str, FloatArray]:
     return {"found": np.stack([_judge(logs, *draw(cell, logs, seed), seed) for seed in seeds])}
 
 
-def _judge(logs: KnownLogs | SearchLogs, log: Log, target: FloatArray, seed: int) -> FloatArray:
+def _judge(logs: Logs, log: Any, target: FloatArray, seed: int) -> FloatArray:
     """Return the ends of each of `ROWS`, and whether the verdict is trust `(5, 3)`; NaN where there is none."""
-    out = np.full((len(ROWS), 3), np.nan)
-    results = evaluate(log, {"target": target}, samples=SAMPLES, seed=seed, compare=False).results
+    out, names = np.full((len(ROWS), 3), np.nan), [f"{logs.family}{name}" for name in DEFAULT]
+    judged = evaluate(log, {"target": target}, estimators=names, samples=SAMPLES, seed=seed, compare=False)
+    results = judged.results
     for row, result in enumerate(results):
         low = -math.inf if result.low is None else result.low
         out[row] = (low, math.inf if result.high is None else result.high, result.verdict == TRUST)
-    if logs.reward_range is None:
+    if isinstance(logs, BoostLogs) or logs.reward_range is None:
         return out
-    weights = target[np.arange(len(log)), log.actions] / log.propensities
+    weights, rewards = logs.bounded(log, target)
     units = make_clusters(len(log), log.user_ids, max_groups=len(log))
-    bounds = bernstein_interval(weights, log.rewards, logs.reward_range, units)
+    bounds = bernstein_interval(weights, rewards, logs.reward_range, units)
     out[len(results)] = (bounds.low, bounds.high, 0.0)
     if logs.alike:  # ends only ever close in, so the last interval holds if all do
-        ends = confidence_sequence(weights, log.rewards, logs.reward_range)
+        ends = confidence_sequence(weights, rewards, logs.reward_range)
         out[len(results) + 1] = (ends.low[-1], ends.high[-1], 0.0)
     return out
 
 
-def _summed(number: int, cell: Cell, logs: KnownLogs | SearchLogs, name: tuple[str, str], found: FloatArray) -> Covered:
+def _summed(number: int, cell: Cell, logs: Logs, name: tuple[str, str], found: FloatArray) -> Covered:
     interval, estimator = name
     below, above, trusted = logs.truth < found[:, 0], logs.truth > found[:, 1], found[:, 2] > 0.0
     held, width = ~(below | above), float(np.median(found[:, 1] - found[:, 0]) / logs.truth)

@@ -23,7 +23,8 @@ TERMS = {
     "cell": "A world, a log size and a target policy at a distance from the one that writes the log. All are fixed in "
     "advance; the truth is known from the world.",
     "sound": f"Propensities are right, no action is missing, and the log counts for {ENOUGH:.0f} rows of the target's "
-    "own or more, in expectation. It is a property of the world, not of what was measured.",
+    "own or more, in expectation. It is a property of the world, not of what was measured. Logs of boosts are not: "
+    "kernels judge a blurred policy, and only the verdict can say where that matters.",
     "band": "Three binomial standard errors around 95%: where the coverage of an interval that holds 95% of the time "
     "lies nearly always.",
     "bernstein, sequence": "Empirical Bernstein, and the confidence sequence, which holds if it does so after "
@@ -93,7 +94,12 @@ def _coverage(rows: Sequence[Covered]) -> Table:
         trusted = sum(row.trusted for row in own)
         shares = [_marked(cell[name]) if name in cell else "" for name in ROWS]
         held = f"{sum(row.trusted_held for row in own) / trusted:.1%}" if trusted else "none"
-        place = (first.world, f"{first.n:,}", f"{first.distance:g}", f"{first.effective:,.0f}")
+        place = (
+            first.world,
+            f"{first.n:,}",
+            f"{first.distance:g}",
+            "" if first.effective is None else f"{first.effective:,.0f}",
+        )
         sound = "yes" if _sound(first) else "no"
         told.append((*place, sound, *shares, f"{trusted / sum(row.logs for row in own):.0%}", held))
     heads = (
@@ -109,7 +115,8 @@ def _coverage(rows: Sequence[Covered]) -> Table:
     low, high = band(rows[0].logs)
     caption = (
         f"{rows[0].logs:,} logs a cell; the band is {low:.1%} to {high:.1%}. An exclamation mark: outside what is "
-        "promised. ips, snips and dr are the default interval of these estimators."
+        "promised. ips, snips and dr are the default interval of these estimators; of rankings cascade-ips and so on, "
+        "of boosts kernel-ips and so on."
     )
     return Table("Coverage", heads, told, n_text=1, caption=caption)
 

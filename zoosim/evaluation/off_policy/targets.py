@@ -16,7 +16,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Kernel, KernelPolicy, checked_action
+from zoosim.policies.kernel import Kernel, KernelPolicy, check_finite, checked_action
 from zoosim.policies.random import Random
 
 TOLERANCE = 1e-6
@@ -78,7 +78,10 @@ class PolicyTarget(Target):
                 raise PolicyError(f"{got}; make it for zoosim.evaluation.off_policy.spec_of(log)")
         if self.policy.needs_user_ids and log.user_ids is None:
             raise PolicyError("knows visitors by their id, and the log has no user_id")
+        if self.policy.needs_user_ids and log.user_ids is not None:
+            check_ids(log.user_ids, own.n_users)
         if isinstance(self.policy, KernelPolicy):
+            check_finite("user", log.features)
             self.policy.attach(log.products)  # what it finds in the products is part of its state
         self._before = self._state()
         self._known: dict[Any, FloatArray] = {}
@@ -132,6 +135,14 @@ def blamed(where: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
         raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
+
+
+def check_ids(user_ids: IntArray, n_users: int) -> None:
+    """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
+    strange = (user_ids < 0) | (user_ids >= n_users)
+    if strange.any():
+        row = int(strange.argmax())
+        raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
 
 
 def check_kind(cls: type[Policy]) -> None:

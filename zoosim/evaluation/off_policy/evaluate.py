@@ -16,7 +16,15 @@ from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import single
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
-from zoosim.evaluation.off_policy.clusters import Clusters, Sums, difference, group_sums, make_clusters, standard_error
+from zoosim.evaluation.off_policy.clusters import (
+    Clusters,
+    Sums,
+    difference,
+    go_together,
+    group_sums,
+    make_clusters,
+    standard_error,
+)
 from zoosim.evaluation.off_policy.diagnostics import (
     WeightFigures,
     cut_weights,
@@ -54,6 +62,7 @@ DEFAULT = ("ips", "snips", "dr")
 NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
 INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
 LOGGED = "logged"
+TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
 
 
 class Result(NamedTuple):
@@ -282,10 +291,13 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
             f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
         )
     estimates = [group_sums(clusters, estimate(name, log.rewards, judged)) for name in names]
+    together = options.interval == "sequence" and go_together(clusters, judged.weights * log.rewards)
     figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
     for estimator, sums, interval in zip(names, estimates, _intervals(estimates, log, judged, options), strict=True):
         clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
         verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
+        if together:
+            verdict = Verdict(DO_NOT_USE, (TOGETHER, *verdict.reasons))
         found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
     return found
 

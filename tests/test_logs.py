@@ -159,3 +159,18 @@ def test_brackets_in_names_are_printed_as_they_are(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "a[/b]" in printed
     assert "[red]c" in printed
+
+
+def test_a_policy_without_a_logged_choice_does_not_stop_the_others(tmp_path: Path) -> None:
+    never = log_frame().with_columns(none=pl.lit(0.0))
+    found = zoosim.evaluate(never, ["column:none", Favours], estimators=["ips", "snips", "dr"], out=tmp_path)
+    told = {row[:2]: row for row in found.results}
+    assert list(told) == [("none", "ips"), ("none", "snips"), *(("favours", name) for name in ("ips", "snips", "dr"))]
+    assert {told["none", name].verdict for name in ("ips", "snips")} == {"do not use"}
+    assert told["none", "snips"].reasons == ("the policy would have made none of the logged choices",)
+    assert told["favours", "snips"].verdict == "trust"
+    assert not any("none" in pair[:2] for pair in found.differences if pair.estimator == "snips")
+    print_evaluation(found)
+    summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert summary["results"][1]["value"] is None
+    assert "made none of the logged choices" in (tmp_path / "report.html").read_text(encoding="utf-8")

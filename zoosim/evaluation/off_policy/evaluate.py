@@ -61,12 +61,17 @@ robust."""
 DEFAULT = ("ips", "snips", "dr")
 NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
 INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
+SELF_NORMALISED = ("snips", "sndr")
 LOGGED = "logged"
+NEVER = "the policy would have made none of the logged choices"
 TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
 
 
 class Result(NamedTuple):
-    """What one estimator says of one policy; figures of weights stand for the policy, whichever the estimator."""
+    """What one estimator says of one policy; figures of weights stand for the policy, whichever the estimator.
+
+    `value` is NaN for a self-normalised estimator where all weights are 0.
+    """
 
     policy: str
     estimator: str
@@ -78,6 +83,13 @@ class Result(NamedTuple):
     max_weight: float
     verdict: str
     reasons: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """A result, and the sums that it comes from; None where there is no estimate."""
+
+    result: Result
+    sums: Sums | None
 
 
 class Difference(NamedTuple):
@@ -199,7 +211,7 @@ def evaluate(
             overlaps[name] = overlap_of(log, judged, groups)
         for result, sums in found:
             results.append(result)
-            if compare:
+            if compare and sums is not None:
                 compared.add(result, sums)
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
     told = (
@@ -281,7 +293,7 @@ def _target(name: str, given: Any, log: Log) -> Target:
         raise named(name, error) from error
 
 
-def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: Options) -> list[tuple[Result, Sums]]:
+def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: Options) -> list[Found]:
     """Return results with their sums for each estimator that the target allows."""
     weights = weight_figures(log, judged, clusters)
     cut = judged._replace(weights=cut_weights(judged.weights))
@@ -290,16 +302,19 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
         raise DataError(
             f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
         )
-    estimates = [group_sums(clusters, estimate(name, log.rewards, judged)) for name in names]
+    undefined = SELF_NORMALISED if not judged.weights.any() else ()
+    usable = [estimator for estimator in names if estimator not in undefined]
+    estimates = [group_sums(clusters, estimate(estimator, log.rewards, judged)) for estimator in usable]
     together = options.interval == "sequence" and go_together(clusters, judged.weights * log.rewards)
-    figures, found = (weights.ess, weights.mean_weight, weights.max_weight), []
-    for estimator, sums, interval in zip(names, estimates, _intervals(estimates, log, judged, options), strict=True):
+    figures = (weights.ess, weights.mean_weight, weights.max_weight)
+    found = {n: Found(Result(name, n, math.nan, None, None, *figures, DO_NOT_USE, (NEVER,)), None) for n in undefined}
+    for estimator, sums, interval in zip(usable, estimates, _intervals(estimates, log, judged, options), strict=True):
         clipped = None if estimator == "dm" else _value(estimator, log.rewards, cut)
         verdict = _verdict(estimator, log, judged, clusters, (sums, clipped, interval), weights)
         if together:
             verdict = Verdict(DO_NOT_USE, (TOGETHER, *verdict.reasons))
-        found.append((Result(name, estimator, *interval, *figures, *verdict), sums))
-    return found
+        found[estimator] = Found(Result(name, estimator, *interval, *figures, *verdict), sums)
+    return [found[estimator] for estimator in names]
 
 
 def estimate(estimator: str, rewards: FloatArray, judged: Judged) -> Terms:

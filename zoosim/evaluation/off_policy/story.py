@@ -66,6 +66,10 @@ def _verdict(evaluation: Evaluation) -> str:
     return f"The logged choices earned {evaluation.logged.mean:.4g} a visit. {' '.join(told)}"
 
 
+def _value(row: Result) -> str:
+    return f"{row.value:.5g}" if math.isfinite(row.value) else "none"
+
+
 def _range(row: Result | Difference) -> str:
     ends = ["open" if end is None or not math.isfinite(end) else f"{end:.4g}" for end in (row.low, row.high)]
     return " to ".join(ends)
@@ -74,7 +78,7 @@ def _range(row: Result | Difference) -> str:
 def _results(evaluation: Evaluation) -> Table:
     rows = [
         (
-            *(row.policy, row.estimator, row.verdict, f"{row.value:.5g}", _range(row)),
+            *(row.policy, row.estimator, row.verdict, _value(row), _range(row)),
             *(f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight)),
         )
         for row in evaluation.results

@@ -171,6 +171,8 @@ def test_a_policy_without_a_logged_choice_does_not_stop_the_others(tmp_path: Pat
     assert told["favours", "snips"].verdict == "trust"
     assert not any("none" in pair[:2] for pair in found.differences if pair.estimator == "snips")
     print_evaluation(found)
+    with pytest.raises(DataError, match="policies: none would have made none of the logged choices: nothing"):
+        zoosim.evaluate(never, ["column:none"])
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert summary["results"][1]["value"] is None
     assert "made none of the logged choices" in (tmp_path / "report.html").read_text(encoding="utf-8")

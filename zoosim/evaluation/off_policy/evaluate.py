@@ -213,6 +213,10 @@ def evaluate(
             results.append(result)
             if compare and sums is not None:
                 compared.add(result, sums)
+    if not any(row.ess for row in results) and any(math.isnan(row.value) for row in results):
+        raise DataError(
+            f"policies: {', '.join(targets)} would have made none of the logged choices: nothing to judge by"
+        )
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
     told = (
         len(log),
@@ -299,9 +303,8 @@ def _results(name: str, log: Log, judged: Judged, clusters: Clusters, options: O
     cut = judged._replace(weights=cut_weights(judged.weights))
     names = [name for name in options.estimators if name not in NEED_MODEL or judged.predicted is not None]
     if not names:
-        raise DataError(
-            f"none of {', '.join(options.estimators)} can do with the probabilities of logged actions alone"
-        )
+        wanted = ", ".join(options.estimators)
+        raise DataError(f"none of {wanted} can do with the probabilities of logged actions alone")
     undefined = SELF_NORMALISED if not judged.weights.any() else ()
     usable = [estimator for estimator in names if estimator not in undefined]
     estimates = [group_sums(clusters, estimate(estimator, log.rewards, judged)) for estimator in usable]

@@ -13,7 +13,7 @@ import pytest
 
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.terminal import print_evaluation
+from zoosim.terminal import print_evaluation, print_world
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "tests" / "evaluation" / "off_policy" / "open_bandit"
@@ -151,6 +151,23 @@ def test_results_of_another_kind_are_never_written_over(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
     zoosim.evaluate(clicks, [Favours], out=tmp_path / "judged")
     zoosim.fit_world(clicks, tmp_path / "world")
+
+
+def test_what_is_skipped_is_counted_wherever_results_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = log_frame().with_columns(propensity=pl.when(pl.int_range(N) == 7).then(0.0).otherwise(0.25))
+    with pytest.raises(DataError, match="row 7, column propensity"):
+        zoosim.fit_world(bad, tmp_path / "world")
+    world, fit = zoosim.fit_world(bad, tmp_path / "world", skip_bad=True)
+    print_world(world, fit, tmp_path / "world")
+    print_evaluation(zoosim.evaluate(bad, ["random"], out=tmp_path / "judged", skip_bad=True))
+    assert capsys.readouterr().out.count("note: skipped 1 rows: propensity: expected above 0 and at most 1") == 2
+    for name in ("world", "judged"):
+        page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
+        assert "1 bad rows: propensity: expected above 0" in page
+        summary = json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
+        assert sum(summary["skipped"].values()) == 1
 
 
 def test_brackets_in_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,6 +154,7 @@ def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
     segments, categories = len(world.segment_names), len(world.category_names)
     console = _console()
     lines = [
+        *(f"note: skipped {count:,} rows: {reason}" for reason, count in world.skipped.items()),
         f"{segments} segment{'s' * (segments > 1)}: {world.segments.how}",
         f"{categories} categor{'ies' if categories > 1 else 'y'}: {world.categories.how}",
         f"{len(world.changes)} changes of click probabilities over {world.n:,} rows",

@@ -85,6 +85,7 @@ def _results(evaluation: Evaluation) -> Table:
     ]
     heads = ("policy", "estimator", "verdict", "value", "interval", "effective rows", "mean weight", "largest")
     caption = f"{evaluation.n:,} rows of {evaluation.n_clusters:,} independent users or rows."
+    caption += "".join(f" Skipped {count:,} bad rows: {reason}." for reason, count in evaluation.skipped.items())
     return Table("Values", heads, rows, n_text=3, caption=caption)
 
 

@@ -117,3 +117,22 @@ def test_features_that_policies_do_not_take_are_refused() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(PolicyError, match=r"policy greedy: user: got a feature of 1e\+12, expected at most 1e\+09"):
         evaluate_by_name(replace(log, features=log.features * 1e12), ["greedy"])
+
+
+class Writes(Softmax):
+    """Writes into the array of the context that `part` names."""
+
+    part: ClassVar[str] = ""
+
+    def propensity(self, context: Any, action: int) -> float:
+        getattr(context, self.part)[:] = 0
+        return super().propensity(context, action)
+
+
+@pytest.mark.parametrize("part", ["user", "available", "products"])
+def test_a_policy_cannot_write_into_the_log(part: str) -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    kept = {name: getattr(log, name).copy() for name in ("features", "candidates", "products")}
+    with pytest.raises(PolicyError, match=r"policy own: row 0: ValueError: .*read-only"):
+        evaluate(log, {"own": made(type("Own", (Writes,), {"part": part}), log)})
+    assert all(np.array_equal(getattr(log, name), values) for name, values in kept.items())

@@ -219,13 +219,16 @@ def _ids(log: Log, start: int, stop: int) -> IntArray:
 
 def _contexts(log: Log, start: int, stop: int) -> Iterator[Context]:
     ids, product_ids = _ids(log, start, stop), np.arange(log.n_actions)
+    features, products, candidates = (values.view() for values in (log.features, log.products, log.candidates))
+    for values in (features, products, candidates):
+        values.flags.writeable = False
     for row in range(start, stop):
         yield Context(
             user_id=int(ids[row - start]) if log.user_ids is not None else 0,
-            user=log.features[row],
+            user=features[row],
             product_ids=product_ids,
-            products=log.products,
-            available=log.candidates[log.candidate_set[row]],
+            products=products,
+            available=candidates[log.candidate_set[row]],
         )
 
 

@@ -220,7 +220,7 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
         return load_policy(given)
     cls = find_class(given)
     try:
-        check_kind(cls)
+        check_kind(cls, log)
         if not log.features.shape[1] + log.products.shape[1]:
             wanted = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
             raise DataError(f"the log holds no features of visitors or products, {wanted}")

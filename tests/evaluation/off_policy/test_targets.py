@@ -92,6 +92,14 @@ def test_policies_of_boosts_are_refused_by_name(name: str) -> None:
         evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [name])
 
 
+def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    with pytest.raises(
+        PolicyError, match=r"policy template-discount: chooses among 8 templates .* the log has 10 actions"
+    ):
+        evaluate_by_name(log, ["template-discount"])
+
+
 def test_a_policy_that_cannot_be_made_for_the_log_is_refused_by_name() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(PolicyError, match=r"^policy static-mlp: cannot be made for this log: ValueError"):

@@ -18,6 +18,7 @@ from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy, check_finite, checked_action
 from zoosim.policies.random import Random
+from zoosim.ranking.templates import TEMPLATES
 
 TOLERANCE = 1e-6
 CACHED = 100_000
@@ -69,7 +70,7 @@ class PolicyTarget(Target):
     """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
 
     def __init__(self, policy: Policy, log: Log) -> None:
-        check_kind(type(policy))
+        check_kind(type(policy), log)
         with blamed("cannot be copied, and a copy is what is judged: "):
             self.policy, own, asked = copy.deepcopy(policy), policy.spec, spec_of(log)
         for name in ("n_products", "user_dim", "product_dim"):
@@ -145,8 +146,12 @@ def check_ids(user_ids: IntArray, n_users: int) -> None:
         raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
 
 
-def check_kind(cls: type[Policy]) -> None:
-    """Refuse policies that a log of single actions cannot judge."""
+def check_kind(cls: type[Policy], log: Log) -> None:
+    """Refuse policies that a log cannot judge: its actions are single ones, and others than theirs."""
+    if cls.only_for == "search" and log.n_actions != len(TEMPLATES):
+        raise PolicyError(
+            f"chooses among {len(TEMPLATES)} templates of a search shop, the log has {log.n_actions} actions"
+        )
     if cls.only_for == "boosts":
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
 

@@ -13,7 +13,7 @@ import pytest
 
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.terminal import print_evaluation
+from zoosim.terminal import print_evaluation, print_world
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "tests" / "evaluation" / "off_policy" / "open_bandit"
@@ -156,9 +156,43 @@ def test_results_of_another_kind_are_never_written_over(tmp_path: Path) -> None:
     zoosim.fit_world(clicks, tmp_path / "world")
 
 
+def test_what_is_skipped_is_counted_wherever_results_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = log_frame().with_columns(propensity=pl.when(pl.int_range(N) == 7).then(0.0).otherwise(0.25))
+    with pytest.raises(DataError, match="row 7, column propensity"):
+        zoosim.fit_world(bad, tmp_path / "world")
+    world, fit = zoosim.fit_world(bad, tmp_path / "world", skip_bad=True)
+    print_world(world, fit, tmp_path / "world")
+    print_evaluation(zoosim.evaluate(bad, ["random"], out=tmp_path / "judged", skip_bad=True))
+    assert capsys.readouterr().out.count("note: skipped 1 rows: propensity: expected above 0 and at most 1") == 2
+    for name in ("world", "judged"):
+        page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
+        assert "1 bad rows: propensity: expected above 0" in page
+        summary = json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
+        assert sum(summary["skipped"].values()) == 1
+
+
 def test_brackets_in_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     found = zoosim.evaluate(log_frame(), {"a[/b]": np.full(4, 0.25), "[red]c": np.full(4, 0.25)})
     print_evaluation(found)
     printed = capsys.readouterr().out
     assert "a[/b]" in printed
     assert "[red]c" in printed
+
+
+def test_a_policy_without_a_logged_choice_does_not_stop_the_others(tmp_path: Path) -> None:
+    never = log_frame().with_columns(none=pl.lit(0.0))
+    found = zoosim.evaluate(never, ["column:none", Favours], estimators=["ips", "snips", "dr"], out=tmp_path)
+    told = {row[:2]: row for row in found.results}
+    assert list(told) == [("none", "ips"), ("none", "snips"), *(("favours", name) for name in ("ips", "snips", "dr"))]
+    assert {told["none", name].verdict for name in ("ips", "snips")} == {"do not use"}
+    assert told["none", "snips"].reasons == ("the policy would have made none of the logged choices",)
+    assert told["favours", "snips"].verdict == "trust"
+    assert not any("none" in pair[:2] for pair in found.differences if pair.estimator == "snips")
+    print_evaluation(found)
+    with pytest.raises(DataError, match="policies: none would have made none of the logged choices: nothing"):
+        zoosim.evaluate(never, ["column:none"])
+    summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert summary["results"][1]["value"] is None
+    assert "made none of the logged choices" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -220,7 +220,7 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
         raise PolicyError(f"policy {name}: a policy of boosts is made for a shop's products; {advice}")
     cls, first = type(saved) if saved is not None else find_class(given), log if isinstance(log, Log) else log.at(0)
     try:
-        check_kind(cls)
+        check_kind(cls, first)
         if saved is not None:
             return saved
         if not log.features.shape[1] + log.products.shape[1]:

@@ -132,7 +132,8 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
     table.add_row("logged choices", "", f"{evaluation.logged.mean:.6g}", _ends(*evaluation.logged[1:]), "", "", "", "")
     for row in evaluation.results:
         figures = (f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight), row.verdict)
-        table.add_row(row.policy, row.estimator, f"{row.value:.6g}", _ends(row.low, row.high), *figures)
+        value = f"{row.value:.6g}" if math.isfinite(row.value) else "none"
+        table.add_row(row.policy, row.estimator, value, _ends(row.low, row.high), *figures)
     console = _console()
     console.print(table)
     for reason, count in evaluation.skipped.items():
@@ -158,6 +159,7 @@ def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
     segments, categories = len(world.segment_names), len(world.category_names)
     console = _console()
     lines = [
+        *(f"note: skipped {count:,} rows: {reason}" for reason, count in world.skipped.items()),
         f"{segments} segment{'s' * (segments > 1)}: {world.segments.how}",
         f"{categories} categor{'ies' if categories > 1 else 'y'}: {world.categories.how}",
         f"{len(world.changes)} changes of click probabilities over {world.n:,} rows",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ class FittedWorld:
     `cells` holds the click table, a cell again from where it changed; `mix` the segments' shares of the visits, `sizes`
     how many products each category has. `selected` names the cells in which weighting by propensity moves the click
     rate by more than chance: there the logging policy chose by something that segments and categories do not tell.
+    `skipped` tells how many bad rows of the log were left out, by reason.
     """
 
     n: int
@@ -61,6 +62,7 @@ class FittedWorld:
     effect: float
     strength: float
     selected: tuple[tuple[str, str], ...]
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -106,6 +108,7 @@ class FittedWorld:
             "log": self.source,
             "rows": self.n,
             "clusters": self.n_clusters,
+            "skipped": dict(self.skipped),
             "segments": self.segments.how,
             "categories": self.categories.how,
             "design_effect": self.effect,
@@ -151,6 +154,7 @@ def fit_world(log: Log, *, segments: int | None = None, categories: int | None =
         effect=effect,
         strength=found.strength,
         selected=_selected(log, cells, n_cells, effect, segment_names, names),
+        skipped=dict(log.skipped),
     )
 
 

@@ -70,6 +70,7 @@ def _parts(world: FittedWorld) -> Table:
     counted = f"{world.n:,} rows of {world.n_clusters:,} users or visits"
     rows = [
         ("log", counted),
+        *(("skipped", f"{count:,} bad rows: {reason}") for reason, count in world.skipped.items()),
         ("segments", f"{segments}: {world.segments.how}"),
         ("categories", f"{categories}: {world.categories.how}"),
         ("changes", f"{len(world.changes)}"),

@@ -125,6 +125,11 @@ def test_what_is_wrong_with_table_and_mapping_is_said(tmp_path: Path) -> None:
     for given, with_mapping, words in cases:
         with pytest.raises((DataError, ConfigError), match=words):
             import_log(given, with_mapping, out)
+    with pytest.raises(DataError, match="cannot be read as Parquet, zoosim import reads other tables"):
+        read_log(table)
+    (tmp_path / "latin.csv").write_bytes("item,p,click\ncafé,0.5,1\n".encode("latin1"))
+    with pytest.raises(DataError, match="cannot be read as a table, save it as UTF-8"):
+        import_log(tmp_path / "latin.csv", mapping, out)
     table.write_text(table.read_text(encoding="utf-8")[:-20], encoding="utf-8")
     with pytest.raises(DataError, match=r"row 3, column item: got nothing, the last line has 3 of 9.*truncated"):
         import_log(table, mapping, out)

@@ -12,6 +12,7 @@ from tests.evaluation.off_policy.test_evaluate import Favourite, Softmax, drawn,
 from tests.evaluation.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.evaluation.off_policy.evaluate import evaluate
+from zoosim.evaluation.off_policy.targets import spec_of
 from zoosim.logs import evaluate as evaluate_by_name
 from zoosim.policies.registry import BUILT_IN, find_class
 
@@ -91,6 +92,14 @@ def test_policies_of_boosts_are_refused_by_name(name: str) -> None:
         evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [name])
 
 
+def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    with pytest.raises(
+        PolicyError, match=r"policy template-discount: chooses among 8 templates .* the log has 10 actions"
+    ):
+        evaluate_by_name(log, ["template-discount"])
+
+
 def test_a_policy_that_cannot_be_made_for_the_log_is_refused_by_name() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(PolicyError, match=r"^policy static-mlp: cannot be made for this log: ValueError"):
@@ -98,3 +107,40 @@ def test_a_policy_that_cannot_be_made_for_the_log_is_refused_by_name() -> None:
     bare = replace(log, features=np.zeros((200, 0)), products=np.zeros((10, 0)))
     with pytest.raises(DataError, match=r"^policy random: the log holds no features of visitors or products"):
         evaluate_by_name(bare, ["random"])
+
+
+@pytest.mark.parametrize("stranger", [5, 10**12, -1])
+def test_visitors_whom_a_policy_does_not_know_are_refused(stranger: int) -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    policy = find_class("static-mlp")(replace(spec_of(log), n_users=5), np.random.default_rng(0))
+    policy.load_state_dict(policy.state_dict())
+    ids = np.arange(200) % 5
+    assert evaluate(replace(log, user_ids=ids), {"p": policy}, estimators=["ips"]).n_clusters == 5
+    ids[7] = stranger
+    with pytest.raises(PolicyError, match=f"policy p: row 7: user {stranger} is not one of 0 to 4"):
+        evaluate(replace(log, user_ids=ids), {"p": policy})
+
+
+def test_features_that_policies_do_not_take_are_refused() -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    with pytest.raises(PolicyError, match=r"policy greedy: user: got a feature of 1e\+12, expected at most 1e\+09"):
+        evaluate_by_name(replace(log, features=log.features * 1e12), ["greedy"])
+
+
+class Writes(Softmax):
+    """Writes into the array of the context that `part` names."""
+
+    part: ClassVar[str] = ""
+
+    def propensity(self, context: Any, action: int) -> float:
+        getattr(context, self.part)[:] = 0
+        return super().propensity(context, action)
+
+
+@pytest.mark.parametrize("part", ["user", "available", "products"])
+def test_a_policy_cannot_write_into_the_log(part: str) -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    kept = {name: getattr(log, name).copy() for name in ("features", "candidates", "products")}
+    with pytest.raises(PolicyError, match=r"policy own: row 0: ValueError: .*read-only"):
+        evaluate(log, {"own": made(type("Own", (Writes,), {"part": part}), log)})
+    assert all(np.array_equal(getattr(log, name), values) for name, values in kept.items())

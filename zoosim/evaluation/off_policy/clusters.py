@@ -104,6 +104,18 @@ def difference(sums: Sums, less: Sums) -> Sums:
     return Sums(sums.sizes, sums.base - less.base, (sums.ratios[0], (-top, bottom)))
 
 
+def go_together(clusters: Clusters, values: FloatArray) -> bool:
+    """Tell whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than of as many others.
+
+    That is, by half as much again (Kish's design effect, 1965), and by four standard errors of what chance makes of it.
+    """
+    independent, groups = float(values.var()) / len(values), len(clusters.sizes)
+    if clusters.n_clusters == len(values) or not independent:
+        return False
+    effect = standard_error(group_sums(clusters, Terms(values))) ** 2 / independent
+    return effect > 1.0 + max(0.5, 4.0 * math.sqrt(2.0 / groups))
+
+
 def standard_error(sums: Sums) -> float:
     """Return the estimate's standard error, with groups as independent units (Liang & Zeger 1986)."""
     groups, n, influence = len(sums.sizes), float(sums.sizes.sum()), sums.influence

@@ -32,7 +32,7 @@ def values_figure(evaluation: Evaluation) -> go.Figure:
     estimators = list(dict.fromkeys(row.estimator for row in evaluation.results))
     across = min(3, len(estimators))
     figure = panels(names, estimators, across)
-    for row in evaluation.results:
+    for row in (each for each in evaluation.results if math.isfinite(each.value)):
         place = panel_of(estimators.index(row.estimator), len(estimators), across)
         _add_value(figure, row, names.index(row.policy), place)
     for number in range(len(estimators)):

@@ -18,7 +18,14 @@ from zoosim.evaluation.off_policy.boosted import Boosts
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
-from zoosim.evaluation.off_policy.clusters import Sums, difference, group_sums, make_clusters, standard_error
+from zoosim.evaluation.off_policy.clusters import (
+    Sums,
+    difference,
+    go_together,
+    group_sums,
+    make_clusters,
+    standard_error,
+)
 from zoosim.evaluation.off_policy.diagnostics import Moved, halves, later_half
 from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
@@ -39,17 +46,23 @@ from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, WORDS
+from zoosim.evaluation.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, WORDS, Verdict
 from zoosim.evaluation.statistics import Interval
 
 INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
+NOTHING = Interval(math.nan, None, None)
 LOGGED = "logged"
+NEVER = "the policy would have made none of the logged choices"
+TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
 KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings, BoostLog: Boosts}
 """What judges policies by each kind of log."""
 
 
 class Result(NamedTuple):
-    """What one estimator says of one policy; figures are those of the weights that the estimator leans on."""
+    """What one estimator says of one policy; figures are those of the weights that the estimator leans on.
+
+    `value` is NaN for a self-normalised estimator where all weights are 0.
+    """
 
     policy: str
     estimator: str
@@ -61,6 +74,13 @@ class Result(NamedTuple):
     max_weight: float
     verdict: str
     reasons: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """A result, and the sums that it comes from; None where there is no estimate."""
+
+    result: Result
+    sums: Sums | None
 
 
 class Difference(NamedTuple):
@@ -185,8 +205,12 @@ def evaluate(
         notes[name] = judgement.notes
         for result, sums in found:
             results.append(result)
-            if compared is not None:
+            if compared is not None and sums is not None:
                 compared.add(result, sums)
+    if not any(row.ess for row in results) and any(math.isnan(row.value) for row in results):
+        raise DataError(
+            f"policies: {', '.join(policies)} would have made none of the logged choices: nothing to judge by"
+        )
     earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
     told = (len(log), clusters.n_clusters, dict(log.skipped), log.source)
     ranking = compared.ranking(results) if compared is not None else ()
@@ -194,9 +218,7 @@ def evaluate(
     return Evaluation(tuple(results), differences, earned, *told, ranking, overlaps, notes, kind.unit)
 
 
-def _judged(
-    name: str, judged: Callable[[], Judgement], options: Options
-) -> tuple[list[tuple[Result, Sums]], Judgement]:
+def _judged(name: str, judged: Callable[[], Judgement], options: Options) -> tuple[list[Found], Judgement]:
     try:
         judgement = judged()
         return _results(name, judgement, options), judgement
@@ -278,26 +300,39 @@ def _taken(name: str, given: Any, kind: Kind) -> Callable[[], Judgement]:
         raise named(name, error) from error
 
 
-def _results(name: str, judgement: Judgement, options: Options) -> list[tuple[Result, Sums]]:
+def _results(name: str, judgement: Judgement, options: Options) -> list[Found]:
     """Return results with their sums for each estimator that the target allows."""
     names = [estimator for estimator in options.estimators if estimator in judgement.estimators]
     if not names:
         raise DataError(f"none of {', '.join(options.estimators)} can do with {judgement.known} alone")
-    estimates, moved = zip(*(_summed(judgement, estimator, options) for estimator in names), strict=True)
+    summed = {estimator: _summed(judgement, estimator, options) for estimator in names}
+    estimates = {estimator: own for estimator, own in summed.items() if own is not None}
+    intervals = _intervals([sums for sums, _ in estimates.values()], judgement, options)
     carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
-    found = []
-    for number, interval in enumerate(_intervals(estimates, judgement, options)):
-        estimator, sums = names[number], estimates[number]
-        verdict = judgement.verdict(estimator, Estimated(sums, interval, moved[number], carriers))
-        figures = judgement.figures(estimator)
-        told = (figures.ess, figures.mean_weight, figures.max_weight)
-        found.append((Result(name, estimator, *interval, *told, *verdict), sums))
-    return found
+    together = options.interval == "sequence" and go_together(judgement.clusters, np.multiply(*judgement.bounded()))
+    found = dict[str, Found]()
+    for (estimator, (sums, moved)), interval in zip(estimates.items(), intervals, strict=True):
+        verdict = judgement.verdict(estimator, Estimated(sums, interval, moved, carriers))
+        if together:
+            verdict = Verdict(DO_NOT_USE, (TOGETHER, *verdict.reasons))
+        found[estimator] = Found(_result(name, estimator, interval, verdict, judgement), sums)
+    for estimator in names:
+        if estimator not in found:
+            never = Verdict(DO_NOT_USE, (NEVER,))
+            found[estimator] = Found(_result(name, estimator, NOTHING, never, judgement), None)
+    return [found[estimator] for estimator in names]
 
 
-def _summed(judgement: Judgement, estimator: str, options: Options) -> tuple[Sums, Moved | None]:
-    """Add an estimate up by group, and tell how it moved over the log's time."""
+def _result(name: str, estimator: str, interval: Interval, verdict: Verdict, judgement: Judgement) -> Result:
+    figures = judgement.figures(estimator)
+    return Result(name, estimator, *interval, figures.ess, figures.mean_weight, figures.max_weight, *verdict)
+
+
+def _summed(judgement: Judgement, estimator: str, options: Options) -> tuple[Sums, Moved | None] | None:
+    """Add an estimate up by group, and tell how it moved over the log's time; None where weights sum to 0 below it."""
     terms = judgement.terms(estimator)
+    if terms.bottom is not None and not terms.bottom.any():
+        return None
     sums = group_sums(judgement.clusters, terms)
     return sums, None if options.later is None else halves(terms, options.later, judgement.clusters)
 

@@ -43,7 +43,8 @@ def read_records(path: Path, columns: Sequence[str] = (), optional: Sequence[str
         return pl.read_parquet(path, columns=[n for n in known if n in {*READ, "unavailable", *columns, *optional}])
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+        hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
+        raise DataError(f"{path}: cannot be read as Parquet, {hint}: {reason}") from None
 
 
 def to_log(

@@ -92,6 +92,10 @@ def _usual(evaluation: Evaluation) -> str:
     return max(names, key=use)
 
 
+def _value(row: Result) -> str:
+    return f"{row.value:.5g}" if math.isfinite(row.value) else "none"
+
+
 def _range(row: Result | Difference) -> str:
     ends = ["open" if end is None or not math.isfinite(end) else f"{end:.4g}" for end in (row.low, row.high)]
     return " to ".join(ends)
@@ -100,7 +104,7 @@ def _range(row: Result | Difference) -> str:
 def _results(evaluation: Evaluation) -> Table:
     rows = [
         (
-            *(row.policy, row.estimator, row.verdict, f"{row.value:.5g}", _range(row)),
+            *(row.policy, row.estimator, row.verdict, _value(row), _range(row)),
             *(f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight)),
         )
         for row in evaluation.results
@@ -108,6 +112,7 @@ def _results(evaluation: Evaluation) -> Table:
     heads = ("policy", "estimator", "verdict", "value", "interval", "effective rows", "mean weight", "largest")
     unit = evaluation.unit
     caption = f"{evaluation.n:,} {unit} of {evaluation.n_clusters:,} independent users or {unit}."
+    caption += "".join(f" Skipped {count:,} bad rows: {reason}." for reason, count in evaluation.skipped.items())
     caption += "".join(f" {name}: {line}." for name, lines in evaluation.notes.items() for line in lines)
     return Table("Values", heads, rows, n_text=3, caption=caption)
 

@@ -61,7 +61,8 @@ def _read_file(path: Path) -> pl.DataFrame:
         frame = pl.read_csv(path, infer_schema=False, null_values=MISSING)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read as a table, perhaps truncated: {reason}") from None
+        hint = "save it as UTF-8" if "utf-8" in reason.lower() else "perhaps truncated"
+        raise DataError(f"{path}: cannot be read as a table, {hint}: {reason}") from None
     return _checked_end(path, frame)
 
 

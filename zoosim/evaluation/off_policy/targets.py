@@ -16,8 +16,9 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Kernel, KernelPolicy, checked_action
+from zoosim.policies.kernel import Kernel, KernelPolicy, check_finite, checked_action
 from zoosim.policies.random import Random
+from zoosim.ranking.templates import TEMPLATES
 
 TOLERANCE = 1e-6
 CACHED = 100_000
@@ -69,7 +70,7 @@ class PolicyTarget(Target):
     """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
 
     def __init__(self, policy: Policy, log: Log) -> None:
-        check_kind(type(policy))
+        check_kind(type(policy), log)
         with blamed("cannot be copied, and a copy is what is judged: "):
             self.policy, own, asked = copy.deepcopy(policy), policy.spec, spec_of(log)
         for name in ("n_products", "user_dim", "product_dim"):
@@ -78,7 +79,10 @@ class PolicyTarget(Target):
                 raise PolicyError(f"{got}; make it for zoosim.evaluation.off_policy.spec_of(log)")
         if self.policy.needs_user_ids and log.user_ids is None:
             raise PolicyError("knows visitors by their id, and the log has no user_id")
+        if self.policy.needs_user_ids and log.user_ids is not None:
+            check_ids(log.user_ids, own.n_users)
         if isinstance(self.policy, KernelPolicy):
+            check_finite("user", log.features)
             self.policy.attach(log.products)  # what it finds in the products is part of its state
         self._before = self._state()
         self._known: dict[Any, FloatArray] = {}
@@ -134,8 +138,20 @@ def blamed(where: str) -> Iterator[None]:
         raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
 
 
-def check_kind(cls: type[Policy]) -> None:
-    """Refuse policies that a log of single actions cannot judge."""
+def check_ids(user_ids: IntArray, n_users: int) -> None:
+    """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
+    strange = (user_ids < 0) | (user_ids >= n_users)
+    if strange.any():
+        row = int(strange.argmax())
+        raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
+
+
+def check_kind(cls: type[Policy], log: Log) -> None:
+    """Refuse policies that a log cannot judge: its actions are single ones, and others than theirs."""
+    if cls.only_for == "search" and log.n_actions != len(TEMPLATES):
+        raise PolicyError(
+            f"chooses among {len(TEMPLATES)} templates of a search shop, the log has {log.n_actions} actions"
+        )
     if cls.only_for == "boosts":
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
 
@@ -208,13 +224,16 @@ def _ids(log: Log, start: int, stop: int) -> IntArray:
 
 def _contexts(log: Log, start: int, stop: int) -> Iterator[Context]:
     ids, product_ids = _ids(log, start, stop), np.arange(log.n_actions)
+    features, products, candidates = (values.view() for values in (log.features, log.products, log.candidates))
+    for values in (features, products, candidates):
+        values.flags.writeable = False
     for row in range(start, stop):
         yield Context(
             user_id=int(ids[row - start]) if log.user_ids is not None else 0,
-            user=log.features[row],
+            user=features[row],
             product_ids=product_ids,
-            products=log.products,
-            available=log.candidates[log.candidate_set[row]],
+            products=products,
+            available=candidates[log.candidate_set[row]],
         )
 
 

@@ -33,6 +33,10 @@ def hostile() -> dict[str, Any]:
     return {"categories": kinds, "segments": segments}
 
 
+SHIFTS = [
+    {"step": 80, "name": HOSTILE, "prices": {"toys": 1.4}, "segment_mix": {"premium": 0.4}},
+    {"step": 90, "name": "back", "prices": {"toys": 1.0}, "segment_mix": {"premium": 0.15}},
+]
 SHOCK = {"step": 500, "name": HOSTILE, "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
 SEARCH = search()
 CASES: dict[str, Facts] = {
@@ -40,6 +44,7 @@ CASES: dict[str, Facts] = {
     "one product, one visit": search(visits=1, n_products=1),
     "simple": search(visits=5, context="simple", k=3),
     "hostile": search(visits=5, **hostile()),
+    "hostile shifts": search(visits=5, shifts=SHIFTS),
     "recommendation": recommendation(),
     "a hostile shock": recommendation(shocks=[SHOCK]),
     "nothing for sale in a category": recommendation(
@@ -60,6 +65,17 @@ def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
     assert HOSTILE not in page
     for key in world_figures(CASES[name]):
         assert f'id="figure-{key}"' in page
+
+
+def test_shifts_are_listed_in_words() -> None:
+    text = Shown(render_world(CASES["hostile shifts"], "search", "zoosim describe search", "env: {}\n")).text
+    listed = text[text.index("How the market shifts") : text.index("What templates earn")]
+    assert HOSTILE in listed
+    assert "x 1.4" in listed
+    assert "15% to 40%" in listed
+    assert "all is as it was at the opening" in listed
+    plain = Shown(render_world(CASES["search"], "search", "zoosim describe search", "env: {}\n")).text
+    assert "How the market shifts" not in plain
 
 
 def test_what_a_policy_sees_is_told_from_what_only_the_simulator_knows() -> None:

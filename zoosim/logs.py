@@ -195,10 +195,21 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
     if isinstance(given, str) and given.endswith(SUFFIX):
         return load_policy(given)
     if isinstance(log, BoostLog):
-        advice = "pass the object, or the boosts as an array or a function"
-        raise PolicyError(f"policy {name}: a policy of boosts is made for a shop's products; {advice}")
+        return _made_of_boosts(name, given, log, seed)
     policy = find_class(given)(spec_of(log if isinstance(log, Log) else log.at(0)), stream(seed, "policy", name))
     if policy.past_visits:
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")
     return policy
+
+
+def _made_of_boosts(name: str, given: Any, log: "BoostLog", seed: int) -> Any:
+    from zoosim.core.rng import stream
+    from zoosim.evaluation.off_policy.boosted_targets import boost_spec_of
+    from zoosim.policies.boosts import BoostPolicy
+    from zoosim.policies.registry import find_class
+
+    cls = find_class(given)
+    if not issubclass(cls, BoostPolicy):
+        raise PolicyError(f"policy {name}: chooses among actions, and the log holds boosts; name a policy of boosts")
+    return cls(boost_spec_of(log), stream(seed, "policy", name))

@@ -272,22 +272,26 @@ def write_log(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> float:
-    """Write `n` interactions of `policy` with a recommendation world as Records to `out`; return the mean reward.
+    """Write `n` interactions of `policy` with a simulated shop as Records to `out`; return the mean reward.
 
-    The world is the gauntlet's without its shocks, changed by `config` and `settings`. Raises `ConfigError`,
-    `DataError` or `PolicyError`, before anything is written.
+    The world is the gauntlet's without its shocks, for a policy of boosts the search shop, changed by `config` and
+    `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
     from zoosim.core.errors import ConfigError
     from zoosim.evaluation.cell import fit_policy
     from zoosim.evaluation.loop import play
     from zoosim.evaluation.records import record_frames, write_records
+    from zoosim.experiments.boost_log import write_boost_log
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
+    from zoosim.policies.registry import find_class
 
     path = Path(out)
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
+    if find_class(policy).only_for == "boosts":
+        return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])
     try:

@@ -258,7 +258,7 @@ def log(
     from zoosim import api
 
     mean = api.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
-    typer.echo(f"{n:,} interactions of {policy}, mean click {mean:.4f}: {out}")
+    typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
 
 
 @app.command("import")

@@ -214,10 +214,7 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
         return given
     saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
     if isinstance(log, BoostLog):
-        if saved is not None:
-            return saved
-        advice = "pass the object, or the boosts as an array or a function"
-        raise PolicyError(f"policy {name}: a policy of boosts is made for a shop's products; {advice}")
+        return saved if saved is not None else _made_of_boosts(name, given, log, seed)
     cls, first = type(saved) if saved is not None else find_class(given), log if isinstance(log, Log) else log.at(0)
     try:
         check_kind(cls, first)
@@ -234,3 +231,15 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
         advice = "train it on another log first, and pass the object"
         raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")
     return policy
+
+
+def _made_of_boosts(name: str, given: Any, log: "BoostLog", seed: int) -> Any:
+    from zoosim.core.rng import stream
+    from zoosim.evaluation.off_policy.boosted_targets import boost_spec_of
+    from zoosim.policies.boosts import BoostPolicy
+    from zoosim.policies.registry import find_class
+
+    cls = find_class(given)
+    if not issubclass(cls, BoostPolicy):
+        raise PolicyError(f"policy {name}: chooses among actions, and the log holds boosts; name a policy of boosts")
+    return cls(boost_spec_of(log), stream(seed, "policy", name))

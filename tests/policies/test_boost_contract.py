@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from zoosim import Context
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
@@ -16,7 +17,7 @@ from zoosim.policies.boosts import BoostPolicy, BoostSpec
 from zoosim.policies.contract import Check, Maker, check_policy, run_check
 from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.policies.sameness import same
-from zoosim.policies.simple_boosts import ConstantBoosts, RandomBoosts
+from zoosim.policies.simple_boosts import ConstantBoosts, NormalBoosts, RandomBoosts
 
 NAMES = [check.name for check in BOOST_CHECKS]
 BOOSTERS = [name for name in BUILT_IN if find_class(name).only_for == "boosts"]
@@ -170,6 +171,19 @@ def test_random_boosts_have_the_density_of_the_box() -> None:
     assert policy.propensity(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
 
 
+def test_normal_boosts_have_the_density_of_scipys_law_and_draw_by_it() -> None:
+    """Against scipy's truncated normal; means of 2,000 draws within five standard errors of its means."""
+    policy = NormalBoosts(SMALL.spec, np.random.default_rng(0), boosts="0.9 0 -0.5 0", spread=0.4)
+    context, centre, scale = SMALL.context(0), np.array([1.8, 0.0, -1.0, 0.0]), 0.8
+    law = stats.truncnorm((-2.0 - centre) / scale, (2.0 - centre) / scale, loc=centre, scale=scale)
+    drawn = np.array([policy.select_action(context) for _ in range(2_000)])
+    for action in drawn[:20]:
+        assert policy.propensity(context, action) == pytest.approx(law.pdf(action).prod(), rel=1e-10)
+    assert (np.abs(drawn.mean(axis=0) - law.mean()) < 5 * law.std() / np.sqrt(2_000)).all()
+    assert policy.propensity(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
+    assert policy.recommend(context).tolist() == centre.tolist()
+
+
 def test_constant_boosts_are_in_units_of_the_box() -> None:
     policy = ConstantBoosts(SMALL.spec, np.random.default_rng(0), boosts="1 0 -0.5 0")
     assert policy.recommend(SMALL.context(0)).tolist() == [2.0, 0.0, -1.0, 0.0]
@@ -233,7 +247,7 @@ def test_boosts_outside_the_box_are_not_learned_from(name: str) -> None:
 BROKEN_RNG = {"bit_generator": "PCG64", "state": {"state": "x", "inc": 1}, "has_uint32": 0, "uinteger": 0}
 
 
-@pytest.mark.parametrize("name", ["random-boosts", "q-ensemble", "rank-guardrail"])
+@pytest.mark.parametrize("name", ["random-boosts", "normal-boosts", "q-ensemble", "rank-guardrail"])
 def test_a_broken_state_is_refused_before_anything_moves(name: str) -> None:
     """Nothing at all, text, an empty one, or one part that is broken."""
     policy, context = find_class(name)(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)

@@ -50,6 +50,7 @@ BUILT_IN = {
     "template-linucb": "zoosim.policies.template_bandits:TemplateLinUCB",
     "template-ts": "zoosim.policies.template_bandits:TemplateTS",
     "random-boosts": "zoosim.policies.simple_boosts:RandomBoosts",
+    "normal-boosts": "zoosim.policies.simple_boosts:NormalBoosts",
     "constant-boosts": "zoosim.policies.simple_boosts:ConstantBoosts",
     "q-ensemble": "zoosim.policies.q_boosts:QEnsemble",
     "q-offline": "zoosim.policies.q_offline:QOffline",

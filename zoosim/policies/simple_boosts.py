@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from zoosim.core.checks import check_array, check_generator_state
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.types import Context, FloatArray
+from zoosim.policies.base import policy_name
 from zoosim.policies.boosts import BoostPolicy, BoostSpec
 
 
@@ -41,7 +43,40 @@ class RandomBoosts(BoostPolicy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over the state of a generator; raises `DataError` for what is none."""
         found = state.get("rng") if isinstance(state, Mapping) else state
-        self.rng.bit_generator.state = check_generator_state("random-boosts: the saved state", found)
+        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", found)
+
+
+class NormalBoosts(RandomBoosts):
+    """Draw each boost from a normal law cut to the box; recommends its centre."""
+
+    name = "normal-boosts"
+    boosts: str = parameter("0", help="the centre: numbers with spaces between, in units of a_max; one stands for all")
+    spread: float = parameter(0.3, low=0.01, high=100, help="the standard deviation, in units of a_max, before the cut")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Read the centre; raises `ConfigError` where it does not fit the box."""
+        super().__init__(spec, rng, **params)
+        self._centre = read_boosts("normal-boosts.boosts", self.boosts, spec)
+        self._scale = self.spread * spec.a_max
+        self._below, above = (ndtr((end - self._centre) / self._scale) for end in (-spec.a_max, spec.a_max))
+        self._inside = above - self._below
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Draw by inversion."""
+        drawn = ndtri(self._below + self._inside * self.rng.random(self.spec.product_dim))
+        boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self.spec.a_max, self.spec.a_max)
+        return boosts
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the centre."""
+        return self._centre.copy()
+
+    def propensity(self, context: Context, action: Any) -> float:
+        """Return the density, 0 outside the box."""
+        boosts = check_array("normal-boosts: action", action, (self.spec.product_dim,))
+        inside = bool((np.abs(boosts) <= self.spec.a_max).all())
+        law = np.exp(-0.5 * ((boosts - self._centre) / self._scale) ** 2) / (np.sqrt(2.0 * np.pi) * self._scale)
+        return float(inside) * float((law / self._inside).prod())
 
 
 class ConstantBoosts(BoostPolicy):

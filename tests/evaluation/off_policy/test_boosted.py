@@ -189,8 +189,12 @@ def test_policies_of_boosts_are_asked_where_the_log_tells_enough() -> None:
     for name in ("item-critic", "q-ensemble"):
         with pytest.raises(PolicyError, match=r"policy p: decides by more than the log holds .*base_scores"):
             zoosim.evaluate(frame, {"p": find_class(name)(SMALL.spec, rng)}, a_max=2.0)
-    with pytest.raises(PolicyError, match="policy random-boosts: a policy of boosts is made for a shop's products"):
-        zoosim.evaluate(frame, ["random-boosts"])
+    named = zoosim.evaluate(frame, ["random-boosts", "constant-boosts", "normal-boosts"], a_max=2.0)
+    assert [(row.policy, row.max_weight) for row in named.results][:2] == [("random-boosts", 1.0)] * 2
+    assert {row.estimator for row in named.results if row.policy == "constant-boosts"} == set(KERNEL)
+    assert {row.estimator for row in named.results if row.policy == "normal-boosts"} == set(DENSITY)
+    with pytest.raises(PolicyError, match="policy random: chooses among actions, and the log holds boosts"):
+        zoosim.evaluate(frame, ["random"], a_max=2.0)
 
 
 def changed(row: int, **values: Any) -> pl.DataFrame:

@@ -83,6 +83,13 @@ def test_a_sound_log_is_read_whole() -> None:
     assert np.array_equal(log.rows(np.array([3, 4])).available(0, 2), [[True, True, True, False], [True] * 4])
 
 
+def test_features_may_be_a_two_dimensional_array() -> None:
+    """As a data frame made of numpy arrays holds them."""
+    features = np.random.default_rng(0).normal(size=(N, 3))
+    log = to_log(frame().with_columns(user=pl.Series(features)))
+    assert np.array_equal(log.features, features)
+
+
 def test_an_action_above_those_that_are_known_is_outside() -> None:
     with pytest.raises(DataError, match="row 2, column action: got 2, expected 0 to 1; 6 of 20 rows are bad"):
         to_log(frame().drop("unavailable"), n_actions=2)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import zoosim
-from tests.evaluation.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld
+from tests.evaluation.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld, marginal
 from tests.test_logs import command
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.evaluation.off_policy.clusters import make_clusters
@@ -17,7 +17,7 @@ from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.ranked import ESTIMATORS
 from zoosim.evaluation.off_policy.ranked_judging import guess_on
 from zoosim.evaluation.off_policy.ranked_reading import to_rankings
-from zoosim.evaluation.off_policy.ranked_targets import Drawn, make_ranking_target
+from zoosim.evaluation.off_policy.ranked_targets import Drawn, make_ranking_target, marginals
 
 TIGHT = 1e-10
 SOUND = {"standard": ("own", "above", "all"), "cascade": ("own", "above"), "independent": ("own",)}
@@ -199,6 +199,21 @@ def test_independent_estimators_need_marginal_probabilities() -> None:
     log = to_rankings(frame, n_actions=3_000)
     with pytest.raises(ConfigError, match="marginal probabilities: got 4,501,501 sets of actions"):
         zoosim.evaluate(log, {"p": np.full(3_000, 1 / 3_000)}, estimators=["independent-ips"])
+
+
+def test_marginal_probabilities_are_those_of_each_visit() -> None:
+    """Two kinds of visits, told apart: against a listing of all rankings."""
+    rng = np.random.default_rng(0)
+    frame = RankedWorld("own").listed(1)
+    log = to_rankings(frame)
+    shares = np.where(rng.random(len(log))[:, None] < 0.5, TARGET, TARGET[::-1])
+    target = make_ranking_target(shares, log)
+    assert isinstance(target, Drawn)
+    found = marginals(log, target)
+    listed = np.array([[marginal(a, place) for a in range(K)] for place in range(L)])
+    for visit, own in enumerate(shares):
+        wanted = listed if own[0] == TARGET[0] else listed[:, ::-1]
+        assert np.array([shown[visit] for shown in found]) == pytest.approx(wanted, abs=TIGHT)
 
 
 def test_bounds_for_any_size_hold_the_truth_without_assumptions() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.checks import (
     Fault,
@@ -23,6 +24,7 @@ from zoosim.evaluation.off_policy.reading import read_records, to_log, with_list
 
 LEAST_DENSITY = 1e-60
 """What is less dense is never drawn, and sums of fourth powers of its weight overflow."""
+A_MAX = "a_max"
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def read_boosts(
     path: str | os.PathLike[str], *, skip_bad: bool = False, columns: Sequence[str] = (), a_max: float | None = None
 ) -> BoostLog:
     """Read a Parquet file of Records whose actions are lists of numbers; as `to_boosts`."""
-    frame = read_records(Path(path), columns)
+    frame = read_records(Path(path), columns, optional=[A_MAX])
     return to_boosts(frame, source=str(path), skip_bad=skip_bad, columns=columns, a_max=a_max)
 
 
@@ -71,13 +73,15 @@ def to_boosts(
 ) -> BoostLog:
     """Check a frame with the columns of a Record and return it as a `BoostLog`.
 
-    `action` is a list of d numbers in [-`a_max`, `a_max`], by default the largest boost of the log; `propensity` is
-    its density, above 0. Raises `DataError` naming row and column of the first bad row, unless `skip_bad`.
+    `action` is a list of d numbers in [-`a_max`, `a_max`], by default what the column `a_max` says, or the largest
+    boost of the log where there is none; `propensity` is its density, above 0. Raises `DataError` naming row and
+    column of the first bad row, unless `skip_bad`.
     """
     if a_max is not None and not (a_max > 0.0 and np.isfinite(a_max)):
         raise ConfigError(f"a_max: got {a_max!r}, expected a finite number above 0")
     frame = with_lists(frame)
     check_columns(frame, source, boosts=True)
+    a_max = _told(frame, source) if a_max is None else a_max
     frame, skipped = sound_rows(frame, _faults(frame, a_max), source, skip_bad)
     actions = np.ascontiguousarray(frame["action"].list.explode().cast(pl.Float64).to_numpy().reshape(frame.height, -1))
     rest = frame.with_columns(action=pl.lit(0), propensity=pl.lit(1.0)).drop("unavailable", "position", strict=False)
@@ -97,6 +101,17 @@ def to_boosts(
         skipped=skipped,
         source=source,
     )
+
+
+def _told(frame: pl.DataFrame, source: str) -> float | None:
+    """Return what a log says of its box, if anything."""
+    if A_MAX not in frame.columns:
+        return None
+    values = frame[A_MAX].unique()
+    a_max = values[0] if len(values) == 1 and values.dtype.is_numeric() else None
+    if a_max is None or not (a_max > 0.0 and np.isfinite(a_max)):
+        raise DataError(f"{source}: column {A_MAX}: got {shown(values.to_list())}, expected one number above 0")
+    return float(a_max)
 
 
 def _faults(frame: pl.DataFrame, a_max: float | None) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.policies.base import Policy
-from zoosim.policies.boosts import BoostPolicy
+from zoosim.policies.boosts import BoostPolicy, BoostSpec, ProductTable
 
 
 class Aimed(NamedTuple):
@@ -44,6 +44,15 @@ def make_boost_target(given: Any, log: BoostLog) -> Aimed | Spread:
     if array.shape not in (log.actions.shape[1:], log.actions.shape):
         raise ConfigError(f"got boosts of shape {array.shape}, expected {log.actions.shape[1:]} or {log.actions.shape}")
     return _aimed(np.broadcast_to(array, log.actions.shape), log)
+
+
+def boost_spec_of(log: BoostLog) -> BoostSpec:
+    """Return what a policy of boosts is told that is judged by a log: of the shop's products nothing, but one."""
+    one: dict[str, Any] = {name: np.zeros(1) for name in ProductTable._fields}
+    whole = {name: np.zeros(1, np.int64) for name in ("ids", "category")}
+    products = ProductTable(**{**one, **whole, "strategic": np.zeros(1, bool)})
+    size: dict[str, Any] = {"user_dim": log.features.shape[1], "product_dim": log.actions.shape[1], "steps": len(log)}
+    return BoostSpec(n_products=1, **size, a_max=log.a_max, products=products)
 
 
 def _aimed(actions: FloatArray, log: BoostLog) -> Aimed:

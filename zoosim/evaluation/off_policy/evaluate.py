@@ -176,12 +176,16 @@ def evaluate(
 
     A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
     name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
-    model are left out. On a log of rankings the same draw rankings; see `zoosim.evaluation.off_policy.ranked_targets`.
-    Clipped, switch and shrunken forms choose their limit by an estimate of their error. `interval` is bootstrap,
-    asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log tells it); the last two
-    bound the policy's value whatever the estimator, and need to know the `reward_range`, by default the smallest and
-    largest reward of a visit of the log. `overlap` asks for the weights by size, action and segment; without `compare`
-    there are no differences and no ranking. Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name.
+    model are left out. On a `RankingLog` these are probabilities of what stands at the top, and below it of what is
+    left; on a `BoostLog` arrays and functions give a policy's boosts, columns its densities.
+
+    `estimators` are by default those of the log's kind. Clipped, switch and shrunken forms choose their limit by an
+    estimate of their error, kernels over boosts their bandwidth by `choose_bandwidth` where `bandwidth` is None.
+    `interval` is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log
+    tells it); the last two bound the policy's value whatever the estimator, and need to know the `reward_range`, by
+    default the smallest and largest reward of a visit of the log. `overlap` asks for the weights by size, action and
+    segment; without `compare` there are no differences and no ranking. Raises `ConfigError`, `DataError`, or
+    `PolicyError` with the policy's name.
     """
     if LOGGED in policies:
         raise ConfigError(

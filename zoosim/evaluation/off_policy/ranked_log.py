@@ -1,7 +1,7 @@
 """The log of rankings that off-policy evaluation reads, as arrays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,12 @@ class RankingLog:
         """Return what each visit earned `(n,)`: its positions' rewards, summed."""
         return np.asarray(self.rewards.sum(axis=1))
 
+    def rows(self, chosen: IntArray) -> "RankingLog":
+        """Return the log of the `chosen` visits."""
+        known = {name: getattr(self, name) for name in BY_VISIT}
+        told: dict[str, Any] = {name: values[chosen] for name, values in known.items() if values is not None}
+        return replace(self, **told, columns={name: values[chosen] for name, values in self.columns.items()})
+
     def at(self, position: int) -> Log:
         """Return the choices of one position as a log of single actions, those above it no longer candidates."""
         return self.without(self.actions[:, :position], position)
@@ -75,5 +81,9 @@ class RankingLog:
         )
 
 
+BY_VISIT = (
+    *("actions", "propensities", "rewards", "marginals"),
+    *("candidate_set", "features", "user_ids", "times"),
+)
 SAME = ("features", "products", "user_ids", "times", "categories", "source")
 """What a position shares with its log."""

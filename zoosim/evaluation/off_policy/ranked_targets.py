@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,12 @@ class Drawn(RankingTarget):
         total = left.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0))
 
+    def rows(self, chosen: IntArray) -> "Drawn":
+        """Return the same for the `chosen` visits."""
+        found = copy(self)
+        found.shares = self.shares[chosen]
+        return found
+
     def finish(self) -> None:
         """Nothing moves."""
 
@@ -87,8 +94,18 @@ def make_ranking_target(given: Any, log: RankingLog) -> RankingTarget | RankedCo
 def marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
     """Return for each position the probabilities `(n, K)` that it shows an action, whatever stands above.
 
-    Exact, over all sets of actions that may stand above; raises `ConfigError` where these are too many.
+    Exact, over all sets of actions that may stand above; raises `ConfigError` where these are too many. Visits that are
+    alike are gone through once.
     """
+    if not isinstance(target, Drawn):
+        return _all_marginals(log, target)
+    told = np.column_stack([log.candidate_set, target.shares])
+    _, first, alike = np.unique(told, axis=0, return_index=True, return_inverse=True)
+    few = _all_marginals(log.rows(first), target.rows(first))
+    return [shown[alike.reshape(-1)] for shown in few]
+
+
+def _all_marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
     k, positions = log.n_actions, log.n_positions
     sets, widest = sum(math.comb(k, size) for size in range(positions)), math.comb(k, positions - 1)
     if sets > MOST_SETS or widest * len(log) > MOST_CELLS:

@@ -1,0 +1,63 @@
+"""A log of boosts: Records of visits to a search shop, whose action is a list of boosts and whose propensity a density.
+
+Boosts lie in [-`a_max`, `a_max`]. The other columns are those of `zoosim.evaluation.records`, less `product_id`,
+`catalogue` and `unavailable`: what is chosen is no product.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from zoosim.envs.search_env import info_of
+from zoosim.envs.search_shop import SearchShop
+from zoosim.evaluation.players import BoostPlayer
+from zoosim.evaluation.records import MICROSECONDS
+from zoosim.policies.boosts import BoostPolicy
+
+SCHEMA: dict[str, Any] = {
+    "decision_id": pl.String,
+    "time": pl.Int64,
+    "user_id": pl.Int64,
+    "user": pl.List(pl.Float64),
+    "action": pl.List(pl.Float64),
+    "a_max": pl.Float64,
+    "position": pl.Int32,
+    "propensity": pl.Float64,
+    "reward": pl.Float64,
+    "gmv": pl.Float64,
+    "cm2": pl.Float64,
+    "strategic": pl.Int32,
+    "click": pl.Int32,
+    "rank_change": pl.Int32,
+    "purchases": pl.Int32,
+    "policy": pl.String,
+    "policy_version": pl.String,
+    "seed": pl.Int64,
+    "step": pl.Int64,
+}
+
+
+def boost_records(shop: SearchShop, policy: BoostPolicy, name: str, version: str, n: int) -> pl.DataFrame:
+    """Let a policy serve visits 0 to `n - 1`, learn from them, and return the Records.
+
+    Raises `PolicyError` for a policy that has no density over boosts.
+    """
+    frame = pl.DataFrame(list(_rows(shop, policy, name, version, n)), schema=SCHEMA, orient="row")
+    return frame.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
+
+
+def _rows(shop: SearchShop, policy: BoostPolicy, name: str, version: str, n: int) -> Iterator[tuple[Any, ...]]:
+    player, seed = BoostPlayer(shop, policy), shop.world.seed
+    for step in range(n):
+        visit = shop.arrive(step)
+        context = player.context(visit)
+        action = policy.select_action(context)
+        density = policy.propensity(context, action)
+        result = shop.serve(visit, player.rank(visit, action))
+        yield (
+            *(f"{name}-{seed}-{step}", step * MICROSECONDS, visit.user, context.features.tolist(), action.tolist()),
+            *(policy.spec.a_max, 0, density, result.reward, *result.parts, int(result.outcome.purchases.sum())),
+            *(name, version, seed, step),
+        )
+        policy.update(context, action, result.reward, info_of(shop, visit, result)["feedback"])

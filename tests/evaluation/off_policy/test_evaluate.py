@@ -387,3 +387,16 @@ def test_no_policy_is_called_what_the_logged_choices_are() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(ConfigError, match="policies: got one named logged"):
         evaluate(log, {"logged": "column:p_new", "b": np.full(10, 0.1)})
+
+
+def test_a_range_of_rewards_that_was_taken_from_the_log_is_said() -> None:
+    """Amounts may be larger than any seen; clicks may not."""
+    clicks = drawn(TableWorld(0, 0.3), n=2_000)
+    amounts = replace(clicks, rewards=2.5 * clicks.rewards)
+    for interval in ("bernstein", "sequence"):
+        options: dict[str, Any] = {"estimators": ["ips"], "interval": interval}
+        assert evaluate(clicks, {"p": "column:p_new"}, **options).results[0].verdict == "trust"
+        guessed = evaluate(amounts, {"p": "column:p_new"}, **options).results[0]
+        assert guessed.verdict == "weak"
+        assert guessed.reasons[0].endswith("give their reward_range")
+        assert evaluate(amounts, {"p": "column:p_new"}, reward_range=(0, 9), **options).results[0].verdict == "trust"

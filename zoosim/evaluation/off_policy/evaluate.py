@@ -1,7 +1,7 @@
 """Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.parameters import shown, unknown
-from zoosim.core.types import BoolArray, IntArray
 from zoosim.evaluation.off_policy.actions import Actions
 from zoosim.evaluation.off_policy.boosted import Boosts
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
@@ -26,34 +23,32 @@ from zoosim.evaluation.off_policy.clusters import (
     make_clusters,
     standard_error,
 )
-from zoosim.evaluation.off_policy.diagnostics import Moved, halves, later_half
+from zoosim.evaluation.off_policy.diagnostics import Moved, halves
 from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
     bernstein_interval,
     bootstrap_interval,
     bootstrap_p,
-    check_samples,
-    checked_level,
-    checked_range,
     rows_to_decide,
 )
-from zoosim.evaluation.off_policy.kinds import Estimated, Judgement, Kind, Visits
+from zoosim.evaluation.off_policy.kinds import Estimated, Judgement, Kind
 from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.options import Options, read_options
 from zoosim.evaluation.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap
 from zoosim.evaluation.off_policy.ranked import Rankings
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.sequences import confidence_sequence
 from zoosim.evaluation.off_policy.targets import named
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, WORDS, Verdict
+from zoosim.evaluation.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, WORDS, Verdict
 from zoosim.evaluation.statistics import Interval
 
-INTERVALS = ("bootstrap", "asymptotic", "bernstein", "sequence")
 NOTHING = Interval(math.nan, None, None)
 LOGGED = "logged"
 NEVER = "the policy would have made none of the logged choices"
 TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
+GUESSED = "the interval takes the log's smallest and largest reward for the range of all; give their reward_range"
 KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings, BoostLog: Boosts}
 """What judges policies by each kind of log."""
 
@@ -144,20 +139,6 @@ class Evaluation:
         }
 
 
-class Options(NamedTuple):
-    """How to estimate and how sure to be."""
-
-    estimators: tuple[str, ...]
-    interval: str
-    level: float
-    samples: int
-    seed: int
-    reward_range: tuple[float, float]
-    user_ids: IntArray | None
-    times: IntArray | None
-    later: BoolArray | None
-
-
 def evaluate(
     log: Log | RankingLog | BoostLog,
     policies: Mapping[str, Any],
@@ -192,7 +173,7 @@ def evaluate(
             f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
         )
     given = {"estimators": estimators, "interval": interval, "level": level, "samples": samples, "seed": seed}
-    options = _options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
+    options = read_options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
     clusters = make_clusters(len(log), log.user_ids)
     kind = KINDS[type(log)](log, clusters, options.estimators, bandwidth)
     taken = {name: _taken(name, policy, kind) for name, policy in policies.items()}
@@ -266,37 +247,6 @@ class _Compared:
         return tuple(ranked)
 
 
-def _options(kind: type[Kind], log: Visits, given: Mapping[str, Any]) -> Options:
-    interval, level, bounds = given["interval"], checked_level(given["level"]), given["reward_range"]
-    if interval not in INTERVALS:
-        raise ConfigError(unknown("unknown interval", f"{interval}", list(INTERVALS)))
-    check_whole("seed", given["seed"], 0, 2**63 - 1)
-    check_samples(given["samples"], level)
-    told = {
-        "estimators": _estimators(kind, given["estimators"]),
-        "reward_range": _range_of(log) if bounds is None else checked_range(log.earned, bounds),
-        "later": later_half(log.times),
-    }
-    return Options(**{**given, **told}, user_ids=log.user_ids, times=log.times)
-
-
-def _estimators(kind: type[Kind], given: Any) -> tuple[str, ...]:
-    if given is None:
-        return kind.default
-    if isinstance(given, str) or not isinstance(given, Collection) or not given:
-        raise ConfigError(f"estimators: got {shown(given)}, expected a list of some of {', '.join(kind.estimators)}")
-    for name in given:
-        if name not in kind.estimators:
-            raise ConfigError(unknown("unknown estimator", f"{name}", list(kind.estimators)))
-    return tuple(dict.fromkeys(given))
-
-
-def _range_of(log: Visits) -> tuple[float, float]:
-    """Return the smallest and largest reward of a visit, wider where all are the same."""
-    low, high = float(log.earned.min()), float(log.earned.max())
-    return (min(low, 0.0), max(high, 1.0)) if low == high else (low, high)
-
-
 def _taken(name: str, given: Any, kind: Kind) -> Callable[[], Judgement]:
     try:
         return kind.take(given)
@@ -312,19 +262,25 @@ def _results(name: str, judgement: Judgement, options: Options) -> list[Found]:
     summed = {estimator: _summed(judgement, estimator, options) for estimator in names}
     estimates = {estimator: own for estimator, own in summed.items() if own is not None}
     intervals = _intervals([sums for sums, _ in estimates.values()], judgement, options)
-    carriers = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS
-    together = options.interval == "sequence" and go_together(judgement.clusters, np.multiply(*judgement.bounded()))
+    carriers, known = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS, _known(judgement, options)
     found = dict[str, Found]()
     for (estimator, (sums, moved)), interval in zip(estimates.items(), intervals, strict=True):
         verdict = judgement.verdict(estimator, Estimated(sums, interval, moved, carriers))
-        if together:
-            verdict = Verdict(DO_NOT_USE, (TOGETHER, *verdict.reasons))
+        word = max(known.word, verdict.word, key=WORDS.index)
+        verdict = Verdict(word, (*known.reasons, *verdict.reasons))
         found[estimator] = Found(_result(name, estimator, interval, verdict, judgement), sums)
     for estimator in names:
         if estimator not in found:
             never = Verdict(DO_NOT_USE, (NEVER,))
             found[estimator] = Found(_result(name, estimator, NOTHING, never, judgement), None)
     return [found[estimator] for estimator in names]
+
+
+def _known(judgement: Judgement, options: Options) -> Verdict:
+    """Return what is to be said of an interval before any estimate."""
+    if options.interval == "sequence" and go_together(judgement.clusters, np.multiply(*judgement.bounded())):
+        return Verdict(DO_NOT_USE, (TOGETHER,))
+    return Verdict(WEAK, (GUESSED,)) if options.guessed else Verdict(TRUST, ())
 
 
 def _result(name: str, estimator: str, interval: Interval, verdict: Verdict, judgement: Judgement) -> Result:

@@ -7,8 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import zoosim
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.evaluation.off_policy.importing import import_log
+from zoosim.evaluation.off_policy.ranked_reading import read_rankings
 from zoosim.evaluation.off_policy.reading import read_log
 
 MAPPING = """
@@ -183,3 +185,61 @@ def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -
             import_log(odd, {**mapping, "epoch": "s"}, tmp_path / "log.parquet")
     with pytest.raises(DataError, match="column at names no time zone"):
         import_log(frame.with_columns(at=pl.lit("2026-03-01")), mapping, tmp_path / "log.parquet")
+
+
+VISITS = {"decision_id": "visit", "position": "place", "action": "item", "propensity": "p", "reward": "click"}
+RANKED: dict[str, Any] = {
+    "columns": VISITS,
+    "features": ["age"],
+    "keep": ["p_new"],
+    "rankings": True,
+}
+SHOWN = pl.DataFrame(
+    {
+        "visit": ["v0", "v0", "v1", "v1"],
+        "place": [1, 2, 2, 1],
+        "item": ["B7", "A1", "C2", "B7"],
+        "p": [0.5, 0.25, 0.5, 0.125],
+        "click": [1, 0, 0, 1],
+        "age": [30, 30, 40, 40],
+        "p_new": [0.25, 0.5, 0.5, 1.0],
+    }
+)
+
+
+def test_rankings_are_imported_and_judged(tmp_path: Path) -> None:
+    """Weights of v0 are .5 and .5 x 2 = 1, of v1 8 and 8: a click at .5 and one at 8 make 4.25 a visit."""
+    import_log(SHOWN, RANKED, tmp_path / "log.parquet")
+    log = read_rankings(tmp_path / "log.parquet", columns=["p_new"])
+    assert log.actions.tolist() == [[1, 0], [1, 2]]
+    assert log.rewards.tolist() == [[1, 0], [1, 0]]
+    assert log.features.tolist() == [[30], [40]]
+    found = zoosim.evaluate(tmp_path / "log.parquet", ["column:p_new"], rankings=True, estimators=["cascade-ips"])
+    assert found.results[0].value == pytest.approx(4.25)
+    with pytest.raises(DataError, match="row 1, column visit: got 'v0', expected an id that no earlier row has"):
+        import_log(SHOWN, {**RANKED, "rankings": False}, tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"place": [1, 1, 2, 1]}, "row 1, column place: got 1, expected 1, 2, ... in each visit"),
+        (
+            {"visit": ["v0", "v0", "v0", "v1"], "place": [1, 2, 3, 1], "age": 30},
+            "row 3, column visit: got 'v1', expected one that 3 rows share",
+        ),
+        ({"item": ["B7", "B7", "C2", "B7"]}, "row 1, column item: got 'B7', expected one that the visit does not show"),
+        ({"age": [30, 31, 40, 40]}, "row 1, column age: got 31, expected the same in all rows of a visit"),
+    ],
+)
+def test_broken_visits_are_refused_by_the_tables_own_names(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    broken = SHOWN.with_columns(**{name: np.broadcast_to(values, 4) for name, values in change.items()})
+    with pytest.raises(DataError, match=words):
+        import_log(broken, RANKED, tmp_path / "log.parquet")
+    assert not (tmp_path / "log.parquet").exists()
+
+
+def test_rankings_need_a_visit_and_a_position(tmp_path: Path) -> None:
+    columns = {name: own for name, own in VISITS.items() if name != "position"}
+    with pytest.raises(ConfigError, match="rankings: got no column of decision_id or position"):
+        import_log(SHOWN, {**RANKED, "columns": columns}, tmp_path / "log.parquet")

@@ -6,6 +6,7 @@
     time_zone: Europe/Berlin      # of times that name none
     actions: [A1, B7]             # the candidates, in order; those that were shown or listed when left out
     products: {table: items.csv, id: item, category: brand, features: [price, colour]}   # relative to the mapping
+    rankings: true                # rows that share their decision_id are a visit's ranking and differ in position
     separator: "|"                # between the words of `candidates` or `unavailable`, where they are no lists
 
 `action`, `propensity` and `reward` are needed; `decision_id`, `time`, `user_id`, `position` are not. `candidates` lists
@@ -28,6 +29,7 @@ from zoosim.evaluation.off_policy.candidates import Listed, read_lists, unavaila
 from zoosim.evaluation.off_policy.checks import Fault, faults, sound_rows
 from zoosim.evaluation.off_policy.encoding import encoded, numbers, unusable
 from zoosim.evaluation.off_policy.products import Products, ProductTable
+from zoosim.evaluation.off_policy.ranked_reading import alike_faults, visit_faults
 from zoosim.evaluation.off_policy.reading import OWN
 from zoosim.evaluation.off_policy.times import read_times
 
@@ -65,10 +67,17 @@ class LogMapping(Strict):
     keep: list[str] = Field(default_factory=list)
     actions: Annotated[list[str | int], Field(min_length=1)] | None = None
     products: Products | None = None
+    rankings: bool = False
     separator: Annotated[str, Field(min_length=1)] = "|"
     time_zone: str | None = None
     epoch: Literal["s", "ms", "us"] | None = None
     policy: str = "logged"
+
+    @model_validator(mode="after")
+    def _visits_are_told(self) -> "LogMapping":
+        if self.rankings and not (self.columns.decision_id and self.columns.position):
+            raise ValueError("rankings: got no column of decision_id or position, expected both in columns")
+        return self
 
 
 class Imported(NamedTuple):
@@ -107,9 +116,14 @@ def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table
     if listed is not None:
         column, wrong = _candidates(listed, names, frame, mapping, wanted)
         frame, found = frame.with_columns(column), [*found, *wrong]
-    found += faults(frame.drop("user", strict=False), len(names))
+    checked = frame.drop("user", strict=False)
+    found += faults(checked, len(names), rankings=mapping.rankings)
+    if mapping.rankings:
+        features = table.select(mapping.features).with_columns(frame["decision_id"])
+        found += [*visit_faults(checked), *alike_faults(features, mapping.features)]
     found = [fault._replace(column=named.get(fault.column, fault.column)) for fault in found]
-    sound, skipped = sound_rows(frame, found, source, skip_bad, given=table)
+    together = "decision_id" if mapping.rankings else None
+    sound, skipped = sound_rows(frame, found, source, skip_bad, given=table, together=together)
     return Imported(_complete(sound, mapping), products, skipped)
 
 

@@ -48,7 +48,7 @@ def to_rankings(
     kept, frame = [*columns, *(name for name in _marginals(columns) if name in frame.columns)], with_lists(frame)
     _check(frame, kept, source)
     k = len(products) if products is not None else n_actions or seen_actions(frame)
-    found = [*faults(frame, k, rankings=True), *_visit_faults(frame)]
+    found = [*faults(frame, k, rankings=True), *visit_faults(frame)]
     frame, skipped = sound_rows(frame, found, source, skip_bad, together="decision_id")
     began = pl.col("_row").first().over("decision_id").alias("_began")
     frame = frame.with_row_index("_row").with_columns(began).sort("_began", "position")
@@ -91,7 +91,7 @@ def _check(frame: pl.DataFrame, kept: Sequence[str], source: str) -> None:
             raise DataError(f"{source}: column {name} is no column of numbers; it has {', '.join(frame.columns)}")
 
 
-def _visit_faults(frame: pl.DataFrame) -> Iterator[Fault]:
+def visit_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield what is wrong in how rows make up visits."""
     visits = frame.group_by("decision_id").agg(least=pl.col("position").min(), length=pl.len())
     base = 0 if not visits.height else int(np.clip(int(str(visits["least"].mode().min() or 0)), 0, 1))
@@ -104,8 +104,13 @@ def _visit_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     pairs = frame.select(pl.struct("decision_id", "action")).to_series()
     again = pairs.is_duplicated() & ~pairs.is_first_distinct()
     yield Fault("action", "one that the visit does not show at another position", again.to_numpy())
-    for name in (name for name in ALIKE if name in frame.columns):
-        differs = pl.col(name).ne_missing(pl.col(name).first().over("decision_id"))
-        yield Fault(name, "the same in all rows of a visit", frame.select(differs).to_series().to_numpy())
+    yield from alike_faults(frame, [name for name in ALIKE if name in frame.columns])
     for name in (name for name in frame.columns if name == f"{MARGINAL}propensity"):
         yield Fault(name, "above 0 and at most 1", bad_probabilities(frame[name]) | frame[name].is_null().to_numpy())
+
+
+def alike_faults(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[Fault]:
+    """Yield the rows where a column of `names` differs within a visit."""
+    for name in names:
+        differs = pl.col(name).ne_missing(pl.col(name).first().over("decision_id"))
+        yield Fault(name, "the same in all rows of a visit", frame.select(differs).to_series().to_numpy())

@@ -223,3 +223,15 @@ def test_a_broken_table_of_products_is_refused(tmp_path: Path) -> None:
     table.write_bytes(table.read_bytes()[:100])
     with pytest.raises(DataError, match="is no table of products, or broken"):
         read_log(tmp_path / "log.parquet")
+
+
+def test_the_page_tells_nothing_of_a_segment_of_few_visits(tmp_path: Path) -> None:
+    """19 visits of a pattern that nobody else has: their features stay off the page; 20 are told."""
+    for few, told in ((19, False), (20, True)):
+        log = shop_log(np.random.default_rng(0), 4_000)
+        features = np.hstack([log.features, np.zeros((4_000, 1))])
+        features[:few] = [0.0, 0.0, 0.0, 1.0]
+        zoosim.fit_world(replace(log, features=features), tmp_path / f"{few}")
+        page = (tmp_path / f"{few}" / "report.html").read_text(encoding="utf-8")
+        assert ("not told of fewer than 20 visits" in page) == (not told)
+        assert ("column 3: 1" in page) == told

@@ -9,6 +9,8 @@ from zoosim.report.story import Drawing, Story, Table
 
 MOST_CELLS = 300
 MOST_COLUMNS = 4
+FEW_VISITS = 20
+"""Of smaller segments no means are shown, which might be those of a single visitor."""
 TERMS = {
     "estimate": "Click probabilities are shrunk towards their common mean as far as the cells themselves say: a cell "
     "with few rows, or among cells that hardly differ, lies near it. Intervals hold 95% of the time over all cells.",
@@ -84,11 +86,13 @@ def _segments(world: FittedWorld) -> Table:
     """Tell in which columns of the visitors' features each segment stands out."""
     centres = world.segments.centres * (world.segments.scale > 0.0)
     apart = np.abs(centres - centres.mean(axis=0)) * world.segments.scale
+    visits = np.bincount(world.segments.labels, minlength=len(world.segment_names))
     rows = []
     for number, name in enumerate(world.segment_names):
         best = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
         told = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in best)
-        rows.append((name, told or "all visitors", f"{100 * world.mix[number]:.1f}%"))
+        told = told or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
+        rows.append((name, told, f"{100 * world.mix[number]:.1f}%"))
     return Table("Segments", ("", "mean features that stand out, columns from 0", "visits"), rows, n_text=2)
 
 

@@ -161,6 +161,13 @@ def test_a_visit_with_a_bad_row_is_skipped_whole_when_asked() -> None:
     assert sum(found.skipped.values()) == L
 
 
+def test_a_visit_whose_id_is_missing_is_skipped_when_asked() -> None:
+    frame = changed(0).with_columns(decision_id=pl.when(pl.int_range(pl.len()) >= L).then("decision_id"))
+    found = zoosim.evaluate(frame, {"p": TARGET}, rankings=True, skip_bad=True)
+    assert found.n == frame.height // L - 1
+    assert sum(found.skipped.values()) == L
+
+
 def test_rows_in_any_order_are_the_same_visits() -> None:
     frame = RankedWorld("above").listed(2)
     mixed = frame.sample(fraction=1.0, shuffle=True, seed=0).with_columns(pl.col("position") + 1)

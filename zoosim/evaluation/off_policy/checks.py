@@ -166,7 +166,7 @@ def sound_rows(
     if not skip_bad:
         raise DataError(_refusal(frame if given is None else given, first, int(bad.sum()), source))
     if together is not None:
-        mates = frame[together].is_in(frame[together].filter(bad).implode()).to_numpy() & ~bad
+        mates = frame[together].is_in(frame[together].filter(bad).implode()).fill_null(False).to_numpy() & ~bad
         skipped |= {f"{together}: rows of a visit with a bad one": int(mates.sum())} if mates.any() else {}
         bad |= mates
     if bad.all():

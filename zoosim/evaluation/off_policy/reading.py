@@ -115,7 +115,8 @@ def _floats(column: pl.Series) -> FloatArray:
 def seen_actions(frame: pl.DataFrame) -> int:
     """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists as unavailable."""
     listed = [frame["unavailable"].list.explode()] if "unavailable" in frame.columns else []
-    seen = [column.filter(column < MOST_ACTIONS).max() for column in (frame["action"], *listed)]
+    wide = [column.cast(pl.Int64, strict=False) for column in (frame["action"], *listed)]
+    seen = [column.filter(column < MOST_ACTIONS).max() for column in wide]
     return max([int(str(value)) for value in seen if value is not None] + [0]) + 1
 
 

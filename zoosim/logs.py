@@ -236,10 +236,15 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
 def _made_of_boosts(name: str, given: Any, log: "BoostLog", seed: int) -> Any:
     from zoosim.core.rng import stream
     from zoosim.evaluation.off_policy.boosted_targets import boost_spec_of
+    from zoosim.evaluation.off_policy.targets import blamed, named
     from zoosim.policies.boosts import BoostPolicy
     from zoosim.policies.registry import find_class
 
     cls = find_class(given)
     if not issubclass(cls, BoostPolicy):
         raise PolicyError(f"policy {name}: chooses among actions, and the log holds boosts; name a policy of boosts")
-    return cls(boost_spec_of(log), stream(seed, "policy", name))
+    try:
+        with blamed("cannot be made for this log: "):
+            return cls(boost_spec_of(log), stream(seed, "policy", name))
+    except PolicyError as error:
+        raise named(name, error) from error

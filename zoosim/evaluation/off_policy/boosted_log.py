@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.checks import check_number
+from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.checks import (
@@ -21,9 +22,10 @@ from zoosim.evaluation.off_policy.checks import (
     sound_rows,
 )
 from zoosim.evaluation.off_policy.reading import read_records, to_log, with_lists
+from zoosim.policies.boosts import BOX
 
-LEAST_DENSITY = 1e-60
-"""What is less dense is never drawn, and sums of fourth powers of its weight overflow."""
+LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
+"""Beyond these, sums of fourth powers of weights overflow, or come to 0."""
 A_MAX = "a_max"
 
 
@@ -77,8 +79,8 @@ def to_boosts(
     boost of the log where there is none; `propensity` is its density, above 0. Raises `DataError` naming row and
     column of the first bad row, unless `skip_bad`.
     """
-    if a_max is not None and not (a_max > 0.0 and np.isfinite(a_max)):
-        raise ConfigError(f"a_max: got {a_max!r}, expected a finite number above 0")
+    if a_max is not None:
+        check_number(A_MAX, a_max, *BOX)
     frame = with_lists(frame)
     check_columns(frame, source, boosts=True)
     a_max = _told(frame, source) if a_max is None else a_max
@@ -86,9 +88,12 @@ def to_boosts(
     actions = np.ascontiguousarray(frame["action"].list.explode().cast(pl.Float64).to_numpy().reshape(frame.height, -1))
     rest = frame.with_columns(action=pl.lit(0), propensity=pl.lit(1.0)).drop("unavailable", "position", strict=False)
     known = to_log(rest, source=source, columns=columns)
+    if not actions.size:
+        raise DataError(f"{source}: column action: got empty lists alone, expected a number for each boost")
     box = float(np.abs(actions).max()) if a_max is None else a_max
-    if not box > 0.0:
-        raise DataError(f"{source}: column action: got boosts of 0 alone, expected some in the box [-a_max, a_max]")
+    if not BOX[0] <= box <= BOX[1]:
+        got = f"got boosts of {box:g} in size at most, expected the largest from {BOX[0]:g} to {BOX[1]:g}"
+        raise DataError(f"{source}: column action: {got}; name the box (a_max), or scale boosts")
     return BoostLog(
         actions=actions,
         densities=frame["propensity"].cast(pl.Float64).to_numpy().copy(),
@@ -109,16 +114,17 @@ def _told(frame: pl.DataFrame, source: str) -> float | None:
         return None
     values = frame[A_MAX].unique()
     a_max = values[0] if len(values) == 1 and values.dtype.is_numeric() else None
-    if a_max is None or not (a_max > 0.0 and np.isfinite(a_max)):
-        raise DataError(f"{source}: column {A_MAX}: got {shown(values.to_list())}, expected one number above 0")
+    if a_max is None or not BOX[0] <= a_max <= BOX[1]:
+        expected = f"one number from {BOX[0]:g} to {BOX[1]:g}"
+        raise DataError(f"{source}: column {A_MAX}: got {shown(values.to_list())}, expected {expected}")
     return float(a_max)
 
 
 def _faults(frame: pl.DataFrame, a_max: float | None) -> Iterator[Fault]:
     yield from missing_faults(frame)
     densities = frame["propensity"].cast(pl.Float64)
-    bad = ~((densities >= LEAST_DENSITY) & densities.is_finite()).fill_null(True)
-    yield Fault("propensity", f"a density, finite and {LEAST_DENSITY:g} at least", bad.to_numpy())
+    bad = ~densities.is_between(LEAST_DENSITY, LARGEST_DENSITY).fill_null(False)
+    yield Fault("propensity", f"a density from {LEAST_DENSITY:g} to {LARGEST_DENSITY:g}", bad.to_numpy())
     yield from reward_faults(frame)
     yield from id_faults(frame)
     yield from list_faults(frame, "action")

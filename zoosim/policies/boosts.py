@@ -131,4 +131,6 @@ class BoostPolicy(Policy):
     def propensity(self, context: Context, action: Any) -> float:
         """Return the density of choosing boosts now; refused by policies that have none."""
         name = policy_name(type(self))
-        raise PolicyError(f"{name}: has no density over boosts; log random-boosts where propensities are needed")
+        raise PolicyError(
+            f"{name}: has no density over boosts; log random-boosts or normal-boosts where propensities are needed"
+        )

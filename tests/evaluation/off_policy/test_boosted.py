@@ -331,6 +331,14 @@ def test_what_cannot_be_judged_is_refused_by_name(policy: Any, options: dict[str
         judged(frame, policy, **given, **options)
 
 
+def test_columns_that_records_use_are_read_as_they_are() -> None:
+    """The log's own density as that of a policy: all weights are 1, whatever the density is."""
+    frame, _ = shop(2, 40, 0)
+    assert {row.max_weight for row in judged(frame, "column:propensity").results} == {1.0}
+    with pytest.raises(DataError, match="column action is no column of numbers"):
+        judged(frame, "column:action")
+
+
 def test_options_of_boosts_are_refused_for_single_actions() -> None:
     log = pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]})
     with pytest.raises(ConfigError, match="a_max: goes with Records whose actions are lists of numbers"):

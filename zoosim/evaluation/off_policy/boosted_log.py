@@ -15,6 +15,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.checks import (
     Fault,
     check_columns,
+    check_kept,
     id_faults,
     list_faults,
     missing_faults,
@@ -83,11 +84,12 @@ def to_boosts(
         check_number(A_MAX, a_max, *BOX)
     frame = with_lists(frame)
     check_columns(frame, source, boosts=True)
+    check_kept(frame, columns, source)
     a_max = _told(frame, source) if a_max is None else a_max
     frame, skipped = sound_rows(frame, _faults(frame, a_max), source, skip_bad)
     actions = np.ascontiguousarray(frame["action"].list.explode().cast(pl.Float64).to_numpy().reshape(frame.height, -1))
     rest = frame.with_columns(action=pl.lit(0), propensity=pl.lit(1.0)).drop("unavailable", "position", strict=False)
-    known = to_log(rest, source=source, columns=columns)
+    known = to_log(rest, source=source)
     if not actions.size:
         raise DataError(f"{source}: column action: got empty lists alone, expected a number for each boost")
     box = float(np.abs(actions).max()) if a_max is None else a_max
@@ -96,16 +98,20 @@ def to_boosts(
         raise DataError(f"{source}: column action: {got}; name the box (a_max), or scale boosts")
     return BoostLog(
         actions=actions,
-        densities=frame["propensity"].cast(pl.Float64).to_numpy().copy(),
+        densities=_floats(frame["propensity"]),
         rewards=known.rewards,
         features=known.features,
         a_max=box,
         user_ids=known.user_ids,
         times=known.times,
-        columns=known.columns,
+        columns={name: _floats(frame[name]) for name in columns},
         skipped=skipped,
         source=source,
     )
+
+
+def _floats(column: pl.Series) -> FloatArray:
+    return column.cast(pl.Float64).to_numpy().copy()
 
 
 def _told(frame: pl.DataFrame, source: str) -> float | None:

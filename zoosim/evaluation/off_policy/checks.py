@@ -63,6 +63,13 @@ def _wanted(name: str, dtype: pl.DataType, boosts: bool) -> str:
     return ""
 
 
+def check_kept(frame: pl.DataFrame, columns: Iterable[str], source: str) -> None:
+    """Refuse further `columns` of a log, such as target probabilities, that hold no numbers: `DataError`."""
+    for name in columns:
+        if name not in frame.columns or not frame[name].dtype.is_numeric():
+            raise DataError(f"{source}: column {name} is no column of numbers; it has {', '.join(frame.columns)}")
+
+
 def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> Iterator[Fault]:
     """Yield what is wrong in the rows of a log with `n_actions` actions; those of `rankings` may share an id."""
     yield from missing_faults(frame)

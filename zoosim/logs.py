@@ -1,5 +1,6 @@
 """The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
 
+import inspect
 import json
 import os
 import tempfile
@@ -77,19 +78,38 @@ def evaluate(
     with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
         found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
-        _write_evaluation(folder, found, named, " --rankings" if found.unit == "visits" else "")
+        usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
+        told = {name: value for name, value in options.items() if value != usual[name]}
+        told |= {"rankings": found.unit == "visits", "a_max": a_max, "data": data, "skip_bad": skip_bad}
+        _write_evaluation(folder, found, named, told)
     return found
 
 
-def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: str) -> None:
+def _write_evaluation(
+    folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
     from zoosim.evaluation.off_policy.story import tell
     from zoosim.report import render_story
 
     write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
     given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
-    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)}{options} --out {folder}"
+    asked = "".join(f" --policy {spec}" for spec in given) + "".join(_as_typed(*told) for told in options.items())
+    command = f"zoosim evaluate {found.source}{asked} --out {folder}"
     question = f"What would these policies have earned, by {found.source}?"
     write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
+
+
+def _as_typed(name: str, value: Any) -> str:
+    """Return an option as the command line takes it; nothing where it was left out."""
+    if value is None or value is False:
+        return ""
+    flag = f" --{name.replace('_', '-')}"
+    if value is True:
+        return flag
+    parts = (
+        [str(part) for part in value] if isinstance(value, Sequence) and not isinstance(value, str) else [str(value)]
+    )
+    return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
 
 
 def import_log(

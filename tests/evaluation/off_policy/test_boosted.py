@@ -128,10 +128,13 @@ def test_what_a_bandwidth_does_is_said_and_judged() -> None:
 
 def test_the_page_tells_of_bandwidths_and_draws_no_actions(tmp_path: Path) -> None:
     frame, best = shop(1, 500, 0)
-    found = judged(frame, best, out=tmp_path / "page")
+    options = {"estimators": ["kernel-ips", "kernel-dr"], "interval": "asymptotic", "samples": 1_000, "skip_bad": True}
+    found = judged(frame, best, out=tmp_path / "page", bandwidth=0.25, **options)
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert found.notes["p"][0] in page
     assert "Overlap by action" not in page
+    typed = "--bandwidth 0.25 --estimators kernel-ips,kernel-dr --interval asymptotic --a-max 1.0 --skip-bad --out"
+    assert typed in page
     assert found.overlaps["p"].actions == ()
 
 
@@ -337,6 +340,24 @@ def test_columns_that_records_use_are_read_as_they_are() -> None:
     assert {row.max_weight for row in judged(frame, "column:propensity").results} == {1.0}
     with pytest.raises(DataError, match="column action is no column of numbers"):
         judged(frame, "column:action")
+
+
+def test_boosts_that_lie_across_the_box_weigh_nothing() -> None:
+    frame = pl.DataFrame({"action": np.full((40, 1), -1.0), "propensity": np.full(40, 0.5), "reward": np.arange(40.0)})
+    found = judged(frame, np.ones(1), estimators=["kernel-ips"])
+    assert found.results[0].verdict == "do not use"
+    assert "nan" not in " ".join((*found.results[0].reasons, *found.notes["p"]))
+
+
+def test_what_goes_with_other_logs_is_refused(tmp_path: Path) -> None:
+    frame, _ = shop(1, 40, 0)
+    lists = frame.with_columns(pl.col("action").arr.to_list(), pl.col("user").arr.to_list())
+    lists.write_parquet(tmp_path / "log.parquet")
+    for log in (frame, tmp_path / "log.parquet", to_boosts(frame)):
+        with pytest.raises(ConfigError, match="data: goes with a log open-bandit:POLICY/CAMPAIGN alone, got"):
+            zoosim.evaluate(log, {"p": np.zeros(1)}, data=tmp_path)
+    with pytest.raises(DataError, match=r"none\.parquet: no such file"):
+        judged(tmp_path / "none.parquet", np.zeros(1))
 
 
 def test_options_of_boosts_are_refused_for_single_actions() -> None:

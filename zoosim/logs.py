@@ -43,13 +43,12 @@ def evaluate(
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
     log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
-    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where
-    actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default the log's largest, and an array or
-    function gives a policy's boosts. With `learned:linear` or
-    `learned:mlp` policies are learned from the first 60% of the rows in order of time, and all are judged by the rest.
-    The folder `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`,
-    `samples`, `reward_range` and `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`,
-    `DataError` or `PolicyError`.
+    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where actions are lists of
+    numbers they are boosts in [-`a_max`, `a_max`], by default what its column `a_max` says or the largest boost, and an
+    array or function gives a policy's boosts. With `learned:linear` or `learned:mlp` policies are learned from the
+    first 60% of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets
+    summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`, `reward_range` and
+    `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -79,7 +78,7 @@ def evaluate(
         found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
         usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
-        told = {name: value for name, value in options.items() if value != usual[name]}
+        told = {name: value for name, value in options.items() if repr(value) != repr(usual[name])}
         told |= {"rankings": found.unit == "visits", "a_max": a_max, "data": data, "skip_bad": skip_bad}
         _write_evaluation(folder, found, named, told)
     return found
@@ -106,9 +105,7 @@ def _as_typed(name: str, value: Any) -> str:
     flag = f" --{name.replace('_', '-')}"
     if value is True:
         return flag
-    parts = (
-        [str(part) for part in value] if isinstance(value, Sequence) and not isinstance(value, str) else [str(value)]
-    )
+    parts = [str(part) for part in value] if not isinstance(value, str) and hasattr(value, "__len__") else [str(value)]
     return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
 
 

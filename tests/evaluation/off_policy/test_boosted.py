@@ -138,6 +138,14 @@ def test_the_page_tells_of_bandwidths_and_draws_no_actions(tmp_path: Path) -> No
     assert found.overlaps["p"].actions == ()
 
 
+def test_the_page_takes_options_of_any_kind(tmp_path: Path) -> None:
+    frame = shop(1, 200, 0)[0].with_columns(tilt=0.5)
+    options = {"estimators": {"ips"}, "interval": "bernstein", "reward_range": np.array([-9.0, 9.0])}
+    judged(frame, "column:tilt", out=tmp_path / "page", **options)
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "--estimators ips --interval bernstein --reward-range -9.0:9.0 --a-max 1.0 --out" in page
+
+
 def test_ten_boosts_at_once_are_too_many_for_a_kernel() -> None:
     frame, best = shop(10, 3_000, 0)
     for options in ({}, {"bandwidth": 0.5}):

@@ -265,6 +265,19 @@ def test_actions_without_boosts_are_refused(kind: Any) -> None:
         zoosim.evaluate(frame, {"p": np.zeros(0)})
 
 
+def test_boosts_at_the_edge_may_be_written_in_single_precision() -> None:
+    edge = np.float32(0.1)
+    rewards = np.arange(40.0)
+    frame = pl.DataFrame({"propensity": np.full(40, 5.0), "reward": rewards, "action": np.full((40, 1), 0.1)})
+    single = frame.with_columns(action=pl.Series(np.full((40, 1), edge)))
+    options: dict[str, Any] = {"a_max": 0.1, "bandwidth": 0.05}
+    expected = judged(frame, np.array([0.1]), **options).results
+    assert judged(single, np.array([edge]), **options).results == expected
+    beyond = frame.with_columns(action=pl.Series(np.full((40, 1), 0.10001)))
+    with pytest.raises(DataError, match=r"row 0, column action: .* expected boosts from -0.1 to 0.1 \(a_max\)"):
+        judged(beyond, np.array([0.1]), **options)
+
+
 def test_boosts_that_no_box_holds_are_refused() -> None:
     frame, _ = shop(2, 40, 0)
     for scale, size in ((1e-200, "e-201"), (0.0, "0"), (1e20, r"e\+19")):

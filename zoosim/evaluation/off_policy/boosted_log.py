@@ -28,6 +28,8 @@ from zoosim.policies.boosts import BOX
 LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
 """Beyond these, sums of fourth powers of weights overflow, or come to 0."""
 A_MAX = "a_max"
+EDGE = 1.0 + 1e-6
+"""Boosts beyond a_max by no more are at the edge of the box: single precision writes 0.1 as 0.1000000015."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def to_boosts(
         got = f"got boosts of {box:g} in size at most, expected the largest from {BOX[0]:g} to {BOX[1]:g}"
         raise DataError(f"{source}: column action: {got}; name the box (a_max), or scale boosts")
     return BoostLog(
-        actions=actions,
+        actions=np.clip(actions, -box, box),
         densities=_floats(frame["propensity"]),
         rewards=known.rewards,
         features=known.features,
@@ -135,7 +137,9 @@ def _faults(frame: pl.DataFrame, a_max: float | None) -> Iterator[Fault]:
     yield from id_faults(frame)
     yield from list_faults(frame, "action")
     if a_max is not None:
-        outside = frame["action"].list.eval(pl.element().abs() > a_max).list.any().fill_null(False)
+        outside = (
+            frame["action"].list.eval(pl.element().cast(pl.Float64).abs() > EDGE * a_max).list.any().fill_null(False)
+        )
         yield Fault("action", f"boosts from {-a_max:g} to {a_max:g} (a_max)", outside.to_numpy())
     if "user" in frame.columns:
         yield from list_faults(frame, "user")

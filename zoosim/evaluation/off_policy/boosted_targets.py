@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray
-from zoosim.evaluation.off_policy.boosted_log import BoostLog
+from zoosim.evaluation.off_policy.boosted_log import EDGE, BoostLog
 from zoosim.evaluation.off_policy.targets import as_numbers, blamed, state_of
 from zoosim.policies.base import Policy
 from zoosim.policies.boosts import BoostPolicy, BoostSpec, ProductTable
@@ -67,12 +67,12 @@ def _told(given: Any, log: BoostLog) -> FloatArray:
 
 
 def _aimed(actions: FloatArray, log: BoostLog) -> Aimed:
-    outside = ~(np.abs(actions) <= log.a_max).all(axis=1)
+    outside = ~(np.abs(actions) <= EDGE * log.a_max).all(axis=1)
     if outside.any():
         row = int(outside.argmax())
         expected = f"boosts from {-log.a_max:g} to {log.a_max:g} (a_max)"
         raise PolicyError(f"row {row}: gives {actions[row].tolist()}, expected {expected}")
-    return Aimed(np.ascontiguousarray(actions))
+    return Aimed(np.clip(actions, -log.a_max, log.a_max))
 
 
 def _spread(densities: FloatArray, log: BoostLog) -> Spread:

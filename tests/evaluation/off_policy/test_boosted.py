@@ -265,6 +265,14 @@ def test_actions_without_boosts_are_refused(kind: Any) -> None:
         zoosim.evaluate(frame, {"p": np.zeros(0)})
 
 
+def test_a_bandwidth_that_a_density_does_not_need_is_told() -> None:
+    frame = shop(1, 40, 0)[0].with_columns(tilt=0.5)
+    assert judged(frame, "column:tilt", bandwidth=0.3).notes["p"] == (
+        "judged by its density, which needs no bandwidth",
+    )
+    assert judged(frame, "column:tilt").notes["p"] == ()
+
+
 def test_boosts_at_the_edge_may_be_written_in_single_precision() -> None:
     edge = np.float32(0.1)
     rewards = np.arange(40.0)

@@ -46,7 +46,8 @@ class Boosts(Kind):
 
     def _judge(self, target: Aimed | Spread) -> Judgement:
         if isinstance(target, Spread):
-            return DensityJudgement(self.log, self.clusters, target)
+            unused = () if self.bandwidth is None else ("judged by its density, which needs no bandwidth",)
+            return DensityJudgement(self.log, self.clusters, target, unused)
         wanted = [name for name in self.wanted if name in KERNEL]
         model = self._model if "kernel-dr" in wanted else None
         return KernelJudgement(self.log, self.clusters, target, model, wanted, self.bandwidth)
@@ -61,8 +62,8 @@ class DensityJudgement(Judgement):
 
     known = "the densities of logged boosts"
 
-    def __init__(self, log: BoostLog, clusters: Clusters, target: Spread) -> None:
-        super().__init__(clusters, DENSITY)
+    def __init__(self, log: BoostLog, clusters: Clusters, target: Spread, notes: Sequence[str] = ()) -> None:
+        super().__init__(clusters, DENSITY, notes)
         self.log, self.weights = log, target.densities / log.densities
 
     def terms(self, estimator: str) -> Terms:

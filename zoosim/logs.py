@@ -1,5 +1,6 @@
 """The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
 
+import inspect
 import json
 import os
 import tempfile
@@ -42,13 +43,12 @@ def evaluate(
     the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
     by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
     log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
-    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where
-    actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default the log's largest, and an array or
-    function gives a policy's boosts. With `learned:linear` or
-    `learned:mlp` policies are learned from the first 60% of the rows in order of time, and all are judged by the rest.
-    The folder `out`, where given, gets summary.json and report.html. `options` are `estimators`, `interval`, `level`,
-    `samples`, `reward_range` and `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`,
-    `DataError` or `PolicyError`.
+    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where actions are lists of
+    numbers they are boosts in [-`a_max`, `a_max`], by default what its column `a_max` says or the largest boost, and an
+    array or function gives a policy's boosts. With `learned:linear` or `learned:mlp` policies are learned from the
+    first 60% of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets
+    summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`, `reward_range` and
+    `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -77,19 +77,36 @@ def evaluate(
     with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
         found = judge(read, made, seed=seed, overlap=folder is not None, **options)
     if folder is not None:
-        _write_evaluation(folder, found, named, " --rankings" if found.unit == "visits" else "")
+        usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
+        told = {name: value for name, value in options.items() if repr(value) != repr(usual[name])}
+        told |= {"rankings": found.unit == "visits", "a_max": a_max, "data": data, "skip_bad": skip_bad}
+        _write_evaluation(folder, found, named, told)
     return found
 
 
-def _write_evaluation(folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: str) -> None:
+def _write_evaluation(
+    folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
     from zoosim.evaluation.off_policy.story import tell
     from zoosim.report import render_story
 
     write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
     given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
-    command = f"zoosim evaluate {found.source}{''.join(f' --policy {spec}' for spec in given)}{options} --out {folder}"
+    asked = "".join(f" --policy {spec}" for spec in given) + "".join(_as_typed(*told) for told in options.items())
+    command = f"zoosim evaluate {found.source}{asked} --out {folder}"
     question = f"What would these policies have earned, by {found.source}?"
     write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
+
+
+def _as_typed(name: str, value: Any) -> str:
+    """Return an option as the command line takes it; nothing where it was left out."""
+    if value is None or value is False:
+        return ""
+    flag = f" --{name.replace('_', '-')}"
+    if value is True:
+        return flag
+    parts = [str(part) for part in value] if not isinstance(value, str) and hasattr(value, "__len__") else [str(value)]
+    return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
 
 
 def import_log(
@@ -236,10 +253,15 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
 def _made_of_boosts(name: str, given: Any, log: "BoostLog", seed: int) -> Any:
     from zoosim.core.rng import stream
     from zoosim.evaluation.off_policy.boosted_targets import boost_spec_of
+    from zoosim.evaluation.off_policy.targets import blamed, named
     from zoosim.policies.boosts import BoostPolicy
     from zoosim.policies.registry import find_class
 
     cls = find_class(given)
     if not issubclass(cls, BoostPolicy):
         raise PolicyError(f"policy {name}: chooses among actions, and the log holds boosts; name a policy of boosts")
-    return cls(boost_spec_of(log), stream(seed, "policy", name))
+    try:
+        with blamed("cannot be made for this log: "):
+            return cls(boost_spec_of(log), stream(seed, "policy", name))
+    except PolicyError as error:
+        raise named(name, error) from error

@@ -59,3 +59,36 @@ def test_what_has_no_density_and_what_does_not_fit_is_refused(tmp_path: Path) ->
         written(tmp_path, settings=["policies.random-boosts.spread=0.2"])
     with pytest.raises(ConfigError, match=r"normal-boosts.*spread"):
         written(tmp_path, settings=["policies.normal-boosts.spread=-1"])
+
+
+OWN = """
+import numpy as np
+from zoosim.policies.simple_boosts import RandomBoosts
+
+class Own(RandomBoosts):
+    name = "own"
+
+    def {method}(self, *given):
+        return {answer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("propensity", "float('nan')", "gives nan as the density of what it chose, expected one number from 1e-60"),
+        ("propensity", "0.0", "gives 0.0 as the density"),
+        ("propensity", "np.zeros(2)", "gives array"),
+        ("propensity", "None", "gives None as the density"),
+        ("select_action", "1 / 0", "ZeroDivisionError: division by zero"),
+        ("select_action", "np.zeros(3)", "step: got action .*, expected 10 numbers"),
+        ("update", "1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_a_policy_of_ones_own_does_wrong_is_told_with_the_step(
+    tmp_path: Path, method: str, answer: str, words: str
+) -> None:
+    (tmp_path / "own.py").write_text(OWN.format(method=method, answer=answer), encoding="utf-8")
+    with pytest.raises(PolicyError, match=f"policy own: step 0: {words}"):
+        write_log(tmp_path / "log.parquet", n=3, policy=f"{tmp_path / 'own.py'}:Own", settings=SMALL)
+    assert not (tmp_path / "log.parquet").exists()

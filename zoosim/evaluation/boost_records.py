@@ -7,10 +7,15 @@ Boosts lie in [-`a_max`, `a_max`]. The other columns are those of `zoosim.evalua
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import shown
 from zoosim.envs.search_env import info_of
 from zoosim.envs.search_shop import SearchShop
+from zoosim.evaluation.off_policy.boosted_log import LARGEST_DENSITY, LEAST_DENSITY
+from zoosim.evaluation.off_policy.targets import blamed
 from zoosim.evaluation.players import BoostPlayer
 from zoosim.evaluation.records import MICROSECONDS
 from zoosim.policies.boosts import BoostPolicy
@@ -41,7 +46,7 @@ SCHEMA: dict[str, Any] = {
 def boost_records(shop: SearchShop, policy: BoostPolicy, name: str, version: str, n: int) -> pl.DataFrame:
     """Let a policy serve visits 0 to `n - 1`, learn from them, and return the Records.
 
-    Raises `PolicyError` for a policy that has no density over boosts.
+    Raises `PolicyError` for a policy that has no density over boosts, and for one whose own code fails, with the step.
     """
     frame = pl.DataFrame(list(_rows(shop, policy, name, version, n)), schema=SCHEMA, orient="row")
     return frame.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
@@ -52,12 +57,23 @@ def _rows(shop: SearchShop, policy: BoostPolicy, name: str, version: str, n: int
     for step in range(n):
         visit = shop.arrive(step)
         context = player.context(visit)
-        action = policy.select_action(context)
-        density = policy.propensity(context, action)
-        result = shop.serve(visit, player.rank(visit, action))
+        with blamed(f"policy {name}: step {step}: "):
+            action = policy.select_action(context)
+            ranked = player.rank(visit, action)
+            density = _density(policy.propensity(context, action))
+        result = shop.serve(visit, ranked)
         yield (
             *(f"{name}-{seed}-{step}", step * MICROSECONDS, visit.user, context.features.tolist(), action.tolist()),
             *(policy.spec.a_max, 0, density, result.reward, *result.parts, int(result.outcome.purchases.sum())),
             *(name, version, seed, step),
         )
-        policy.update(context, action, result.reward, info_of(shop, visit, result)["feedback"])
+        with blamed(f"policy {name}: step {step}: "):
+            policy.update(context, action, result.reward, info_of(shop, visit, result)["feedback"])
+
+
+def _density(value: Any) -> float:
+    known = isinstance(value, int | float | np.number) and LEAST_DENSITY <= value <= LARGEST_DENSITY
+    if not known:
+        expected = f"one number from {LEAST_DENSITY:g} to {LARGEST_DENSITY:g}"
+        raise PolicyError(f"gives {shown(value)} as the density of what it chose, expected {expected}")
+    return float(value)

@@ -30,6 +30,8 @@ class ProductTable(NamedTuple):
     strategic: BoolArray
 
 
+BOX = (1e-9, 1e9)
+"""What `a_max` may be."""
 ROUNDING = 1e-9
 """Boosts may be outside the box by this share of a_max."""
 
@@ -58,7 +60,7 @@ class BoostSpec(PolicySpec):
     def __post_init__(self) -> None:
         """Refuse a box without room, and columns that are not there."""
         super().__post_init__()
-        check_number("BoostSpec.a_max", self.a_max, 1e-9, 1e9)
+        check_number("BoostSpec.a_max", self.a_max, *BOX)
         told = self.n_segments + self.n_kinds + self.n_tastes
         if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or told > self.user_dim:
             raise ConfigError(f"BoostSpec: got {told} columns told of, expected at most user_dim = {self.user_dim}")
@@ -129,4 +131,6 @@ class BoostPolicy(Policy):
     def propensity(self, context: Context, action: Any) -> float:
         """Return the density of choosing boosts now; refused by policies that have none."""
         name = policy_name(type(self))
-        raise PolicyError(f"{name}: has no density over boosts; log random-boosts where propensities are needed")
+        raise PolicyError(
+            f"{name}: has no density over boosts; log random-boosts or normal-boosts where propensities are needed"
+        )

@@ -11,14 +11,16 @@ import pytest
 import zoosim
 from tests.test_logs import command
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import Context, FloatArray
 from zoosim.evaluation.off_policy.boosted import DENSITY, KERNEL
 from zoosim.evaluation.off_policy.boosted_log import to_boosts
 from zoosim.evaluation.off_policy.boosted_model import fit_boost_model
+from zoosim.evaluation.off_policy.boosts import kernel_weights
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.evaluate import Evaluation
 from zoosim.policies.boost_contract import SMALL
 from zoosim.policies.registry import find_class
+from zoosim.policies.simple_boosts import ConstantBoosts
 
 TIGHT = 1e-10
 
@@ -126,11 +128,22 @@ def test_what_a_bandwidth_does_is_said_and_judged() -> None:
 
 def test_the_page_tells_of_bandwidths_and_draws_no_actions(tmp_path: Path) -> None:
     frame, best = shop(1, 500, 0)
-    found = judged(frame, best, out=tmp_path / "page")
+    options = {"estimators": ["kernel-ips", "kernel-dr"], "interval": "asymptotic", "samples": 1_000, "skip_bad": True}
+    found = judged(frame, best, out=tmp_path / "page", bandwidth=0.25, **options)
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert found.notes["p"][0] in page
     assert "Overlap by action" not in page
+    typed = "--bandwidth 0.25 --estimators kernel-ips,kernel-dr --interval asymptotic --a-max 1.0 --skip-bad --out"
+    assert typed in page
     assert found.overlaps["p"].actions == ()
+
+
+def test_the_page_takes_options_of_any_kind(tmp_path: Path) -> None:
+    frame = shop(1, 200, 0)[0].with_columns(tilt=0.5)
+    options = {"estimators": {"ips"}, "interval": "bernstein", "reward_range": np.array([-9.0, 9.0])}
+    judged(frame, "column:tilt", out=tmp_path / "page", **options)
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "--estimators ips --interval bernstein --reward-range -9.0:9.0 --a-max 1.0 --out" in page
 
 
 def test_ten_boosts_at_once_are_too_many_for_a_kernel() -> None:
@@ -187,7 +200,7 @@ def test_policies_of_boosts_are_asked_where_the_log_tells_enough() -> None:
     drawn = zoosim.evaluate(frame, {"p": find_class("random-boosts")(SMALL.spec, rng)}, a_max=2.0).results
     assert [(row.estimator, row.max_weight) for row in drawn] == [("ips", 1.0), ("snips", 1.0)]
     for name in ("item-critic", "q-ensemble"):
-        with pytest.raises(PolicyError, match=r"policy p: decides by more than the log holds .*base_scores"):
+        with pytest.raises(PolicyError, match=r"policy p: row 0: decides by more than the log holds .*base_scores"):
             zoosim.evaluate(frame, {"p": find_class(name)(SMALL.spec, rng)}, a_max=2.0)
     named = zoosim.evaluate(frame, ["random-boosts", "constant-boosts", "normal-boosts"], a_max=2.0)
     assert [(row.policy, row.max_weight) for row in named.results][:2] == [("random-boosts", 1.0)] * 2
@@ -195,6 +208,98 @@ def test_policies_of_boosts_are_asked_where_the_log_tells_enough() -> None:
     assert {row.estimator for row in named.results if row.policy == "normal-boosts"} == set(DENSITY)
     with pytest.raises(PolicyError, match="policy random: chooses among actions, and the log holds boosts"):
         zoosim.evaluate(frame, ["random"], a_max=2.0)
+
+
+class Own(ConstantBoosts):
+    """A user's own policy, whose answers a test sets."""
+
+    name = "own"
+    answer: Any = staticmethod(lambda features: np.zeros(4))
+
+    def recommend(self, context: Context) -> Any:
+        return self.answer(context.features)
+
+
+class Moved(Own):
+    """Draws where it must only read, and keeps no generator in its state."""
+
+    def recommend(self, context: Context) -> Any:
+        return self.rng.uniform(-1.0, 1.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda features: 1 / 0, "policy p: row 0: ZeroDivisionError: division by zero"),
+        (lambda features: np.zeros(3), r"policy p: row 0: gives array\(\[0., 0., 0.\]\), expected 4 boosts"),
+        (lambda features: None, "policy p: row 0: gives None, expected 4 boosts"),
+        (lambda features: "high", "policy p: row 0: ValueError: could not convert"),
+    ],
+)
+def test_what_a_policy_of_ones_own_does_wrong_is_told_in_one_line(answer: Any, words: str) -> None:
+    policy = Own(SMALL.spec, np.random.default_rng(0))
+    policy.answer = answer
+    with pytest.raises(PolicyError, match=words):
+        zoosim.evaluate(boost_frame(), {"p": policy}, a_max=2.0)
+
+
+def test_a_policy_that_draws_while_it_is_judged_is_refused() -> None:
+    with pytest.raises(PolicyError, match="policy p: changed its state while it was judged"):
+        zoosim.evaluate(boost_frame(), {"p": Moved(SMALL.spec, np.random.default_rng(0))}, a_max=2.0)
+
+
+def test_a_policy_that_cannot_be_made_for_a_log_is_refused() -> None:
+    class Broken(Own):
+        def __init__(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("no model")
+
+    with pytest.raises(PolicyError, match="policy own: cannot be made for this log: RuntimeError: no model"):
+        zoosim.evaluate(boost_frame(), [Broken], a_max=2.0)
+
+
+@pytest.mark.parametrize("kind", [pl.Null, pl.Float64])
+def test_actions_without_boosts_are_refused(kind: Any) -> None:
+    frame = pl.DataFrame({"propensity": [0.5, 0.5], "reward": [0.0, 1.0]})
+    frame = frame.with_columns(action=pl.Series([[], []], dtype=pl.List(kind)))
+    with pytest.raises(DataError, match="column action: got empty lists alone, expected a number for each boost"):
+        zoosim.evaluate(frame, {"p": np.zeros(0)})
+
+
+def test_a_bandwidth_that_a_density_does_not_need_is_told() -> None:
+    frame = shop(1, 40, 0)[0].with_columns(tilt=0.5)
+    assert judged(frame, "column:tilt", bandwidth=0.3).notes["p"] == (
+        "judged by its density, which needs no bandwidth",
+    )
+    assert judged(frame, "column:tilt").notes["p"] == ()
+
+
+def test_boosts_at_the_edge_may_be_written_in_single_precision() -> None:
+    edge = np.float32(0.1)
+    rewards = np.arange(40.0)
+    frame = pl.DataFrame({"propensity": np.full(40, 5.0), "reward": rewards, "action": np.full((40, 1), 0.1)})
+    single = frame.with_columns(action=pl.Series(np.full((40, 1), edge)))
+    options: dict[str, Any] = {"a_max": 0.1, "bandwidth": 0.05}
+    expected = judged(frame, np.array([0.1]), **options).results
+    assert judged(single, np.array([edge]), **options).results == expected
+    beyond = frame.with_columns(action=pl.Series(np.full((40, 1), 0.10001)))
+    with pytest.raises(DataError, match=r"row 0, column action: .* expected boosts from -0.1 to 0.1 \(a_max\)"):
+        judged(beyond, np.array([0.1]), **options)
+
+
+def test_boosts_that_no_box_holds_are_refused() -> None:
+    frame, _ = shop(2, 40, 0)
+    for scale, size in ((1e-200, "e-201"), (0.0, "0"), (1e20, r"e\+19")):
+        told = pl.Series(scale * frame["action"].to_numpy())
+        with pytest.raises(DataError, match=rf"column action: got boosts of [0-9.]*{size} in size at most, expected"):
+            judged(frame.with_columns(action=told), np.zeros(2), a_max=None)
+
+
+def test_a_kernel_wider_than_the_box_weighs_all_boosts_alike() -> None:
+    """By Epanechnikov's kernel cut to the box, which is flat from afar: every weight is 1."""
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 2))
+    for bandwidth in (1e3, 1e6, 1e9):
+        weights = kernel_weights(actions, np.full(50, 0.25), np.full((50, 2), 0.3), bandwidth, -1.0, 1.0)
+        assert np.abs(weights - 1.0).max() < 4.0 / bandwidth**2 + 1e-14
 
 
 def changed(row: int, **values: Any) -> pl.DataFrame:
@@ -209,7 +314,7 @@ def changed(row: int, **values: Any) -> pl.DataFrame:
     [
         (
             lambda: changed(7, propensity=0.0),
-            "row 7, column propensity: got 0.0, expected a density, finite and 1e-60 at least",
+            r"row 7, column propensity: got 0\.0, expected a density from 1e-60 to 1e\+60",
         ),
         (lambda: changed(7, propensity=np.inf), "row 7, column propensity: got inf, expected a density"),
         (lambda: changed(7, reward=np.nan), "row 7, column reward: got nan, expected a finite number"),
@@ -234,9 +339,16 @@ def test_bad_rows_are_refused_by_row_and_column(frame: Any, words: str) -> None:
         (np.full(2, np.nan), {}, r"policy p: row 0: gives \[nan, nan\], expected boosts from -1 to 1"),
         ("column:reward", {}, "policy p: row .*: gives a density of -"),
         ("column:density", {}, "column density is no column of numbers; it has action"),
-        (np.zeros(2), {"bandwidth": 0.0}, "bandwidth: got 0.0, expected a finite number above 0"),
+        (np.zeros(2), {"bandwidth": 0.0}, "bandwidth: got 0.0, expected a number above 0 and at most 1e"),
         (np.full(2, 0.999), {"bandwidth": 1e-6}, "policy p: no logged boosts lie within a bandwidth of 1e-06"),
-        (np.zeros(2), {"a_max": -1.0}, "a_max: got -1.0, expected a finite number above 0"),
+        (np.zeros(2), {"bandwidth": "wide"}, "bandwidth: got 'wide', expected a number above 0"),
+        (np.zeros(2), {"a_max": -1.0}, "a_max: got -1.0, expected a number, 1e-09 to 1e"),
+        (np.zeros(2), {"a_max": "1"}, "a_max: got '1', expected a number"),
+        (["high", "low"], {}, r"policy p: got \['high', 'low'\], expected a policy of boosts, a function, an array"),
+        ([[0.1, 0.2], [0.3]], {}, r"policy p: got \[\[0.1, 0.2\], \[0.3\]\], expected a policy of boosts"),
+        (lambda log, start, stop: 1 / 0, {}, "policy p: rows 0 to 39: ZeroDivisionError: division by zero"),
+        (lambda log, start, stop: "high", {}, "policy p: rows 0 to 39: ValueError: could not convert"),
+        ("column:huge", {}, r"policy p: row 0: gives a density of 1e\+300, expected 1e\+60 times the log's, 0.25, at"),
         (np.zeros(2), {"interval": "bernstein"}, "interval: bernstein and sequence bound a policy's value"),
         (np.zeros(2), {"estimators": ["ips"]}, "policy p: none of ips can do with the boosts that a policy without"),
         (np.zeros(2), {"estimators": ["dr"]}, "unknown estimator 'dr'"),
@@ -245,10 +357,36 @@ def test_bad_rows_are_refused_by_row_and_column(frame: Any, words: str) -> None:
     ],
 )
 def test_what_cannot_be_judged_is_refused_by_name(policy: Any, options: dict[str, Any], words: str) -> None:
-    frame = changed(0).with_columns(reward=pl.col("reward") - 1.0)
+    frame = changed(0).with_columns(reward=pl.col("reward") - 1.0, huge=1e300)
     given = {"a_max": None} if "rankings" in options else {}
     with pytest.raises((ConfigError, DataError, PolicyError), match=words):
         judged(frame, policy, **given, **options)
+
+
+def test_columns_that_records_use_are_read_as_they_are() -> None:
+    """The log's own density as that of a policy: all weights are 1, whatever the density is."""
+    frame, _ = shop(2, 40, 0)
+    assert {row.max_weight for row in judged(frame, "column:propensity").results} == {1.0}
+    with pytest.raises(DataError, match="column action is no column of numbers"):
+        judged(frame, "column:action")
+
+
+def test_boosts_that_lie_across_the_box_weigh_nothing() -> None:
+    frame = pl.DataFrame({"action": np.full((40, 1), -1.0), "propensity": np.full(40, 0.5), "reward": np.arange(40.0)})
+    found = judged(frame, np.ones(1), estimators=["kernel-ips"])
+    assert found.results[0].verdict == "do not use"
+    assert "nan" not in " ".join((*found.results[0].reasons, *found.notes["p"]))
+
+
+def test_what_goes_with_other_logs_is_refused(tmp_path: Path) -> None:
+    frame, _ = shop(1, 40, 0)
+    lists = frame.with_columns(pl.col("action").arr.to_list(), pl.col("user").arr.to_list())
+    lists.write_parquet(tmp_path / "log.parquet")
+    for log in (frame, tmp_path / "log.parquet", to_boosts(frame)):
+        with pytest.raises(ConfigError, match="data: goes with a log open-bandit:POLICY/CAMPAIGN alone, got"):
+            zoosim.evaluate(log, {"p": np.zeros(1)}, data=tmp_path)
+    with pytest.raises(DataError, match=r"none\.parquet: no such file"):
+        judged(tmp_path / "none.parquet", np.zeros(1))
 
 
 def test_options_of_boosts_are_refused_for_single_actions() -> None:

@@ -231,3 +231,10 @@ def test_columns_of_objects_are_read_as_what_they_hold() -> None:
         to_log(read_words(Frame(**columns, user_id=["ann", 1] * 10))[0])
     with pytest.raises(DataError, match="got a LazyFrame"):
         read_words(pl.LazyFrame())
+
+
+@pytest.mark.parametrize("kind", [pl.UInt8, pl.Int8, pl.UInt16, pl.Int16, pl.UInt64])
+def test_actions_may_be_whole_numbers_of_any_size(kind: Any) -> None:
+    told = frame().with_columns(pl.col("action").cast(kind), unavailable=pl.Series([[5]] * frame().height))
+    told = told.with_columns(pl.col("unavailable").cast(pl.List(kind)))
+    assert to_log(told).n_actions == 6

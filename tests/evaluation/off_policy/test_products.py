@@ -257,3 +257,87 @@ def test_traits_are_what_products_differ_in() -> None:
     found = traits_of(np.stack([line, -3.0 * line, np.ones(4)], axis=1))
     assert found is not None
     np.testing.assert_allclose(np.abs(found), np.abs(line - 1.5)[:, None] / line.std())
+
+
+def own_table(**changes: Any) -> pl.DataFrame:
+    """Six rows of three items with numbers for names."""
+    columns = {"item": [1, 2, 3] * 2, "p": [0.5] * 6, "click": [0, 1] * 3, "age": [30, 40, 50] * 2, "p_new": [0.5] * 6}
+    return pl.DataFrame({**columns, **changes})
+
+
+def own_items(**changes: Any) -> pl.DataFrame:
+    return pl.DataFrame({"item": [1, 2, 3], "brand": ["a", "a", "b"], "price": [1.0, 2.0, 3.0], **changes})
+
+
+def mapped(items: pl.DataFrame, **columns: str) -> dict[str, Any]:
+    products = {"table": items, "id": "item", "category": "brand", "features": ["price"]}
+    return {"columns": {**COLUMNS, **columns}, "features": ["age"], "keep": ["p_new"], "products": products}
+
+
+STRANGE = pl.Series([object()] * 3, dtype=pl.Object)
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ({"price": [[1.0]] * 3}, "products: column price holds values of type List.*, expected numbers or words"),
+        ({"price": STRANGE}, "products: column price holds values of type Object, expected numbers or words"),
+        ({"brand": [["a"]] * 3}, "products: column brand holds values of type List"),
+        ({"item": [{"a": 1}] * 3}, "products: column item holds values of type Struct"),
+    ],
+)
+def test_columns_of_products_that_are_no_numbers_or_words_are_refused(
+    tmp_path: Path, items: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        import_log(own_table(), mapped(own_items(**items)), tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"item": [[1]] * 6}, "table: column item holds values of type List.*, expected numbers or words"),
+        ({"click": [[1]] * 6}, "table: column click holds values of type List"),
+        ({"age": pl.Series([object()] * 6, dtype=pl.Object)}, "table: column age holds values of type Object"),
+        ({"shown": [[[1]]] * 6}, "table: column shown holds values of type List.*expected numbers or words, or lists"),
+        ({"item": [None] * 6}, "table: row 0, column item: got nothing, expected a value; 6 of 6 rows are bad"),
+        ({"p_new": ["high", *["0.5"] * 5]}, "table: row 0, column p_new: got 'high', expected a number; 1 of 6"),
+    ],
+)
+def test_columns_of_a_table_that_are_no_numbers_or_words_are_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    columns = {"candidates": "shown"} if "shown" in changes else {}
+    with pytest.raises(DataError, match=message):
+        import_log(own_table(**changes), mapped(own_items(), **columns), tmp_path / "log.parquet")
+
+
+def test_an_empty_table_of_products_is_refused_and_so_are_features_named_twice(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="products: got no rows, expected one for each product"):
+        import_log(own_table(), mapped(own_items().head(0)), tmp_path / "log.parquet")
+    for twice in ({"features": ["age", "age"]}, {"products": {**PRODUCTS, "features": ["price", "price"]}}):
+        with pytest.raises(ConfigError, match=r"features: got '(age|price)' twice, expected each once"):
+            import_log(own_table(), {**mapped(own_items()), **twice}, tmp_path / "log.parquet")
+
+
+def test_whole_numbers_that_are_written_as_others_name_the_same_products(tmp_path: Path) -> None:
+    """Other libraries write 2 as 2.0, and what is missing as NaN, which is no product and no user."""
+    table = own_table(item=[1.0, 2.0, 3.0] * 2, shown=[[1.0, 2.0, 3.0]] * 6, user=[7.0, 8.0] * 3)
+    columns = {"candidates": "shown", "user_id": "user"}
+    import_log(table, mapped(own_items(), **columns), tmp_path / "log.parquet")
+    found = pl.read_parquet(tmp_path / "log.parquet")
+    assert found["product_id"].to_list() == ["1", "2", "3"] * 2
+    assert found["user_id"].to_list() == [7, 8] * 3
+    for lacking in ({"item": [float("nan"), 2.0, 3.0] * 2}, {"user": [float("nan"), 8.0] * 3}):
+        with pytest.raises(DataError, match=r"row 0, column (item|user): got nothing, expected a value"):
+            import_log(
+                table.with_columns(**{n: pl.Series(v) for n, v in lacking.items()}),
+                mapped(own_items(), **columns),
+                tmp_path / "log.parquet",
+            )
+
+
+def test_words_of_few_kinds_are_words(tmp_path: Path) -> None:
+    items = own_items(price=pl.Series(["low", "low", "high"], dtype=pl.Categorical))
+    import_log(own_table(), mapped(items), tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet").products.tolist() == [[0, 1], [0, 1], [1, 0]]

@@ -161,6 +161,13 @@ def test_a_visit_with_a_bad_row_is_skipped_whole_when_asked() -> None:
     assert sum(found.skipped.values()) == L
 
 
+def test_a_visit_whose_id_is_missing_is_skipped_when_asked() -> None:
+    frame = changed(0).with_columns(decision_id=pl.when(pl.int_range(pl.len()) >= L).then("decision_id"))
+    found = zoosim.evaluate(frame, {"p": TARGET}, rankings=True, skip_bad=True)
+    assert found.n == frame.height // L - 1
+    assert sum(found.skipped.values()) == L
+
+
 def test_rows_in_any_order_are_the_same_visits() -> None:
     frame = RankedWorld("above").listed(2)
     mixed = frame.sample(fraction=1.0, shuffle=True, seed=0).with_columns(pl.col("position") + 1)
@@ -180,7 +187,11 @@ def test_without_being_asked_rankings_are_refused_as_duplicates() -> None:
         ("column:p_old", {}, "no column of numbers"),
         (np.full(3, 1 / 3), {}, r"policy p: got probabilities of shape \(3,\)"),
         (np.full(4, 0.5), {}, "policy p: position 1, row 0: probabilities add up to 2, expected 1"),
-        (np.array([0.5, 0.5, 0.0, 0.0]), {}, "policy p: position 3, row .*: probabilities add up to 0, expected 1"),
+        (
+            np.array([0.5, 0.5, 0.0, 0.0]),
+            {},
+            "policy p: visit 0: gives 2 actions a probability above 0, a ranking shows 3",
+        ),
         (TARGET, {"estimators": ["ips"]}, "unknown estimator 'ips'; known: standard-ips"),
         ("learned:linear", {}, "learn single actions alone"),
         ("column:p_new", {"estimators": ["independent-ips"]}, "need the column marginal_NAME beside the column NAME"),
@@ -253,3 +264,28 @@ def test_rankings_are_judged_on_the_command_line(tmp_path: Path) -> None:
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "zoosim evaluate log.parquet --policy column:p_new --policy random --rankings" in page
     assert "visit 1<" not in page
+
+
+def test_the_range_of_a_visits_clicks_is_a_guess_where_it_shows_several_positions() -> None:
+    """A log in which no visit clicks twice does not tell that none could."""
+    frame = RankedWorld("own").listed(2).with_columns(reward=(pl.col("position") == pl.col("action")).cast(pl.Float64))
+    once = frame.filter(pl.col("reward").sum().over("decision_id") <= 1.0)
+    options: dict[str, Any] = {"rankings": True, "interval": "bernstein"}
+    found = zoosim.evaluate(once, {"p": TARGET}, **options)
+    assert all(any(reason.endswith("give their reward_range") for reason in row.reasons) for row in found.results)
+    told = zoosim.evaluate(once, {"p": TARGET}, reward_range=(0, L), **options)
+    assert not any(reason.endswith("reward_range") for row in told.results for reason in row.reasons)
+    top = once.filter(pl.col("position") == 0)
+    alone = zoosim.evaluate(top, {"p": TARGET}, **options)
+    assert not any(reason.endswith("reward_range") for row in alone.results for reason in row.reasons)
+    with pytest.raises(DataError, match=r"rewards: got [23] in visit [0-9]+, expected 0 to 1 \(reward_range\)"):
+        zoosim.evaluate(frame, {"p": TARGET}, reward_range=(0, 1), **options)
+
+
+@pytest.mark.parametrize("target", [[1.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
+def test_a_policy_that_cannot_fill_a_ranking_is_told_so(target: list[float]) -> None:
+    shown = sum(p > 0.0 for p in target)
+    words = f"policy p: visit 0: gives {shown} actions a probability above 0, a ranking shows 3; give each that it may"
+    for given in (np.array(target), lambda log, start, stop: np.tile(target, (stop - start, 1))):
+        with pytest.raises(PolicyError, match=words):
+            zoosim.evaluate(RankedWorld("own").listed(1), {"p": given}, rankings=True)

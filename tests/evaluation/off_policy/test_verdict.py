@@ -50,6 +50,14 @@ def test_a_mean_weight_that_is_not_one(mean: float, told: str) -> None:
     assert word(GOOD._replace(mean_weight=mean)) == told
 
 
+def test_a_mean_weight_that_rounding_moved_is_one() -> None:
+    """Weights that are all alike have next to no standard error, by which any rounding is far off."""
+    assert word(GOOD._replace(mean_weight=1.0 - 1e-15, mean_weight_error=1e-17)) == TRUST
+    off = judge_weighted(GOOD._replace(mean_weight=1.0012, mean_weight_error=1e-9), ERRORS, WIDE, 900)
+    assert off.word == WEAK
+    assert off.reasons[0].startswith("the mean weight is 1.0012, expected 1")
+
+
 @pytest.mark.parametrize(("lost", "told"), [(0.005, TRUST), (0.05, WEAK), (0.12, DO_NOT_USE)])
 def test_choices_that_are_hardly_in_the_log(lost: float, told: str) -> None:
     assert word(GOOD._replace(lost_mass=lost, lost_action=3)) == told

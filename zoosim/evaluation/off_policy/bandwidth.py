@@ -56,9 +56,9 @@ def _usable(a_max: float, attempt: Attempt) -> Sequence[Tried]:
 
 
 def kernel_figures(bandwidth: float, attempt: Attempt) -> KernelFigures:
-    """Tell how far the last halving moved the value, and how many rows the next would leave."""
+    """Tell how far the last halving moved the value, 0 where nothing is weighed, and how many rows the next leaves."""
     at, wider, narrower = attempt(bandwidth), attempt(2.0 * bandwidth), attempt(bandwidth / 2.0)
-    moved = abs(wider.value - at.value)
+    moved = abs(wider.value - at.value) if at.ess else 0.0
     return KernelFigures(
         bandwidth, moved / at.error if at.error > 0.0 else float("inf") if moved else 0.0, narrower.ess
     )

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
+from zoosim.core.checks import LARGEST, check_number
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import boosts, single
@@ -14,7 +13,13 @@ from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.evaluation.off_policy.boosted_model import BoostModel, fit_boost_model
 from zoosim.evaluation.off_policy.boosted_targets import Aimed, Spread, make_boost_target
 from zoosim.evaluation.off_policy.clusters import Clusters, group_sums, standard_error
-from zoosim.evaluation.off_policy.diagnostics import WeightFigures, cut_weights, error_figures, weight_figures
+from zoosim.evaluation.off_policy.diagnostics import (
+    WeightFigures,
+    cut_weights,
+    effective_size,
+    error_figures,
+    weight_figures,
+)
 from zoosim.evaluation.off_policy.groups import Groups
 from zoosim.evaluation.off_policy.kinds import Bounded, Estimated, Judgement, Kind
 from zoosim.evaluation.off_policy.overlap import Overlap, overlap_of
@@ -31,8 +36,8 @@ class Boosts(Kind):
     estimators, default, unit = ESTIMATORS, ESTIMATORS, "rows"
 
     def __init__(self, log: BoostLog, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
-        if bandwidth is not None and not (bandwidth > 0.0 and np.isfinite(bandwidth)):
-            raise ConfigError(f"bandwidth: got {bandwidth!r}, expected a finite number above 0, in units of the boosts")
+        if bandwidth is not None:
+            check_number("bandwidth", bandwidth, 0.0, LARGEST, above=True)
         self.log, self.clusters, self.wanted, self.bandwidth = log, clusters, wanted, bandwidth
 
     def take(self, given: Any) -> Callable[[], Judgement]:
@@ -41,7 +46,8 @@ class Boosts(Kind):
 
     def _judge(self, target: Aimed | Spread) -> Judgement:
         if isinstance(target, Spread):
-            return DensityJudgement(self.log, self.clusters, target)
+            unused = () if self.bandwidth is None else ("judged by its density, which needs no bandwidth",)
+            return DensityJudgement(self.log, self.clusters, target, unused)
         wanted = [name for name in self.wanted if name in KERNEL]
         model = self._model if "kernel-dr" in wanted else None
         return KernelJudgement(self.log, self.clusters, target, model, wanted, self.bandwidth)
@@ -56,8 +62,8 @@ class DensityJudgement(Judgement):
 
     known = "the densities of logged boosts"
 
-    def __init__(self, log: BoostLog, clusters: Clusters, target: Spread) -> None:
-        super().__init__(clusters, DENSITY)
+    def __init__(self, log: BoostLog, clusters: Clusters, target: Spread, notes: Sequence[str] = ()) -> None:
+        super().__init__(clusters, DENSITY, notes)
         self.log, self.weights = log, target.densities / log.densities
 
     def terms(self, estimator: str) -> Terms:
@@ -115,7 +121,7 @@ class KernelJudgement(Judgement):
         if not weights.any():
             return Tried(bandwidth, float("nan"), float("inf"), 0.0)
         sums = group_sums(self.clusters, self._terms(estimator, weights))
-        return Tried(bandwidth, sums.value, standard_error(sums), float(weights.sum() ** 2 / (weights @ weights)))
+        return Tried(bandwidth, sums.value, standard_error(sums), effective_size(weights))
 
     def _weights_at(self, bandwidth: float) -> FloatArray:
         if bandwidth not in self._weights:

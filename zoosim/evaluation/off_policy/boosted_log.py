@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.checks import check_number
+from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.checks import (
     Fault,
     check_columns,
+    check_kept,
     id_faults,
     list_faults,
     missing_faults,
@@ -21,10 +23,13 @@ from zoosim.evaluation.off_policy.checks import (
     sound_rows,
 )
 from zoosim.evaluation.off_policy.reading import read_records, to_log, with_lists
+from zoosim.policies.boosts import BOX
 
-LEAST_DENSITY = 1e-60
-"""What is less dense is never drawn, and sums of fourth powers of its weight overflow."""
+LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
+"""Beyond these, sums of fourth powers of weights overflow, or come to 0."""
 A_MAX = "a_max"
+EDGE = 1.0 + 1e-6
+"""Boosts beyond a_max by no more are at the edge of the box: single precision writes 0.1 as 0.1000000015."""
 
 
 @dataclass(frozen=True)
@@ -77,30 +82,38 @@ def to_boosts(
     boost of the log where there is none; `propensity` is its density, above 0. Raises `DataError` naming row and
     column of the first bad row, unless `skip_bad`.
     """
-    if a_max is not None and not (a_max > 0.0 and np.isfinite(a_max)):
-        raise ConfigError(f"a_max: got {a_max!r}, expected a finite number above 0")
+    if a_max is not None:
+        check_number(A_MAX, a_max, *BOX)
     frame = with_lists(frame)
     check_columns(frame, source, boosts=True)
+    check_kept(frame, columns, source)
     a_max = _told(frame, source) if a_max is None else a_max
     frame, skipped = sound_rows(frame, _faults(frame, a_max), source, skip_bad)
     actions = np.ascontiguousarray(frame["action"].list.explode().cast(pl.Float64).to_numpy().reshape(frame.height, -1))
     rest = frame.with_columns(action=pl.lit(0), propensity=pl.lit(1.0)).drop("unavailable", "position", strict=False)
-    known = to_log(rest, source=source, columns=columns)
+    known = to_log(rest, source=source)
+    if not actions.size:
+        raise DataError(f"{source}: column action: got empty lists alone, expected a number for each boost")
     box = float(np.abs(actions).max()) if a_max is None else a_max
-    if not box > 0.0:
-        raise DataError(f"{source}: column action: got boosts of 0 alone, expected some in the box [-a_max, a_max]")
+    if not BOX[0] <= box <= BOX[1]:
+        got = f"got boosts of {box:g} in size at most, expected the largest from {BOX[0]:g} to {BOX[1]:g}"
+        raise DataError(f"{source}: column action: {got}; name the box (a_max), or scale boosts")
     return BoostLog(
-        actions=actions,
-        densities=frame["propensity"].cast(pl.Float64).to_numpy().copy(),
+        actions=np.clip(actions, -box, box),
+        densities=_floats(frame["propensity"]),
         rewards=known.rewards,
         features=known.features,
         a_max=box,
         user_ids=known.user_ids,
         times=known.times,
-        columns=known.columns,
+        columns={name: _floats(frame[name]) for name in columns},
         skipped=skipped,
         source=source,
     )
+
+
+def _floats(column: pl.Series) -> FloatArray:
+    return column.cast(pl.Float64).to_numpy().copy()
 
 
 def _told(frame: pl.DataFrame, source: str) -> float | None:
@@ -109,21 +122,24 @@ def _told(frame: pl.DataFrame, source: str) -> float | None:
         return None
     values = frame[A_MAX].unique()
     a_max = values[0] if len(values) == 1 and values.dtype.is_numeric() else None
-    if a_max is None or not (a_max > 0.0 and np.isfinite(a_max)):
-        raise DataError(f"{source}: column {A_MAX}: got {shown(values.to_list())}, expected one number above 0")
+    if a_max is None or not BOX[0] <= a_max <= BOX[1]:
+        expected = f"one number from {BOX[0]:g} to {BOX[1]:g}"
+        raise DataError(f"{source}: column {A_MAX}: got {shown(values.to_list())}, expected {expected}")
     return float(a_max)
 
 
 def _faults(frame: pl.DataFrame, a_max: float | None) -> Iterator[Fault]:
     yield from missing_faults(frame)
     densities = frame["propensity"].cast(pl.Float64)
-    bad = ~((densities >= LEAST_DENSITY) & densities.is_finite()).fill_null(True)
-    yield Fault("propensity", f"a density, finite and {LEAST_DENSITY:g} at least", bad.to_numpy())
+    bad = ~densities.is_between(LEAST_DENSITY, LARGEST_DENSITY).fill_null(False)
+    yield Fault("propensity", f"a density from {LEAST_DENSITY:g} to {LARGEST_DENSITY:g}", bad.to_numpy())
     yield from reward_faults(frame)
     yield from id_faults(frame)
     yield from list_faults(frame, "action")
     if a_max is not None:
-        outside = frame["action"].list.eval(pl.element().abs() > a_max).list.any().fill_null(False)
+        outside = (
+            frame["action"].list.eval(pl.element().cast(pl.Float64).abs() > EDGE * a_max).list.any().fill_null(False)
+        )
         yield Fault("action", f"boosts from {-a_max:g} to {a_max:g} (a_max)", outside.to_numpy())
     if "user" in frame.columns:
         yield from list_faults(frame, "user")

@@ -30,17 +30,16 @@ def kernel_weights(
         outside = (points < low).any(axis=1) | (points > high).any(axis=1)
         if outside.any():
             raise DataError(f"{name}: row {int(outside.argmax())} is outside the box {low:g} to {high:g}")
-    u = (actions - targets) / bandwidth
-    shape = np.where(np.abs(u) < 1.0, 0.75 * (1.0 - u**2), 0.0)
-    inside = _mass((high - targets) / bandwidth) - _mass((low - targets) / bandwidth)
+    shape = 0.75 * (1.0 - np.clip((actions - targets) / bandwidth, -1.0, 1.0) ** 2)
+    inside = _mass((low - targets) / bandwidth, (high - targets) / bandwidth)
     weights: FloatArray = (shape / (bandwidth * inside)).prod(axis=1) / densities
     return weights
 
 
-def _mass(u: FloatArray) -> FloatArray:
-    """Return the mass of Epanechnikov's kernel below `u`."""
-    cut = np.clip(u, -1.0, 1.0)
-    return 0.5 + 0.75 * cut - 0.25 * cut**3
+def _mass(start: FloatArray, stop: FloatArray) -> FloatArray:
+    """Return the mass of Epanechnikov's kernel from `start` to `stop`, to full precision however near these are."""
+    a, b = np.clip(start, -1.0, 1.0), np.clip(stop, -1.0, 1.0)
+    return np.asarray((b - a) * (0.75 - 0.25 * (a**2 + a * b + b**2)))
 
 
 def kernel_ips(weights: FloatArray, rewards: FloatArray) -> Terms:

@@ -63,6 +63,13 @@ def _wanted(name: str, dtype: pl.DataType, boosts: bool) -> str:
     return ""
 
 
+def check_kept(frame: pl.DataFrame, columns: Iterable[str], source: str) -> None:
+    """Refuse further `columns` of a log, such as target probabilities, that hold no numbers: `DataError`."""
+    for name in columns:
+        if name not in frame.columns or not frame[name].dtype.is_numeric():
+            raise DataError(f"{source}: column {name} is no column of numbers; it has {', '.join(frame.columns)}")
+
+
 def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> Iterator[Fault]:
     """Yield what is wrong in the rows of a log with `n_actions` actions; those of `rankings` may share an id."""
     yield from missing_faults(frame)
@@ -166,7 +173,7 @@ def sound_rows(
     if not skip_bad:
         raise DataError(_refusal(frame if given is None else given, first, int(bad.sum()), source))
     if together is not None:
-        mates = frame[together].is_in(frame[together].filter(bad).implode()).to_numpy() & ~bad
+        mates = frame[together].is_in(frame[together].filter(bad).implode()).fill_null(False).to_numpy() & ~bad
         skipped |= {f"{together}: rows of a visit with a bad one": int(mates.sum())} if mates.any() else {}
         bad |= mates
     if bad.all():

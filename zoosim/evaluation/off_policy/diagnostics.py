@@ -13,7 +13,7 @@ from zoosim.evaluation.off_policy.terms import Terms
 GAP_ERRORS = 3.0
 """By how many standard errors an action's weights must fall short before its mass counts as lost."""
 ROUNDING = 1e-9
-"""An estimate that moves by less than this share of itself stays."""
+"""What moves by less than this share of itself stays."""
 
 
 class WeightFigures(NamedTuple):
@@ -73,9 +73,9 @@ def weight_figures(
 ) -> WeightFigures:
     """Compute the figures of `weights (n,)`; what is lost comes from `lost_choices`."""
     total = float(weights.sum())
-    largest, squares = float(weights.max()), dot(weights, weights)
+    largest = float(weights.max())
     return WeightFigures(
-        ess=total**2 / squares if squares else 0.0,
+        ess=effective_size(weights),
         mean_weight=total / len(weights),
         mean_weight_error=standard_error(group_sums(clusters, Terms(weights))),
         max_weight=largest,
@@ -83,6 +83,12 @@ def weight_figures(
         lost_mass=lost_mass,
         lost_action=lost_action,
     )
+
+
+def effective_size(weights: FloatArray) -> float:
+    """Return (sum w)^2 / sum w^2 of `weights (n,)`, 0 where all are 0 (Kish 1965)."""
+    squares = dot(weights, weights)
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def lost_choices(actions: IntArray, weights: FloatArray, mass: FloatArray, n: int) -> tuple[float, int | None]:

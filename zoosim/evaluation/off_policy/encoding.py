@@ -1,5 +1,7 @@
 """Columns of a user's table as numbers: numbers as they are, words as a column each."""
 
+from collections.abc import Collection, Iterable
+
 import numpy as np
 import polars as pl
 
@@ -7,6 +9,38 @@ from zoosim.core.errors import DataError
 from zoosim.core.types import BoolArray, FloatArray
 
 MAX_WORDS = 100
+
+
+def plain(
+    frame: pl.DataFrame, names: Iterable[str], source: str, *, ids: Collection[str] = (), lists: str | None = None
+) -> pl.DataFrame:
+    """Return a table whose columns `names` hold numbers, times or words; that of `lists` may hold lists of them.
+
+    Numbers in `ids` that other libraries write as 2.0 and NaN, as soon as one is missing, are whole numbers and
+    nothing. Raises `DataError` for columns of another kind.
+    """
+    told = []
+    for name in dict.fromkeys(names):
+        column = frame[name]
+        inner = column.dtype.inner if name == lists and isinstance(column.dtype, pl.List | pl.Array) else column.dtype
+        if inner.is_nested() or inner in (pl.Object, pl.Binary):
+            wanted = "numbers or words" + (", or lists of them" if name == lists else "")
+            raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {wanted}")
+        column = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+        told.append(_whole(column) if name in ids else column)
+    return frame.with_columns(told)
+
+
+def _whole(column: pl.Series) -> pl.Series:
+    """Return whole numbers as such however they are written, all else as it is; NaN is nothing."""
+    if column.dtype == pl.List(pl.Float64):
+        lists = column.cast(pl.List(pl.Int64), strict=False)
+        return lists if lists.cast(column.dtype).equals(column) else column
+    if not column.dtype.is_float():
+        return column
+    known = column.fill_nan(None)
+    whole = known.cast(pl.Int64, strict=False)
+    return whole if whole.cast(column.dtype).equals(known) else known
 
 
 def numbers(column: pl.Series) -> pl.Series:

@@ -115,8 +115,8 @@ def check_samples(samples: int, level: float) -> None:
         raise ConfigError(f"samples: got {shown(samples)}, {wanted}")
 
 
-def checked_range(rewards: FloatArray, reward_range: tuple[float, float]) -> tuple[float, float]:
-    """Return the range that all rewards lie in, or raise `ConfigError` or `DataError`."""
+def checked_range(rewards: FloatArray, reward_range: tuple[float, float], unit: str = "row") -> tuple[float, float]:
+    """Return the range that all rewards `(n,)` lie in, each of a `unit`, or raise `ConfigError` or `DataError`."""
     try:
         low, high = (float(end) for end in reward_range)
         known = -math.inf < low < high < math.inf
@@ -127,5 +127,5 @@ def checked_range(rewards: FloatArray, reward_range: tuple[float, float]) -> tup
     outside = (rewards < low) | (rewards > high)
     if outside.any():
         row = int(outside.argmax())
-        raise DataError(f"rewards: got {rewards[row]:g} in row {row}, expected {low:g} to {high:g} (reward_range)")
+        raise DataError(f"rewards: got {rewards[row]:g} in {unit} {row}, expected {low:g} to {high:g} (reward_range)")
     return low, high

@@ -21,6 +21,10 @@ class Visits(Protocol):
     def __len__(self) -> int: ...
 
     @property
+    def rewards(self) -> FloatArray:
+        """Rewards `(n,)`, or by position `(n, L)`."""
+
+    @property
     def earned(self) -> FloatArray:
         """What each visit earned `(n,)`."""
 

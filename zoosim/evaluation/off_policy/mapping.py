@@ -27,7 +27,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.evaluation.off_policy.candidates import Listed, read_lists, unavailable
 from zoosim.evaluation.off_policy.checks import Fault, faults, sound_rows
-from zoosim.evaluation.off_policy.encoding import encoded, numbers, unusable
+from zoosim.evaluation.off_policy.encoding import encoded, numbers, plain, unusable
 from zoosim.evaluation.off_policy.products import Products, ProductTable
 from zoosim.evaluation.off_policy.ranked_reading import alike_faults, visit_faults
 from zoosim.evaluation.off_policy.reading import OWN
@@ -105,6 +105,7 @@ def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table
     Raises `DataError` for a column that is missing, and for a bad row, naming row and column, unless `skip_bad`.
     """
     _check_names(table, mapping, source)
+    table = _plain(table, mapping, source)
     described = ProductTable(mapping.products) if mapping.products is not None else None
     named = {own: theirs for own, theirs in mapping.columns.model_dump().items() if theirs}
     listed = read_lists(table[mapping.columns.listed], mapping.separator) if mapping.columns.listed else None
@@ -125,6 +126,14 @@ def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table
     together = "decision_id" if mapping.rankings else None
     sound, skipped = sound_rows(frame, found, source, skip_bad, given=table, together=together)
     return Imported(_complete(sound, mapping), products, skipped)
+
+
+def _plain(table: pl.DataFrame, mapping: LogMapping, source: str) -> pl.DataFrame:
+    """Return the table with what its columns hold as numbers, times and words; raises `DataError` for other columns."""
+    columns = mapping.columns
+    ids = [name for name in (columns.action, columns.user_id, columns.decision_id, columns.listed) if name]
+    told = [name for name in columns.model_dump().values() if name]
+    return plain(table, [*told, *mapping.features, *mapping.keep], source, ids=ids, lists=columns.listed)
 
 
 def _nameless(names: list[str]) -> pl.DataFrame:
@@ -154,7 +163,10 @@ def _candidates(
 
 
 def _check_names(table: pl.DataFrame, mapping: LogMapping, source: str) -> None:
-    for part, given in (("actions", [str(name) for name in mapping.actions or ()]), ("keep", mapping.keep)):
+    actions = [str(name) for name in mapping.actions or ()]
+    described = mapping.products.features if mapping.products is not None else []
+    parts = {"actions": actions, "keep": mapping.keep, "features": mapping.features, "products.features": described}
+    for part, given in parts.items():
         twice = [name for number, name in enumerate(given) if name in given[:number]]
         if twice:
             raise ConfigError(f"mapping.{part}: got {shown(twice[0])} twice, expected each once")
@@ -188,7 +200,7 @@ def _columns(
     table: pl.DataFrame, mapping: LogMapping, named: dict[str, str], names: Sequence[str], source: str
 ) -> Iterator[pl.Series]:
     """Yield the columns of the Records; what cannot be read is null."""
-    index = pl.DataFrame({"name": list(names), "action": np.arange(len(names))})
+    index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
     shown_names = table.select(pl.col(named["action"]).cast(pl.String).alias("name"))
     yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
     for own in ("propensity", "reward"):
@@ -218,6 +230,8 @@ def _lost(table: pl.DataFrame, frame: pl.DataFrame, mapping: LogMapping, wanted:
         yield Fault(own, "a value", table[theirs].is_null().to_numpy())
     for name in mapping.features:
         yield Fault(name, *unusable(table[name]))
+    for name in mapping.keep:
+        yield Fault(name, "a number", (frame[name].is_null() & table[name].is_not_null()).to_numpy())
 
 
 def _complete(frame: pl.DataFrame, mapping: LogMapping) -> pl.DataFrame:

@@ -33,6 +33,8 @@ def open_log(
     Raises `ConfigError` for options that do not go with the log, `DataError` for a bad one.
     """
     told: dict[str, Any] = {"columns": columns, "skip_bad": skip_bad}
+    if not rankings:
+        _check_data(log, data)
     if isinstance(log, Log | RankingLog | BoostLog):
         _check_options(log, rankings, a_max)
         return log
@@ -45,14 +47,16 @@ def open_log(
     if _holds_boosts(source):
         told["a_max"] = a_max
         return to_boosts(source, **told) if isinstance(source, pl.DataFrame) else read_boosts(source, **told)
-    _check_options(None, rankings, a_max)
-    return open_actions(source, columns=columns, data=data, skip_bad=skip_bad)
+    found = open_actions(source, columns=columns, data=data, skip_bad=skip_bad)
+    _check_options(found, rankings, a_max)
+    return found
 
 
 def open_actions(
     log: Any, *, columns: Sequence[str] = (), data: str | os.PathLike[str] | None = None, skip_bad: bool = False
 ) -> Log:
     """Open a log of single actions."""
+    _check_data(log, data)
     if isinstance(log, Log):
         return log
     if not isinstance(log, str | os.PathLike):
@@ -60,9 +64,13 @@ def open_actions(
     if isinstance(log, str) and log.startswith(OPEN_BANDIT):
         policy, _, campaign = log.removeprefix(OPEN_BANDIT).partition("/")
         return read_open_bandit(policy, campaign, data, skip_bad=skip_bad)
-    if data is not None:
-        raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {str(log)!r}; leave it out")
     return read_log(Path(log), columns=columns, skip_bad=skip_bad)
+
+
+def _check_data(log: Any, data: Any) -> None:
+    if data is not None and not _is_open_bandit(log):
+        got = repr(str(log)) if isinstance(log, str | os.PathLike) else f"a {type(log).__name__}"
+        raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {got}; leave it out")
 
 
 def _check_options(log: Log | RankingLog | BoostLog | None, rankings: bool, a_max: float | None) -> None:

@@ -46,8 +46,10 @@ def read_options(kind: type[Kind], log: Visits, given: Mapping[str, Any]) -> Opt
     check_samples(given["samples"], level)
     told = {
         "estimators": _estimators(kind, given["estimators"]),
-        "reward_range": _range_of(log) if bounds is None else checked_range(log.earned, bounds),
-        "guessed": interval in BOUNDS and bounds is None and not np.isin(log.earned, (0.0, 1.0)).all(),
+        "reward_range": _range_of(log)
+        if bounds is None
+        else checked_range(log.earned, bounds, kind.unit.removesuffix("s")),
+        "guessed": interval in BOUNDS and bounds is None and not _clicks(log),
         "later": later_half(log.times),
     }
     return Options(**{**given, **told}, user_ids=log.user_ids, times=log.times)
@@ -62,6 +64,11 @@ def _estimators(kind: type[Kind], given: Any) -> tuple[str, ...]:
         if name not in kind.estimators:
             raise ConfigError(unknown("unknown estimator", f"{name}", list(kind.estimators)))
     return tuple(dict.fromkeys(given))
+
+
+def _clicks(log: Visits) -> bool:
+    """Tell whether a visit earns a click or none; one of several positions may earn more than the log shows."""
+    return log.rewards.size == len(log) and bool(np.isin(log.rewards, (0.0, 1.0)).all())
 
 
 def _range_of(log: Visits) -> tuple[float, float]:

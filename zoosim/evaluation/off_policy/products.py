@@ -10,7 +10,7 @@ from zoosim.core.config import Strict
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray
-from zoosim.evaluation.off_policy.encoding import encoded, unusable
+from zoosim.evaluation.off_policy.encoding import encoded, plain, unusable
 from zoosim.evaluation.off_policy.tables import read_words
 
 
@@ -31,9 +31,13 @@ class ProductTable:
         self.told = told
         self.frame, source = read_words(told.table)
         self.source = "products" if source == "table" else source
-        for name in [told.id, *([told.category] if told.category else []), *told.features]:
+        ids = [told.id, *([told.category] if told.category else [])]
+        for name in [*ids, *told.features]:
             if name not in self.frame.columns:
                 raise DataError(f"{self.source}: {unknown('no column', name, self.frame.columns)}; correct the mapping")
+        if not self.frame.height:
+            raise DataError(f"{self.source}: got no rows, expected one for each product")
+        self.frame = plain(self.frame, [*ids, *told.features], self.source, ids=ids)
         self.ids = self.frame[told.id].cast(pl.String)
 
     @property

@@ -10,7 +10,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.checks import Fault, bad_probabilities, check_columns, faults, sound_rows
+from zoosim.evaluation.off_policy.checks import Fault, bad_probabilities, check_columns, check_kept, faults, sound_rows
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.reading import catalogue_of, read_records, seen_actions, to_log, with_lists
 
@@ -86,9 +86,7 @@ def _check(frame: pl.DataFrame, kept: Sequence[str], source: str) -> None:
         if name not in frame.columns or frame[name].null_count() == frame.height:
             got = f"column {name} is missing" if name not in frame.columns else f"column {name} holds nothing"
             raise DataError(f"{source}: {got}; rows of a ranking share their decision_id and differ in position")
-    for name in kept:
-        if name not in frame.columns or not frame[name].dtype.is_numeric():
-            raise DataError(f"{source}: column {name} is no column of numbers; it has {', '.join(frame.columns)}")
+    check_kept(frame, kept, source)
 
 
 def visit_faults(frame: pl.DataFrame) -> Iterator[Fault]:

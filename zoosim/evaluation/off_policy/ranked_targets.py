@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.ranked_reading import MARGINAL
@@ -37,6 +37,12 @@ class Drawn(RankingTarget):
         self.shares = np.asarray(target.probabilities(log.at(0), 0, len(log)), float)
         if self.shares.shape != (len(log), log.n_actions):
             raise ConfigError(f"gives probabilities of shape {self.shares.shape}, expected {(len(log), log.n_actions)}")
+        shown = (~(self.shares <= 0.0)).sum(axis=1)
+        few = shown < log.n_positions
+        if few.any():
+            row = int(few.argmax())
+            got = f"gives {shown[row]} actions a probability above 0, a ranking shows {log.n_positions}"
+            raise PolicyError(f"visit {row}: {got}; give each that it may show one, however small")
 
     def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
         """Leave out those above, and share out what is left; at the top, as they are."""

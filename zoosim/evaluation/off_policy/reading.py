@@ -11,7 +11,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.evaluation.off_policy.checks import MOST_ACTIONS, check_columns, faults, sound_rows
+from zoosim.evaluation.off_policy.checks import MOST_ACTIONS, check_columns, check_kept, faults, sound_rows
 from zoosim.evaluation.off_policy.log import Log
 
 READ = (*("decision_id", "time", "user_id", "user", "catalogue"), *("action", "position", "propensity", "reward"))
@@ -63,9 +63,7 @@ def to_log(
     """
     frame = with_lists(frame)
     check_columns(frame, source)
-    missing = [name for name in columns if name not in frame.columns or not frame[name].dtype.is_numeric()]
-    if missing:
-        raise DataError(f"{source}: column {missing[0]} is no column of numbers; it has {', '.join(frame.columns)}")
+    check_kept(frame, columns, source)
     k = len(products) if products is not None else n_actions or seen_actions(frame)
     frame, skipped = sound_rows(frame, faults(frame, k), source, skip_bad)
     candidates, candidate_set = _candidates(frame, k)
@@ -115,7 +113,8 @@ def _floats(column: pl.Series) -> FloatArray:
 def seen_actions(frame: pl.DataFrame) -> int:
     """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists as unavailable."""
     listed = [frame["unavailable"].list.explode()] if "unavailable" in frame.columns else []
-    seen = [column.filter(column < MOST_ACTIONS).max() for column in (frame["action"], *listed)]
+    wide = [column.cast(pl.Int64, strict=False) for column in (frame["action"], *listed)]
+    seen = [column.filter(column < MOST_ACTIONS).max() for column in wide]
     return max([int(str(value)) for value in seen if value is not None] + [0]) + 1
 
 

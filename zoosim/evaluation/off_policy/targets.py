@@ -84,7 +84,7 @@ class PolicyTarget(Target):
         if isinstance(self.policy, KernelPolicy):
             check_finite("user", log.features)
             self.policy.attach(log.products)  # what it finds in the products is part of its state
-        self._before = self._state()
+        self._before = state_of(self.policy)
         self._known: dict[Any, FloatArray] = {}
 
     def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
@@ -117,15 +117,8 @@ class PolicyTarget(Target):
 
     def finish(self) -> None:
         """Compare the state with what it was."""
-        if self._state() != self._before:
+        if state_of(self.policy) != self._before:
             raise PolicyError("changed its state while it was judged; propensity must only read")
-
-    def _state(self) -> bytes:
-        """Return what the policy has learned, and where its generator stands, as bytes."""
-        rng = getattr(self.policy, "rng", None)
-        with blamed("its state cannot be read: "):
-            drawn = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
-            return pickle.dumps((self.policy.state_dict(), drawn))
 
 
 @contextmanager
@@ -136,6 +129,14 @@ def blamed(where: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
         raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
+
+
+def state_of(policy: Policy) -> bytes:
+    """Return what a policy has learned, and where its generator stands, as bytes; raises `PolicyError`."""
+    rng = getattr(policy, "rng", None)
+    with blamed("its state cannot be read: "):
+        drawn = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
+        return pickle.dumps((policy.state_dict(), drawn))
 
 
 def check_ids(user_ids: IntArray, n_users: int) -> None:
@@ -176,7 +177,7 @@ def make_target(given: Any, log: Log) -> Target:
         return LoggedColumn(log.columns[name])
     if callable(given):
         return Table(given)
-    array = _table(given)
+    array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
     if array.shape not in ((log.n_actions,), (len(log), log.n_actions)):
         wanted = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
         advice = "for the logged actions alone, name a column"
@@ -184,11 +185,11 @@ def make_target(given: Any, log: Log) -> Target:
     return Table(array)
 
 
-def _table(given: Any) -> FloatArray:
+def as_numbers(given: Any, wanted: str) -> FloatArray:
+    """Return an array of numbers, or raise `ConfigError` that says what is `wanted`."""
     try:
         return np.asarray(given, float)
     except (TypeError, ValueError):
-        wanted = "a policy, a function, an array of probabilities or column:NAME"
         raise ConfigError(f"got {shown(given)}, expected {wanted}") from None
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
+from zoosim.evaluation.off_policy.diagnostics import ROUNDING, ErrorFigures, ModelFigures, WeightFigures
 from zoosim.evaluation.statistics import Interval
 
 WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
@@ -148,10 +148,9 @@ def judge_model(
 
 def _weigh_mean(findings: Findings, weights: WeightFigures, interval: Interval) -> None:
     gap, error = abs(weights.mean_weight - 1.0), weights.mean_weight_error
-    reason = (
-        f"the mean weight is {weights.mean_weight:.3g}, expected 1: the propensities are wrong, or actions are missing"
-    )
-    off = gap / error if error > 0.0 else math.inf if gap > 1e-9 else 0.0
+    mean = f"{weights.mean_weight:.{3 if gap > 0.01 else 10}g}"
+    reason = f"the mean weight is {mean}, expected 1: the propensities are wrong, or actions are missing"
+    off = 0.0 if gap <= ROUNDING else gap / error if error > 0.0 else math.inf
     if gap > MEAN_GAP.useless or off > MEAN_ERRORS.weak:
         useless = gap > MEAN_GAP.useless or off > MEAN_ERRORS.useless
         findings.found.append((useless and _matters(gap, interval), reason))

@@ -53,6 +53,7 @@ def test_a_mean_weight_that_is_not_one(mean: float, told: str) -> None:
 def test_a_mean_weight_that_rounding_moved_is_one() -> None:
     """Weights that are all alike have next to no standard error, by which any rounding is far off."""
     assert word(GOOD._replace(mean_weight=1.0 - 1e-15, mean_weight_error=1e-17)) == TRUST
+    assert word(GOOD._replace(mean_weight=0.9999, mean_weight_error=1e-9)) == TRUST  # thirds, logged as .3333
     off = judge_weighted(GOOD._replace(mean_weight=1.0012, mean_weight_error=1e-9), ERRORS, WIDE, 900)
     assert off.word == WEAK
     assert off.reasons[0].startswith("the mean weight is 1.0012, expected 1")

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from zoosim.evaluation.off_policy.diagnostics import ROUNDING, ErrorFigures, ModelFigures, WeightFigures
+from zoosim.evaluation.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
 from zoosim.evaluation.statistics import Interval
 
 WORDS = TRUST, WEAK, DO_NOT_USE = ("trust", "weak", "do not use")
@@ -31,6 +31,8 @@ CLUSTERS = Limits(40.0, 10.0)
 MAX_SHARE = Limits(0.05, 0.2)
 MEAN_ERRORS = Limits(3.0, 4.5)
 MEAN_GAP = Limits(0.25, 0.5)
+LEAST_GAP = 1e-3
+"""A mean weight as near to 1 as this is none of a fault: logs round their propensities."""
 LOST_MASS = Limits(0.01, 0.1)
 CLIP_SHIFT = Limits(1.5, 3.0)
 SLOPE = Limits(0.5, 0.0)
@@ -150,7 +152,7 @@ def _weigh_mean(findings: Findings, weights: WeightFigures, interval: Interval) 
     gap, error = abs(weights.mean_weight - 1.0), weights.mean_weight_error
     mean = f"{weights.mean_weight:.{3 if gap > 0.01 else 10}g}"
     reason = f"the mean weight is {mean}, expected 1: the propensities are wrong, or actions are missing"
-    off = 0.0 if gap <= ROUNDING else gap / error if error > 0.0 else math.inf
+    off = 0.0 if gap <= LEAST_GAP else gap / error if error > 0.0 else math.inf
     if gap > MEAN_GAP.useless or off > MEAN_ERRORS.weak:
         useless = gap > MEAN_GAP.useless or off > MEAN_ERRORS.useless
         findings.found.append((useless and _matters(gap, interval), reason))

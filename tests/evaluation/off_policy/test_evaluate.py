@@ -400,3 +400,8 @@ def test_a_range_of_rewards_that_was_taken_from_the_log_is_said() -> None:
         assert guessed.verdict == "weak"
         assert guessed.reasons[0].endswith("give their reward_range")
         assert evaluate(amounts, {"p": "column:p_new"}, reward_range=(0, 9), **options).results[0].verdict == "trust"
+        wrong = replace(amounts, propensities=amounts.propensities / 3.0)
+        worse = evaluate(wrong, {"p": "column:p_new"}, **options).results[0]
+        assert worse.verdict == "do not use"
+        assert worse.reasons[0].startswith("the mean weight is")
+        assert worse.reasons[-1] == guessed.reasons[0]

@@ -265,9 +265,9 @@ def _results(name: str, judgement: Judgement, options: Options) -> list[Found]:
     carriers, known = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS, _known(judgement, options)
     found = dict[str, Found]()
     for (estimator, (sums, moved)), interval in zip(estimates.items(), intervals, strict=True):
-        verdict = judgement.verdict(estimator, Estimated(sums, interval, moved, carriers))
-        word = max(known.word, verdict.word, key=WORDS.index)
-        verdict = Verdict(word, (*known.reasons, *verdict.reasons))
+        own = judgement.verdict(estimator, Estimated(sums, interval, moved, carriers))
+        less, more = sorted((own, known), key=lambda verdict: WORDS.index(verdict.word))
+        verdict = Verdict(more.word, (*more.reasons, *less.reasons))
         found[estimator] = Found(_result(name, estimator, interval, verdict, judgement), sums)
     for estimator in names:
         if estimator not in found:

@@ -103,13 +103,13 @@ class ActionJudgement(Judgement):
         full = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}.get(estimator)
         if full is not None and errors.error > 0.0:
             bias = abs(self.terms(full).value - found.sums.value) / errors.error
-        return judge_weighted(self._figures, errors, found.interval, self.clusters.n_clusters, bias, found.carriers)
+        return judge_weighted(found.weights, errors, found.interval, self.clusters.n_clusters, bias, found.carriers)
 
     def _verdict_on_model(self, found: Estimated) -> Verdict:
         rest = (found.interval, self.clusters.n_clusters)
         model = model_figures(self.log.rewards, self.judged, self.clusters)
         checked = error_figures(group_sums(self.clusters, self.terms("dr")), None)
-        weighted = judge_weighted(self._figures, checked, *rest, carriers=found.carriers)
+        weighted = judge_weighted(found.weights, checked, *rest, carriers=found.carriers)
         return judge_model(model, error_figures(found.sums, None, found.moved), *rest, weighted, found.carriers)
 
 

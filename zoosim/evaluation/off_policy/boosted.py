@@ -165,9 +165,8 @@ class KernelJudgement(Judgement):
     def verdict(self, estimator: str, found: Estimated) -> Verdict:
         """Judge an estimate by its weights, its error, and what its bandwidth does."""
         errors = error_figures(found.sums, self.cut(estimator).value, found.moved)
-        rest = (found.interval, self.clusters.n_clusters)
-        figures, kernel = self.figures(estimator), self._kernels[estimator]
-        return judge_weighted(figures, errors, *rest, carriers=found.carriers, kernel=kernel)
+        rest, kernel = (found.interval, self.clusters.n_clusters), self._kernels[estimator]
+        return judge_weighted(found.weights, errors, *rest, carriers=found.carriers, kernel=kernel)
 
 
 def _told(estimator: str, kernel: KernelFigures) -> str:

@@ -22,7 +22,7 @@ from zoosim.evaluation.off_policy.checks import (
     reward_faults,
     sound_rows,
 )
-from zoosim.evaluation.off_policy.reading import read_records, to_log, with_lists
+from zoosim.evaluation.off_policy.reading import floats, read_records, to_log, with_lists
 from zoosim.policies.boosts import BOX
 
 LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
@@ -100,20 +100,16 @@ def to_boosts(
         raise DataError(f"{source}: column action: {got}; name the box (a_max), or scale boosts")
     return BoostLog(
         actions=np.clip(actions, -box, box),
-        densities=_floats(frame["propensity"]),
+        densities=floats(frame["propensity"]),
         rewards=known.rewards,
         features=known.features,
         a_max=box,
         user_ids=known.user_ids,
         times=known.times,
-        columns={name: _floats(frame[name]) for name in columns},
+        columns={name: floats(frame[name]) for name in columns},
         skipped=skipped,
         source=source,
     )
-
-
-def _floats(column: pl.Series) -> FloatArray:
-    return column.cast(pl.Float64).to_numpy().copy()
 
 
 def _told(frame: pl.DataFrame, source: str) -> float | None:

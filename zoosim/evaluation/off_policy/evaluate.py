@@ -23,7 +23,7 @@ from zoosim.evaluation.off_policy.clusters import (
     make_clusters,
     standard_error,
 )
-from zoosim.evaluation.off_policy.diagnostics import Moved, halves
+from zoosim.evaluation.off_policy.diagnostics import Moved, WeightFigures, halves
 from zoosim.evaluation.off_policy.groups import group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
@@ -265,14 +265,15 @@ def _results(name: str, judgement: Judgement, options: Options) -> list[Found]:
     carriers, known = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS, _known(judgement, options)
     found = dict[str, Found]()
     for (estimator, (sums, moved)), interval in zip(estimates.items(), intervals, strict=True):
-        own = judgement.verdict(estimator, Estimated(sums, interval, moved, carriers))
+        weights = judgement.figures(estimator)
+        own = judgement.verdict(estimator, Estimated(sums, weights, interval, moved, carriers))
         less, more = sorted((own, known), key=lambda verdict: WORDS.index(verdict.word))
         verdict = Verdict(more.word, (*more.reasons, *less.reasons))
-        found[estimator] = Found(_result(name, estimator, interval, verdict, judgement), sums)
+        found[estimator] = Found(_result(name, estimator, interval, weights, verdict), sums)
     for estimator in names:
         if estimator not in found:
             never = Verdict(DO_NOT_USE, (NEVER,))
-            found[estimator] = Found(_result(name, estimator, NOTHING, never, judgement), None)
+            found[estimator] = Found(_result(name, estimator, NOTHING, judgement.figures(estimator), never), None)
     return [found[estimator] for estimator in names]
 
 
@@ -283,9 +284,8 @@ def _known(judgement: Judgement, options: Options) -> Verdict:
     return Verdict(WEAK, (GUESSED,)) if options.guessed else Verdict(TRUST, ())
 
 
-def _result(name: str, estimator: str, interval: Interval, verdict: Verdict, judgement: Judgement) -> Result:
-    figures = judgement.figures(estimator)
-    return Result(name, estimator, *interval, figures.ess, figures.mean_weight, figures.max_weight, *verdict)
+def _result(name: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
+    return Result(name, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
 
 
 def _summed(judgement: Judgement, estimator: str, options: Options) -> tuple[Sums, Moved | None] | None:

@@ -57,9 +57,13 @@ class Bounded(NamedTuple):
 
 
 class Estimated(NamedTuple):
-    """An estimate by group, its interval, how it moved over the log's time, and how many rows must carry it."""
+    """An estimate by group, with its interval and the figures of the `weights` that it leans on.
+
+    `moved` tells how it moved over the log's time, `carriers` how many rows must carry it.
+    """
 
     sums: Sums
+    weights: WeightFigures
     interval: Interval
     moved: Moved | None
     carriers: Limits
@@ -99,7 +103,7 @@ class Judgement(ABC):
     def verdict(self, estimator: str, found: Estimated) -> Verdict:
         """Judge an estimate by its weights and its error."""
         errors, count = error_figures(found.sums, self.cut(estimator).value, found.moved), self.clusters.n_clusters
-        return judge_weighted(self.figures(estimator), errors, found.interval, count, carriers=found.carriers)
+        return judge_weighted(found.weights, errors, found.interval, count, carriers=found.carriers)
 
 
 class Kind(ABC):

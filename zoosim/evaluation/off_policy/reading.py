@@ -70,8 +70,8 @@ def to_log(
     n = frame.height
     return Log(
         actions=frame["action"].cast(pl.Int64).to_numpy(),
-        propensities=_floats(frame["propensity"]),
-        rewards=_floats(frame["reward"]),
+        propensities=floats(frame["propensity"]),
+        rewards=floats(frame["reward"]),
         candidates=candidates,
         candidate_set=candidate_set,
         features=_features(frame),
@@ -79,7 +79,7 @@ def to_log(
         products=products if products is not None else np.zeros((k, 0)),
         user_ids=_users(frame),
         times=frame["time"].dt.epoch("us").to_numpy() if _told(frame, "time") else None,
-        columns={name: _floats(frame[name]) for name in columns},
+        columns={name: floats(frame[name]) for name in columns},
         skipped=skipped,
         source=source,
     )
@@ -106,7 +106,8 @@ def _told(frame: pl.DataFrame, name: str) -> bool:
     return name in frame.columns and frame[name].null_count() == 0
 
 
-def _floats(column: pl.Series) -> FloatArray:
+def floats(column: pl.Series) -> FloatArray:
+    """Return a column of numbers `(n,)`."""
     return np.ascontiguousarray(column.cast(pl.Float64).to_numpy())
 
 
@@ -121,7 +122,7 @@ def seen_actions(frame: pl.DataFrame) -> int:
 def _features(frame: pl.DataFrame) -> FloatArray:
     if "user" not in frame.columns:
         return np.zeros((frame.height, 0))
-    values = _floats(frame["user"].list.explode(keep_nulls=False, empty_as_null=False))
+    values = floats(frame["user"].list.explode(keep_nulls=False, empty_as_null=False))
     return values.reshape(frame.height, -1) if len(values) else np.zeros((frame.height, 0))
 
 

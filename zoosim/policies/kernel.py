@@ -18,7 +18,7 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.linear.ridge import CONDITION, NUMBER
+from zoosim.linear.ridge import CONDITION
 from zoosim.policies.base import Policy, policy_name
 
 LARGEST = 1e9
@@ -101,7 +101,7 @@ class KernelPolicy(Policy):
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
         ridge = self._ridge()
-        if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
+        if ridge is not None and ridge.condition[-1] > CONDITION and not self._warned:
             self._warned = True
             size = f"{CONDITION:.0e}".replace("+", "")
             warnings.warn(

@@ -7,8 +7,8 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, variance
+from zoosim.linear.dense import nonzeros
+from zoosim.linear.ridge import Ridge, new_ridge, observe
 from zoosim.policies.kernel import Kernel, KernelPolicy
 
 
@@ -29,8 +29,6 @@ class State(NamedTuple):
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     inverse, theta, products = state.ridge.inverse, state.ridge.theta, state.products
     active, n_active, alpha = state.active, state.n_active, state.alpha
-    if state.ridge.condition[-1, HARD]:
-        return _best_exactly(state.ridge, products, alpha, user, available)
     index, value, n_user = _non_zero_user(user, theta.shape[1])
     best, top = -1, -np.inf
     for k in range(available.shape[0]):
@@ -49,19 +47,6 @@ def _best(state: State, user: FloatArray, available: BoolArray) -> int:
         score = mean + alpha * np.sqrt(max(square, 0.0))
         if best < 0 or score > top:
             best, top = k, score
-    return best
-
-
-@jit
-def _best_exactly(ridge: Ridge, products: FloatArray, alpha: float, user: FloatArray, available: BoolArray) -> int:
-    """Return the best product where double precision may not do for some."""
-    best, top = -1, -np.inf
-    for k in range(available.shape[0]):
-        if available[k]:
-            x = np.concatenate((user, products[k]))
-            score = dot(ridge.theta[k], x) + alpha * np.sqrt(variance(ridge, k, x, nonzeros(x)))
-            if best < 0 or score > top:
-                best, top = k, score
     return best
 
 

@@ -13,9 +13,9 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.dense import nonzeros
 from zoosim.linear.joint import contract, joint
-from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, quadratic, variance
+from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
 from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows, pick, share, with_one
 
 
@@ -38,8 +38,6 @@ class State(NamedTuple):
 @inlined
 def _best(state: State, user: FloatArray, available: BoolArray) -> int:
     left, width = with_one(user), state.rows.shape[1]
-    if state.ridge.condition[0, HARD]:
-        return best_of(_exact_scores(state.ridge, left, state.rows, state.alpha), state.row_of, available)
     mean, spread = np.zeros(width), np.zeros((width, width))
     contract(state.ridge, 0, left, nonzeros(left), mean, spread)
     scores = np.empty(state.rows.shape[0])
@@ -50,16 +48,6 @@ def _best(state: State, user: FloatArray, available: BoolArray) -> int:
         for j in nonzero:
             scores[r] += mean[j] * row[j]
     return best_of(scores, state.row_of, available)
-
-
-@jit
-def _exact_scores(ridge: Ridge, left: FloatArray, rows: FloatArray, alpha: float) -> FloatArray:
-    """Return the score of each row where double precision may not do."""
-    scores = np.empty(rows.shape[0])
-    for r in range(rows.shape[0]):
-        x = joint(left, rows[r])
-        scores[r] = dot(ridge.theta[0], x) + alpha * np.sqrt(variance(ridge, 0, x, nonzeros(x)))
-    return scores
 
 
 @inlined

@@ -74,7 +74,7 @@ def _take_over(rivals: Rivals) -> None:
     """Let the steady models begin again from the fading ones."""
     old, new = rivals.steady, rivals.fading
     old.gram[:], old.inverse[:], old.b[:], old.theta[:] = new.gram, new.inverse, new.b, new.theta
-    old.age[:], old.condition[:], old.low[:] = new.age, new.condition, new.low
+    old.age[:], old.condition[:] = new.age, new.condition
     rivals.losses[STEADY] = rivals.losses[FADING]
     rivals.lead[:] = 0.0
 

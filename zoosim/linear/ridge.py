@@ -61,6 +61,27 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
     )
 
 
+def grown_ridge(ridge: Ridge, n: int) -> Ridge:
+    """Return the same models with room for more: the new ones, up to `n` in all, have seen nothing."""
+    larger = new_ridge(n, ridge.b.shape[1], ridge.regularization, ridge.discount)
+    for old, new in zip(ridge[:5], larger[:5], strict=True):
+        new[: len(old)] = old
+    larger.condition[: len(ridge.age)] = ridge.condition[:-1]
+    larger.condition[-1] = ridge.condition[-1]
+    return larger
+
+
+@jit
+def copy_ridge(source: Ridge, target: Ridge) -> None:
+    """Copy all models to others of the same number and size."""
+    target.gram[:] = source.gram
+    target.inverse[:] = source.inverse
+    target.b[:] = source.b
+    target.theta[:] = source.theta
+    target.age[:] = source.age
+    target.condition[:] = source.condition
+
+
 @inlined
 def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""

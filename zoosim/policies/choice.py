@@ -3,6 +3,7 @@
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.rng import mix
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 DRAWS = 256

@@ -118,7 +118,9 @@ class World:
     def spec(self, steps: int) -> PolicySpec:
         """Say what a policy may know of this world when it is made."""
         known = 0 if self.anonymous else self.n_users
-        return PolicySpec(self.n_products, self.users.shape[1], self.products.shape[1], known, steps)
+        return PolicySpec(
+            user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps
+        )
 
     def visitors(self, start: int, stop: int) -> IntArray:
         """Return the rows of `users` that come at visits `start` to `stop - 1`."""

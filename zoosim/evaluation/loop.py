@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import bind
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.random import Random
-from zoosim.policies.registry import source_file, user_place
 from zoosim.world.truth import chosen_and_best
 from zoosim.world.world import Visits, World, earn
 

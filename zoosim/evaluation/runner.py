@@ -1,7 +1,6 @@
 """Run what a plan still lacks, on one or several processes, and let every finished cell stand."""
 
 import multiprocessing
-import os
 import queue
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.errors import ConfigError, PolicyFailure
-from zoosim.evaluation.cell import CellResult, Report, run_cell
+from zoosim.evaluation.cell import CellResult, Report, run_cell, trial_version
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
 from zoosim.evaluation.workers import set_up, without_main
 from zoosim.experiments.plan import Plan
@@ -33,11 +32,6 @@ class Outcome:
     seconds: float
     failures: tuple[PolicyFailure, ...]
     notes: tuple[str, ...]
-
-
-def default_jobs() -> int:
-    """Return how many processes this machine runs at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Report) -> Outcome:
@@ -114,7 +108,7 @@ def _stale(plan: Plan, folder: RunFolder) -> list[str]:
         saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
         if any(meta.get("params") != entry.params or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
-        if any(meta.get("fingerprint") != entry.fingerprint for meta in saved):
+        if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
             stale.append(entry.name)
     return stale
 

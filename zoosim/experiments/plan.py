@@ -1,6 +1,6 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +65,13 @@ class Plan:
         else:
             world = build_world(self.shop, seed=source)
         return world if source == seed else replace(world, seed=seed)
+
+    @property
+    def world_builder(self) -> Callable[..., World]:
+        """The function that builds the worlds."""
+        if isinstance(self.env, SearchConfig):
+            return template_world
+        return build_labelled_world if isinstance(self.env, LabelledConfig) else build_world
 
     def _world_seed(self, seed: int) -> int:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed

@@ -14,13 +14,11 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear import exact
+from zoosim.linear.condition import HARD, NUMBER, WORST
 from zoosim.linear.dense import add_product, dot
 from zoosim.linear.exact import Pairs
 
 MIN_PERIOD = 64
-HARD, NUMBER = range(2)
-CONDITION, WORST = 1e10, 1e300
-"""The largest condition number of A to which posteriors are promised to be right to 8 digits, and that is counted."""
 
 STEP, INFLATION = 1e7, 1e6
 """Where double precision ends: the factor by which one observation changes the determinant of A, and the largest

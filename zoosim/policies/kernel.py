@@ -18,7 +18,7 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.linear.ridge import CONDITION, NUMBER
+from zoosim.linear.condition import CONDITION, NUMBER
 from zoosim.policies.base import Policy, policy_name
 
 LARGEST = 1e9

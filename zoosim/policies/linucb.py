@@ -7,8 +7,9 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.condition import HARD
 from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, variance
+from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
 from zoosim.policies.kernel import Kernel, KernelPolicy
 
 

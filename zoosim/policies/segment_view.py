@@ -10,10 +10,11 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear import exact
+from zoosim.linear.condition import HARD
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.joint import contract, with_lead
 from zoosim.linear.posterior import bounds, draws, root
-from zoosim.linear.ridge import HARD, Ridge, pairs_of, variance
+from zoosim.linear.ridge import Ridge, pairs_of, variance
 
 
 class View(NamedTuple):

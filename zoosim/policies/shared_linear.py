@@ -13,9 +13,10 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.condition import HARD
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.joint import contract, joint
-from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, quadratic, variance
+from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic, variance
 from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows, pick, share, with_one
 
 

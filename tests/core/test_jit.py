@@ -50,7 +50,7 @@ def test_kernels_outside_the_package_are_not_cached_on_disk(
 
 
 def test_kernels_of_the_package_are_cached_by_the_sources_of_their_module() -> None:
-    assert uniform(1, 2, 3) == uniform(1, 2, 3)
+    assert uniform(np.uint64(1), 2, 3) == uniform(np.uint64(1), 2, 3)
     for kernel, module in ((mix, "core.rng"), (uniform, "core.rng"), (Random.kernel.choose, "policies.random")):
         folder = Path(str(on_disk(kernel)))
         assert folder.name == source_digest(f"zoosim.{module}")

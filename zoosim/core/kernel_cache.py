@@ -40,7 +40,7 @@ class KernelCache(_Cache):
     def _open(self) -> Any:
         """Return numba's cache; None where the folder cannot be written: the kernel is then compiled each time."""
         if self._opened is None and self._enabled:
-            locator = _Locator(self.cache_path, _fingerprint(self._parts))
+            locator: Any = _Locator(self.cache_path, _fingerprint(self._parts))
             try:
                 locator.ensure_cache_path()
             except OSError:
@@ -77,8 +77,8 @@ class KernelCache(_Cache):
 
 class _FunctionCache(FunctionCache):
     def __init__(self, function: Any, locator: "_Locator") -> None:
-        self._impl_class = partial(_CompiledFunction, locator)
-        super().__init__(function)
+        self._impl_class: Any = partial(_CompiledFunction, locator)
+        super().__init__(function)  # type: ignore[no-untyped-call]
 
 
 class _CompiledFunction(CompileResultCacheImpl):
@@ -88,7 +88,7 @@ class _CompiledFunction(CompileResultCacheImpl):
         self._lineno = function.__code__.co_firstlineno
         self._locator = locator
         module = function.__module__.rpartition(".")[2]
-        self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", "")
+        self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", "")  # type: ignore[no-untyped-call]
 
 
 class _Locator(_CacheLocator):

@@ -140,7 +140,7 @@ def _passed_on(module: str) -> dict[str, str]:
     path = _file_of(module)
     if path is None or path.name != "__init__.py":
         return {}
-    homes = {}
+    homes: dict[str, str] = {}
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.ImportFrom):
             source = _source_of(statement, module)

@@ -260,7 +260,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
     plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
-    folder.check(plan.config_hash)
+    folder.check()
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 

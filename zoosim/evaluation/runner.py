@@ -37,7 +37,8 @@ class Outcome:
 def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Report) -> Outcome:
     """Run the cells of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit."""
     folder, started = RunFolder(path), time.perf_counter()
-    folder.check(plan.config_hash)
+    folder.check()
+    _check_same_run(plan, folder)
     stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
@@ -47,6 +48,18 @@ def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Repor
     failures = tuple(result.failure for result in results if result.failure is not None)
     notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
     return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
+
+
+def _check_same_run(plan: Plan, folder: RunFolder) -> None:
+    """Refuse a folder that holds a run in another world, or of another length."""
+    if not (folder.path / "config.yaml").exists():
+        return
+    differences = plan.differences(folder.read_config())
+    if differences:
+        raise ConfigError(
+            f"--out: {folder.path} holds another run, with another value of {', '.join(differences)}; "
+            "name another folder, or give the same world and steps"
+        )
 
 
 def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:

@@ -173,7 +173,8 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     other = ["run", "gauntlet", *SMALL, "--out"]
-    assert "holds another configuration" in refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
+    told = refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
+    assert "holds another run, with another value of env.n_users" in told
     (tmp_path / "file").write_text("mine")
     assert "is a file, expected a folder" in refusal(*other, "file", cwd=tmp_path)
     assert "cannot be written" in refusal(*other, "file/below", cwd=tmp_path)

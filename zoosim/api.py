@@ -159,7 +159,8 @@ def run(
     `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
     is written; policies that fail while running are in the result's `failures`.
     """
-    from zoosim.evaluation.runner import default_jobs, missing_visits, run_plan
+    from zoosim.evaluation.runner import missing_visits, run_plan
+    from zoosim.evaluation.workers import default_jobs
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
@@ -259,7 +260,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
     plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
-    folder.check(plan.config_hash)
+    folder.check()
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 
@@ -278,8 +279,8 @@ def write_log(
     `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
     from zoosim.core.errors import ConfigError
-    from zoosim.evaluation.cell import fit_policy
     from zoosim.evaluation.loop import play
+    from zoosim.evaluation.past import fit_policy
     from zoosim.evaluation.records import record_frames, write_records
     from zoosim.experiments.boost_log import write_boost_log
     from zoosim.experiments.plan import make_plan
@@ -295,7 +296,7 @@ def write_log(
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])
     try:
-        made, _ = fit_policy(plan, entry, world, lambda line: None)
+        made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
         blocks = list(play(world, made, n, logged=True))
     except PolicyFailure as error:
         raise error.named(entry.name) from error

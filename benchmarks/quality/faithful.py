@@ -12,7 +12,7 @@ import numpy as np
 
 import zoosim
 from zoosim.core.config import EnvConfig
-from zoosim.evaluation.cell import uniform_log
+from zoosim.evaluation.past import uniform_log
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
 from zoosim.world.recommendation import build_world
 

@@ -11,7 +11,8 @@ from zoosim import Context, PolicySpec
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
 from zoosim.evaluation.loop import play
-from zoosim.linear.ridge import CONDITION, variance
+from zoosim.linear.condition import CONDITION
+from zoosim.linear.ridge import variance
 from zoosim.policies.kernel import LARGEST
 from zoosim.policies.registry import find_class
 from zoosim.world.recommendation import build_world

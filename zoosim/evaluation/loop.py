@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.jit import bind
 from zoosim.core.rng import uniform
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
-from zoosim.policies.registry import source_file, user_place
 from zoosim.world.truth import chosen_and_best
 from zoosim.world.world import Visits, World, earn
 

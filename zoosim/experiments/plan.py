@@ -1,6 +1,6 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,11 @@ from zoosim.world.tables import digest
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
+FORMAT = 2
+"""The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
+
+WRITTEN = ("experiment", "format", "config_hash", "files")
+"""What config.yaml says of a run beside what a user would write."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,10 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
-    parameters: Mapping[str, dict[str, Any]]
-    """The parameters of every built-in policy, whether it competes or not."""
     config_hash: str = ""
     notes: tuple[str, ...] = ()
+    files: str | None = None
+    """What `config.yaml` says of the content of the world's files; None where it has to be read."""
 
     @cached_property
     def table(self) -> Table:
@@ -65,6 +70,13 @@ class Plan:
         else:
             world = build_world(self.shop, seed=source)
         return world if source == seed else replace(world, seed=seed)
+
+    @property
+    def world_builder(self) -> Callable[..., World]:
+        """The function that builds the worlds."""
+        if isinstance(self.env, SearchConfig):
+            return template_world
+        return build_labelled_world if isinstance(self.env, LabelledConfig) else build_world
 
     def _world_seed(self, seed: int) -> int:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
@@ -103,6 +115,41 @@ class Plan:
         ordered = sorted(starts)
         return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
 
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What makes this run another run than others: experiment, world and steps, by their names in config.yaml.
+
+        Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
+        """
+        # What files hold counts, not where they lie; what a world numbers is numbered in its order.
+        values: dict[str, Any] = {}
+        orders: dict[str, list[str]] = {}
+        if isinstance(self.env, EnvConfig):
+            values = self.shop.model_dump()
+            orders = {"personas": list(self.shop.personas), "categories": self.shop.categories}
+        elif isinstance(self.env, SearchConfig):
+            values = self.env.model_dump() | dict.fromkeys(self.env.files)
+            orders = {name: list(getattr(self.env, name)) for name in ("categories", "segments", "query_types")}
+        return {
+            "experiment": self.experiment.name,
+            "run.steps": self.steps,
+            **{f"env.{name}": value for name, value in values.items()},
+            **{f"the order of env.{name}": order for name, order in orders.items()},
+            "the content of the files": self._file_digest(),
+        }
+
+    def _file_digest(self) -> str:
+        if self.files is not None:
+            return self.files
+        if isinstance(self.env, LabelledConfig):
+            return self.table.digest
+        return digest(self.env) if isinstance(self.env, SearchConfig) else ""
+
+    def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """Name what is not the same in the run of a config.yaml, in this format or an older one."""
+        held = make_plan(Request(str(config.get("experiment")), config=config, finished=True)).identity
+        return tuple(name for name in {**self.identity, **held} if self.identity.get(name) != held.get(name))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as it is written to config.yaml and read again by `--config`."""
         env = self.env.model_dump(exclude_none=True)
@@ -110,19 +157,9 @@ class Plan:
             del env["personas"]  # they follow from it
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
         run = {"steps": self.steps, "seeds": list(self.seeds)}
-        head = {"experiment": self.experiment.name, "config_hash": self.config_hash}
-        return {**head, "env": env, "run": run, "policies": policies, **self._changed_parameters()}
-
-    def _changed_parameters(self) -> dict[str, Any]:
-        """Return what was set for built-in policies that do not compete: it belongs to the hash."""
-        competing, published = {entry.name for entry in self.entries}, self.experiment.policies
-        left = {name: params for name, params in self.parameters.items() if name not in competing}
-        changed = {
-            name: params
-            for name, params in left.items()
-            if params != check_parameters(name, find_class(name), published.get(name, {}))
-        }
-        return {"parameters": changed} if changed else {}
+        head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
+        files = self._file_digest()
+        return {**head, **({"files": files} if files else {}), "env": env, "run": run, "policies": policies}
 
 
 def type_label(entry: PolicyEntry) -> str:
@@ -150,15 +187,17 @@ def make_plan(request: Request) -> Plan:
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
     )
     check_worlds(env, seeds if experiment.world_seed is None else (experiment.world_seed,))
+    if request.finished:  # neither its policies' code nor its files need be there still
+        files = str(config.get("files", "")) if config.get("format") == FORMAT else None
+        entries = tuple(_finished_entry(item) for item in _listed(config) or [])
+        return Plan(experiment, env, steps, seeds, entries, str(config.get("config_hash")), notes, files)
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
     notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
-    plan = Plan(experiment, env, steps, seeds, entries, overrides, notes=notes)
-    if request.finished and isinstance(env, SearchConfig):
-        return replace(plan, config_hash=str(config.get("config_hash")))  # its files may have moved
-    return replace(plan, config_hash=_hash(plan))
+    plan = Plan(experiment, env, steps, seeds, entries, notes=notes)
+    return replace(plan, config_hash=config_hash(plan.identity))
 
 
 def _first(*values: Any) -> Any:
@@ -169,8 +208,10 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     given = request.config
     config = dict(given) if isinstance(given, Mapping) else read_yaml(Path(given)) if given is not None else {}
     for key in config:
-        if key not in ("env", "run", "policies", "parameters", "experiment", "config_hash"):
+        if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
+    if config.get("format", FORMAT) not in (1, FORMAT):
+        raise ConfigError(f"config format: got {config['format']!r}, expected 1 or {FORMAT}; get a newer zoosim")
     if config.get("experiment", experiment.name) != experiment.name:
         raise ConfigError(f"config: is for the experiment {config['experiment']!r}, not for {experiment.name}")
     for key in ("env", "run", "parameters"):
@@ -193,8 +234,9 @@ def _steps(request: Request, config: Mapping[str, Any], changes: Settings, exper
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
-    """Return what differs from the defaults of each built-in policy, whether it competes or not."""
+    """Return what is set of each built-in policy, by the experiment and then by the user, whose own is checked."""
     found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    published = {name: dict(params) for name, params in found.items()}
     for name, given in config.get("parameters", {}).items():
         if name not in found or not isinstance(given, Mapping):
             raise ConfigError(unknown("config parameters: expected {NAME: {...}}, got", str(name), BUILT_IN))
@@ -205,7 +247,10 @@ def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Setti
     for name in changes.policy_names():
         if name in found:
             found[name].update(changes.take_parameters(name))
-    return {name: check_parameters(name, find_class(name), given) for name, given in found.items()}
+    for name, given in found.items():
+        if given != published[name]:
+            check_parameters(name, find_class(name), given)
+    return found
 
 
 def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -225,8 +270,6 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 def _entries(
     request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
-    if request.finished:
-        return tuple(_finished_entry(item) for item in _listed(config) or [])
     known: dict[str, PolicyEntry] = {}
     for item in _listed(config) or [{"name": name, **params} for name, params in experiment.policies.items()]:
         _add(known, _listed_entry(item, overrides))
@@ -258,14 +301,16 @@ def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
-    """Tell which of the policies `named` by --set compete under other names alone."""
+    """Tell which of the policies `named` by --set do not compete, or under other names alone."""
     names = {entry.name for entry in entries}
-    found = []
-    for name in named:
+    notes = []
+    for name in dict.fromkeys(named):
+        if name in names:
+            continue
         relatives = [entry.name for entry in entries if entry.source == name]
-        if name not in names and relatives:
-            found.append(f"policies.{name}: does not compete; set {', '.join(relatives)}")
-    return tuple(found)
+        advice = f"set {', '.join(relatives)}" if relatives else "what is set of it changes nothing"
+        notes.append(f"policies.{name}: does not compete; {advice}")
+    return tuple(notes)
 
 
 def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
@@ -321,17 +366,3 @@ def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:
     if entry.name in BUILT_IN and not entry.built_in:
         raise ConfigError(f"policy name: {entry.name!r} is a built-in policy; give your class another `name`")
     entries[entry.name] = entry
-
-
-def _hash(plan: Plan) -> str:
-    """Hash world, steps and parameters: not seeds, not who competes."""
-    if isinstance(plan.env, LabelledConfig):
-        env: dict[str, Any] = {"table": plan.table.digest}
-    elif isinstance(plan.env, SearchConfig):
-        tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
-        paths = dict.fromkeys(plan.env.files)  # what the files hold counts, not where they lie
-        env = {**plan.env.model_dump(), **paths, "order": [list(table) for table in tables], "files": digest(plan.env)}
-    else:  # personas and categories are numbered in their order
-        env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
-    values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}
-    return config_hash(values)

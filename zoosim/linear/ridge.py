@@ -16,9 +16,6 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
 
 MIN_PERIOD = 64
-CONDITION = 1e7
-"""The largest condition number of A up to which posteriors are promised to be right to 8 digits."""
-
 STEP = 1e7
 """The factor by which one observation may change the determinant of A; by more, following it loses too many digits."""
 

@@ -29,7 +29,7 @@ from zoosim.core.jit import bind, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
-from zoosim.linear.ridge import CONDITION
+from zoosim.linear.condition import CONDITION
 from zoosim.policies.base import FIT_CHUNK, Policy, policy_name
 from zoosim.policies.choice import add_share, pick
 from zoosim.policies.requests import (

@@ -8,8 +8,7 @@ import numpy as np
 
 from zoosim.core.checks import check_whole
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.runner import default_jobs
-from zoosim.evaluation.workers import side_by_side
+from zoosim.evaluation.workers import default_jobs, side_by_side
 
 P = TypeVar("P")
 Chunk = tuple[P, tuple[int, ...]]

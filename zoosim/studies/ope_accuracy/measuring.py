@@ -41,12 +41,6 @@ AXES: dict[str, tuple[float, ...]] = {
 }
 """What is varied, one at a time; the others stay at 3,000 rows, a distance of 1, and no drift."""
 
-ROOMS = (
-    *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy"),
-    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_accuracy/measuring.py"),
-)
-"""Rooms of the package that figures depend on."""
-
 
 class Place(NamedTuple):
     """A `world` of `WORLDS` with its setting `axis` at a value."""
@@ -90,7 +84,7 @@ def values_at(chunk: Chunk[Place]) -> FloatArray:
     """Estimate on logs of a place: `(s, E)`; those that were estimated before come from the disk."""
     place, seeds = chunk
     make = partial(_values, place, seeds)
-    return np.asarray(kept("ope-accuracy", (*place, *seeds), ROOMS, ("values",), make)["values"])
+    return np.asarray(kept("ope-accuracy", (*place, *seeds), ("values",), make)["values"])
 
 
 def rows_of(place: Place, values: FloatArray) -> list[Accuracy]:

@@ -26,12 +26,6 @@ SAMPLES = 399
 CHUNK = 50
 BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
 ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
-ROOMS = (
-    *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy", "evaluation/statistics.py"),
-    *(f"studies/{name}_logs.py" for name in ("known", "search", "ranking", "boost")),
-    *(f"studies/ope_coverage/{name}.py" for name in ("cells", "measuring")),
-)
-"""Rooms of the package that figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ def covered(chunk: Chunk[Cell]) -> FloatArray:
     """Judge logs of a cell: the ends of each of `ROWS`, and trust `(s, 5, 3)`; from the disk if judged before."""
     cell, seeds = chunk
     make = partial(_found, cell, seeds)
-    return np.asarray(kept("ope-coverage", (*cell, SAMPLES, *seeds), ROOMS, ("found",), make)["found"])
+    return np.asarray(kept("ope-coverage", (*cell, SAMPLES, *seeds), ("found",), make)["found"])
 
 
 def rows_of(number: int, cell: Cell, found: FloatArray) -> list[Covered]:

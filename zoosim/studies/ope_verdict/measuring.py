@@ -21,8 +21,6 @@ from zoosim.studies.repeated_logs import Chunk, over_logs
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85
 CHUNK = 25
-ROOMS = ("core", "evaluation", "studies/known_logs.py", "studies/ope_verdict")
-"""Rooms of the package that figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def _words(case: Case) -> str:
 def judged(chunk: Chunk[int]) -> FloatArray:
     """Judge logs of a case: whether intervals hold, verdict and error `(s, E, 3)`; from the disk if judged before."""
     number, seeds = chunk
-    return np.asarray(kept("ope-verdict", chunk, ROOMS, ("found",), partial(_found, Case(number), seeds))["found"])
+    return np.asarray(kept("ope-verdict", chunk, ("found",), partial(_found, Case(number), seeds))["found"])
 
 
 def _found(case: Case, seeds: Sequence[int]) -> dict[str, FloatArray]:

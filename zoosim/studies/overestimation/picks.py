@@ -26,20 +26,6 @@ LONG = 10
 """Epochs of the one training on random boosts alone."""
 
 JUDGED, MOODS = 300, 100
-OWN_FILES = ("studies/overestimation/critics.py", "studies/overestimation/picks.py")
-ROOMS = (
-    "core",
-    "world",
-    "ranking",
-    "dynamics",
-    "envs",
-    "linear",
-    "models",
-    "policies/q_ensemble.py",
-    "evaluation/boost_run.py",
-    *OWN_FILES,
-)
-"""Rooms and files of the package that figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +73,7 @@ def measure(*, seeds: Any = "1000:1020", progress: Progress = lambda line: None)
     for seed in parse_seeds(seeds):
         progress(f"seed {seed}")
         sizes = ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS, LONG, JUDGED, MOODS
-        found = kept("overestimation", (seed, *sizes), ROOMS, ("picks",), partial(_made, seed))
+        found = kept("overestimation", (seed, *sizes), ("picks",), partial(_made, seed))
         rows += [Pick(**row) for row in json.loads(str(found["picks"]))]
     return rows
 

@@ -169,6 +169,31 @@ def test_a_file_without_a_policy_is_refused_in_one_line(text: str, told: str, tm
     assert told in refusal("run", "gauntlet", "--policy", f"{name}:Mine", "--out", "out", cwd=tmp_path)
 
 
+def test_help_imports_no_heavy_module(tmp_path: Path) -> None:
+    (tmp_path / "show_help.py").write_text(
+        "import sys\n\nfrom zoosim.cli import app\n\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+    )
+    command = [sys.executable, "show_help.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=60)
+    assert "check-policy" in done.stdout
+    imported = set(done.stderr.split())
+    assert "zoosim" in imported
+    assert not imported & {"numba", "torch", "polars", "plotly", "sklearn", "scipy", "pydantic", "rich"}
+
+
+def test_public_names_are_imported_when_used() -> None:
+    import zoosim as package
+
+    assert set(package.__all__) == set(package._MODULE_OF)
+    assert set(package.__all__) <= set(dir(package))
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+
+
 def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

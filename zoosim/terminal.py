@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 from zoosim.evaluation.store import CellKey
+from zoosim.evaluation.time_left import CellEvent, TimeLeft
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,16 +27,25 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 10.0
 """Away from a terminal, a line of progress appears this often."""
 
+SHOW_SECONDS = 0.1
+"""On a terminal, the bar moves this often."""
+
+COMPILING = "compiling policies for the first time (may take a minute; kept for later runs)"
+
 
 class Progress:
-    """A bar with the time left on a terminal; elsewhere a line now and then; nothing when there is nothing to do."""
+    """A bar on a terminal; elsewhere a line now and then; nothing when there is nothing to do.
+
+    Both show the time left once it can be known.
+    """
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, markup=False)
         self._bar: Bar | None = None
         self._task: Any = None
-        self._total = self._done = 0
-        self._began = self._spoke = time.monotonic()
+        self._time_left = TimeLeft((), 0, 1)
+        self._last_line = time.monotonic()
+        self._said_compiling = False
 
     def __enter__(self) -> "Progress":
         return self
@@ -44,31 +54,47 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def start(self, plan: "Plan", visits: int) -> None:
-        """Say what begins: `visits` to compute over all seeds and policies."""
-        self._total, self._began, self._spoke = visits, time.monotonic(), time.monotonic()
-        if visits and self._console.is_terminal:
+    def start(self, plan: "Plan", cells: Sequence[CellKey], jobs: int) -> None:
+        """Say what begins: `cells` to compute, in so many processes."""
+        self._time_left = TimeLeft(cells, plan.steps, jobs)
+        self._last_line = time.monotonic()
+        if cells and self._console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            self._bar = Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self._console, transient=True)
-            self._task = self._bar.add_task(plan.experiment.name, total=visits)
+            left = TextColumn("{task.fields[left]}")
+            self._bar = Bar(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
+            self._task = self._bar.add_task(plan.experiment.name, total=1.0, left="")
             self._bar.start()
 
     def report(self, key: CellKey, visits: int, line: str) -> None:
         """Take in that a cell went on by `visits`, or has a line to say."""
-        self._done += visits
+        now = time.monotonic()
+        self._time_left.record(key, visits, line, now)
+        if line == CellEvent.COMPILING:
+            self._say_compiling()
         what = f"{key.policy}, seed {key.seed}{': ' + line if line else ''}"
+        interval = SHOW_SECONDS if self._bar is not None else QUIET_SECONDS
+        if now - self._last_line < interval:
+            return
+        self._last_line = now
+        left = self._left()
+        done = self._time_left.share_done
         if self._bar is not None:
-            self._bar.update(self._task, advance=visits, description=what[:60])
-        elif time.monotonic() - self._spoke > QUIET_SECONDS:
-            self._spoke = time.monotonic()
-            self._console.print(f"{self._share()}{what}", highlight=False, soft_wrap=True)
+            self._bar.update(self._task, completed=done, description=what[:60], left=left)
+        else:
+            share = f"{100 * done:3.0f}%{left and ', ' + left}"
+            self._console.print(f"{share}: {what}", highlight=False, soft_wrap=True)
 
-    def _share(self) -> str:
-        """Say how far the run is and how long it may take."""
-        if not self._done:
+    def _say_compiling(self) -> None:
+        if not self._said_compiling:
+            self._said_compiling = True
+            self._console.print(COMPILING, highlight=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        """Say how long the run still takes; nothing while that cannot be known."""
+        seconds = self._time_left.seconds()
+        if seconds is None:
             return ""
-        left = (time.monotonic() - self._began) * (self._total - self._done) / self._done
-        return f"{100 * self._done / max(self._total, 1):3.0f}%, about {left:.0f} s left: "
+        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 
 def _console() -> Console:

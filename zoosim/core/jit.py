@@ -6,11 +6,13 @@ own are compiled anew in each process, since nobody knows which files they depen
 """
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 from zoosim.core.files import cache_folder, source_digest
 
@@ -44,6 +46,27 @@ def _compile(function: Callable[P, R], cached: bool, inline: Literal["never", "a
         return cast(Callable[P, R], compiled)
     finally:
         config.CACHE_DIR = before
+
+
+@contextmanager
+def watch_compilation(started: Callable[[], None]) -> Iterator[None]:
+    """Call `started` whenever a kernel of the package begins to compile, because the disk does not hold it."""
+    # Numba sends this event only after a look into the kernel's cache on disk has failed.
+    with install_listener("numba:compile", _Compilations(started)):
+        yield
+
+
+class _Compilations(Listener):
+    def __init__(self, started: Callable[[], None]) -> None:
+        self._started = started
+
+    def on_start(self, event: Any) -> None:
+        is_kept_on_disk = event.data["dispatcher"].stats.cache_path is not None
+        if is_kept_on_disk:
+            self._started()
+
+    def on_end(self, event: Any) -> None:
+        pass
 
 
 def _is_ours(function: Any) -> bool:

@@ -194,6 +194,21 @@ def test_public_names_are_imported_when_used() -> None:
         _ = package.nothing
 
 
+def test_an_interrupted_evaluation_saves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("zoosim.logs.evaluate", interrupt)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.splitlines() == ["zoosim: interrupted; nothing was saved"]
+
+
 def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -254,7 +269,8 @@ def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> N
     run.send_signal(number)
     _, told = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert told.splitlines()[-1].startswith("zoosim: interrupted: what was finished is kept")
+    message = "zoosim: interrupted; finished trials are saved, repeat the command to resume"
+    assert told.splitlines()[-1] == message
     done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
     assert 0 < len(done) < 12
     assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0

@@ -3,7 +3,6 @@
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.blame import source_file, user_place
-from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.jit import bind, jit
 from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
@@ -27,27 +27,6 @@ choose: Any = None
 distribution: Any = None
 decided: Any = None
 learn: Any = None
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """When rewards reach a policy: after `delay` further visits, and then in batches of `batch` visits.
-
-    With 0 and 1 a reward is learned before the next visit comes.
-    """
-
-    delay: int = 0
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse delays below 0 and batches below 1."""
-        if self.delay < 0:
-            raise ConfigError(f"delay: got {self.delay}, expected 0 visits or more")
-        if self.batch < 1:
-            raise ConfigError(f"batch: got {self.batch}, expected 1 visit or more")
-
-
-AT_ONCE = Feedback()
 
 
 class Block(NamedTuple):

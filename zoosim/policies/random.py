@@ -31,9 +31,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     pass
 
 
@@ -41,6 +39,7 @@ class Random(KernelPolicy):
     """Show any available product, each with the same probability."""
 
     name = "random"
+    learns = False
     kernel = Kernel("random", _choose, _distribution, _learn, nothing_decided)
 
     def _new_state(self) -> State:

@@ -12,6 +12,7 @@ class _Template(Policy):
 
     number: ClassVar[int]
     chooses = ("templates",)
+    learns = False
 
     def select_action(self, context: Context) -> int:
         """Return the template's number."""

@@ -218,17 +218,18 @@ def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray,
 
 def _run_contexts(world: World, policy: Policy, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
     steps = len(course.actions)
+    draws = type(policy).propensities is not Policy.propensities
     waiting = deque[tuple[int, Context, int]]()
     for visits in world.blocks(steps, BLOCK):
         for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
             step = visits.start + i
             context = world.context(int(visitor), step, int(user_id))
             try:
-                if logged:
+                if logged and draws:
                     chances = check_propensities(policy.propensities(context), visits.available)
                 action = check_action(policy.select_action(context), visits.available)
                 if logged:
-                    course.propensities[step] = check_chosen(chances, action)
+                    course.propensities[step] = check_chosen(chances, action) if draws else 1.0
                 course.actions[step] = action
                 course.rewards[step] = earn(visits, i, action)
                 waiting.append((step, context, action))

@@ -292,7 +292,8 @@ class KernelPolicy(Policy):
         before = self.state
         self.state = self._shaped_as(state) if isinstance(state, Mapping) else before
         current = {"policy": self._signed(), **dict(self._learned_arrays())}
-        fitting = [(name, _as_saved(state[name], array)) for name, array in current.items()] if names == set(current) else []
+        arrays = current.items() if names == set(current) else ()
+        fitting = [(name, _as_saved(state[name], array, name.endswith("ids"))) for name, array in arrays]
         saved = {name: array for name, array in fitting if array is not None}
         if len(saved) < len(current) or not self._sound(saved):
             self.state = before
@@ -320,8 +321,8 @@ class KernelPolicy(Policy):
         rooms = {name: name.removesuffix("found") + "patterns" for name in saved if name.endswith(".found")}
         fits = all(saved[found][0] <= len(saved[patterns]) for found, patterns in rooms.items())
         for name in saved:
-            if name.endswith(".places"):
-                table = name.removesuffix("places")
+            if name.endswith(".used"):
+                table = name.removesuffix("used")
                 fits = fits and 1 <= saved[table + "counts"][IN_USE] <= len(saved[table + "ids"])
         return fits and np.array_equal(saved["policy"], self._signed())
 
@@ -399,7 +400,8 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
         yield name, value
     elif isinstance(value, tuple):
         for field, inner in zip(type(value).__annotations__, value, strict=True):
-            yield from _arrays(f"{name}.{field}", inner)
+            if not isinstance(value, IdTable) or field != "places":  # places are computed from the ids
+                yield from _arrays(f"{name}.{field}", inner)
 
 
 def _id_tables(value: Any) -> Iterator[IdTable]:
@@ -411,10 +413,11 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
             yield from _id_tables(inner)
 
 
-def _as_saved(value: Any, current: np.ndarray) -> np.ndarray | None:
+def _as_saved(value: Any, current: np.ndarray, are_ids: bool) -> np.ndarray | None:
     """Return a saved value as an array that can stand in the place of `current`, or None.
 
-    Whole numbers, which count or number something, are at least 0; others are finite where those of `current` are.
+    Whole numbers that are no ids count or number something: they are at least 0. Other numbers are finite where those
+    of `current` are.
     """
     try:
         saved = np.asarray(value)
@@ -423,4 +426,5 @@ def _as_saved(value: Any, current: np.ndarray) -> np.ndarray | None:
     if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
         return None
     numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
-    return saved if numbers and (current.dtype.kind != "i" or (saved >= 0).all()) else None
+    counts = current.dtype.kind == "i" and not are_ids
+    return saved if numbers and not (counts and (saved < 0).any()) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zoosim.core.types import Progress
     from zoosim.evaluation.cell import Report
-    from zoosim.evaluation.store import RunFolder
+    from zoosim.evaluation.store import CellKey, RunFolder
     from zoosim.evaluation.summary import Comparison
     from zoosim.experiments import Study
     from zoosim.experiments.plan import Plan
@@ -149,7 +149,7 @@ def run(
     log: bool = False,
     csv: bool = False,
     report: "Report | None" = None,
-    started: "Callable[[Plan, int], None] | None" = None,
+    started: "Callable[[Plan, Sequence[CellKey], int], None] | None" = None,
 ) -> RunResult:
     """Run an experiment and return its figures.
 
@@ -159,7 +159,7 @@ def run(
     `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
     is written; policies that fail while running are in the result's `failures`.
     """
-    from zoosim.evaluation.runner import missing_visits, run_plan
+    from zoosim.evaluation.runner import missing_cells, run_plan
     from zoosim.evaluation.workers import default_jobs
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
@@ -172,7 +172,7 @@ def run(
     named = str(out).format(experiment=plan.experiment.name, hash=plan.config_hash[:8]) if out == DEFAULT_OUT else out
     path = Path(temporary.name) if temporary else Path(named or "")
     if started:
-        started(plan, missing_visits(plan, path, log))
+        started(plan, missing_cells(plan, path, log), jobs)
     with redirect_stdout(sys.stderr):
         outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
     result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
@@ -291,7 +291,7 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    if find_class(policy).only_for == "boosts":
+    if find_class(policy).chooses == ("boosts",):
         return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])

@@ -9,7 +9,7 @@ import pytest
 
 from zoosim.core import jit as jit_module
 from zoosim.core.files import cache_folder
-from zoosim.core.jit import bind, inlined, jit
+from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.rng import mix, uniform
 from zoosim.core.sources import source_digest
 from zoosim.policies.random import Random
@@ -107,6 +107,22 @@ def test_a_bound_loop_is_cached_only_if_all_of_it_is_ours() -> None:
     ours: Any = uniform
     assert on_disk(bind(ours.py_func, "ours", mix=mix)) is not None
     assert on_disk(bind(ours.py_func, "mixed", mix=jit(one))) is None
+
+
+def test_compilation_is_told_unless_the_kernel_is_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kernels of the user's own are not kept on disk, so nothing is told of them."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    compilations: list[str] = []
+    own = jit(one)
+    ours: Any = mix
+    with watch_compilation(lambda: compilations.append("kernel")):
+        bind(ours.py_func, "watched")(np.uint64(1))
+        assert compilations == ["kernel"]
+        bind(ours.py_func, "watched")(np.uint64(1))
+        own(1.0)
+        assert compilations == ["kernel"]
+    bind(ours.py_func, "unwatched")(np.uint64(1))
+    assert compilations == ["kernel"]
 
 
 def test_division_by_zero_is_numpys() -> None:

@@ -7,10 +7,12 @@ Kernels of the user's own are compiled anew in each process, since nobody knows 
 """
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 from zoosim.core.sources import PACKAGE
 
@@ -32,6 +34,27 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` into its callers: passing a state of many arrays costs more than a short function does."""
     return _compile(function, [function], inline="always")
+
+
+@contextmanager
+def watch_compilation(started: Callable[[], None]) -> Iterator[None]:
+    """Call `started` whenever a kernel of the package begins to compile, because the disk does not hold it."""
+    # Numba sends this event only after a look into the kernel's cache on disk has failed.
+    with install_listener("numba:compile", _Compilations(started)):
+        yield
+
+
+class _Compilations(Listener):
+    def __init__(self, started: Callable[[], None]) -> None:
+        self._started = started
+
+    def on_start(self, event: Any) -> None:
+        is_kept_on_disk = event.data["dispatcher"].stats.cache_path is not None
+        if is_kept_on_disk:
+            self._started()
+
+    def on_end(self, event: Any) -> None:
+        pass
 
 
 def bind(template: Callable[P, R], name: str, **functions: Callable[..., Any]) -> Callable[P, R]:

@@ -12,12 +12,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from zoosim.core.errors import PolicyFailure
+from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
 from zoosim.evaluation import past
 from zoosim.evaluation.loop import Block, play
 from zoosim.evaluation.past import fit_policy
 from zoosim.evaluation.records import record_frames, write_records
 from zoosim.evaluation.store import CellKey, RunFolder
+from zoosim.evaluation.time_left import CellEvent
 from zoosim.experiments.plan import Plan, type_label
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
@@ -40,13 +42,16 @@ class CellResult:
 def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
     """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
     key, started = CellKey(entry.name, seed), time.perf_counter()
+    report(key, 0, CellEvent.STARTED)
+    compiling = watch_compilation(lambda: report(key, 0, CellEvent.COMPILING))
     try:
-        with threadpool_limits(1), _listening() as said:
+        with threadpool_limits(1), _listening() as said, compiling:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
-            blocks = _play(play(world, policy, plan.steps, logged=keep_log), lambda done: report(key, done, ""))
+            blocks = _play(play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log), lambda done: report(key, done, ""))
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
+        report(key, 0, CellEvent.FAILED)
         return CellResult(key, seconds, error.named(entry.name))
     store, seconds = RunFolder(folder), time.perf_counter() - started
     if keep_log:
@@ -55,6 +60,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
     made = {"type": type_label(entry), "params": entry.params, "fingerprint": trial_version(plan, entry)}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
     store.write_cell(key, _columns(world, blocks), meta)
+    report(key, 0, CellEvent.SAVED)
     own = f"{policy_name(type(policy))}: "
     return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
 

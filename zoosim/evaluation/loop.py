@@ -3,7 +3,6 @@
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.blame import source_file, user_place
-from zoosim.core.errors import ConfigError, PolicyFailure
-from zoosim.core.jit import bind
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.jit import bind, jit
 from zoosim.core.rng import uniform
-from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
 from zoosim.world.truth import chosen_and_best
@@ -27,27 +27,6 @@ choose: Any = None
 distribution: Any = None
 decided: Any = None
 learn: Any = None
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """When rewards reach a policy: after `delay` further visits, and then in batches of `batch` visits.
-
-    With 0 and 1 a reward is learned before the next visit comes.
-    """
-
-    delay: int = 0
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse delays below 0 and batches below 1."""
-        if self.delay < 0:
-            raise ConfigError(f"delay: got {self.delay}, expected 0 visits or more")
-        if self.batch < 1:
-            raise ConfigError(f"batch: got {self.batch}, expected 1 visit or more")
-
-
-AT_ONCE = Feedback()
 
 
 class Block(NamedTuple):
@@ -103,17 +82,20 @@ def _runs_compiled(cls: type[Policy]) -> bool:
 
 
 def _run_kernel(world: World, policy: Any, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
-    compiled = compiled_play(policy.kernel)
+    compiled = compiled_play(policy.kernel, logged)
     learned = 0
     for start, stop in _sections(world, len(course.actions), feedback):
         visits = world.visits(start, stop)
-        now = policy.attach_block(world.product_ids, world.products, stop - start)
+        offer = world.offered(start)
         interleaved = feedback.batch == 1 and start >= feedback.delay
         earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else slice(start, stop)
         past = world.visits(earlier.start, earlier.stop)
-        then = policy.attach_block(world.product_ids, world.products, stop - start)
+        before = world.offered(past.start)
+        policy.attach_block(before.ids, before.products, stop - start)
+        now = policy.attach_block(offer.ids, offer.products, stop - start)
+        then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
         columns = (column[start:stop] for column in course)
-        arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved, logged)
+        arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
         compiled(*arguments, *columns, course.actions[earlier], course.rewards[earlier])
         if feedback.batch > 1 and stop % feedback.batch == 0:
             _learn_late(world, policy, course, learned, stop - feedback.delay)
@@ -142,22 +124,52 @@ def _learn_late(world: World, policy: Any, course: Course, start: int, stop: int
     borders = [start, *changes, stop]
     for first, behind in zip(borders, borders[1:], strict=False):
         if first < behind:
-            candidates = policy.attach_block(world.product_ids, world.products, behind - first)
+            offer = world.offered(first)
+            candidates = policy.attach_block(offer.ids, offer.products, behind - first)
             visits = world.visits(first, behind)
             actions, rewards = course.actions[first:behind], course.rewards[first:behind]
             compiled_learn(policy.kernel)(policy.state, candidates, visits, actions, rewards)
 
 
 @cache
-def compiled_play(kernel: Kernel) -> Callable[..., None]:
-    """Compile the loop over visits around a policy's kernel."""
-    functions = {
-        "choose": floored_choice(kernel),
-        "distribution": floored_distribution(kernel),
-        "decided": kernel.decided,
-        "learn": kernel.learn,
-    }
-    return bind(_play, f"play_{kernel.name}", **functions)
+def compiled_play(kernel: Kernel, logged: bool) -> Callable[..., None]:
+    """Compile the loop over visits around a policy's kernel; the distribution takes part only where it is `logged`."""
+    functions = {"choose": floored_choice(kernel), "decided": kernel.decided, "learn": kernel.learn}
+    if logged:
+        functions["chance_of"] = bind(
+            _chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel)
+        )
+    return bind(_play, f"play_{kernel.name}{'_logged' if logged else ''}", **functions)
+
+
+def _chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return the probability of an action."""
+    chances = np.zeros(available.shape[0])
+    distribution(state, candidates, user_id, user, available, floor, chances)
+    chance: float = chances[action]
+    return chance
+
+
+@jit
+def chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return NaN: what stands for the probability of an action where nobody asked for it."""
+    return np.nan
 
 
 def _play(
@@ -169,7 +181,6 @@ def _play(
     past: Visits,
     floor: float,
     learns: bool,
-    logged: bool,
     actions: IntArray,
     rewards: FloatArray,
     propensities: FloatArray,
@@ -180,16 +191,13 @@ def _play(
 
     Without delay both are the same visits, whose actions and rewards are written here just before they are read.
     """
-    chances = np.zeros(visits.available.shape[0])
+    available = visits.available
     for i in range(actions.shape[0]):
         user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
         draws.decisions[0] += 1
         draw = uniform(draws.key[0], draws.decisions[0], 0)
-        action = choose(state, now, user_id, user, visits.available, floor, draw)
-        if logged:
-            chances[:] = 0.0
-            distribution(state, now, user_id, user, visits.available, floor, chances)
-            propensities[i] = chances[action]
+        action = choose(state, now, user_id, user, available, floor, draw)
+        propensities[i] = chance_of(state, now, user_id, user, available, floor, action)
         decided(state, now, user_id, user, action)
         actions[i] = action
         rewards[i] = earn(visits, i, action)
@@ -215,7 +223,7 @@ def _run_contexts(world: World, policy: Policy, course: Course, feedback: Feedba
     for visits in world.blocks(steps, BLOCK):
         for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
             step = visits.start + i
-            context = world.context(int(visitor), visits.available, int(user_id))
+            context = world.context(int(visitor), step, int(user_id))
             try:
                 if logged:
                     chances = check_propensities(policy.propensities(context), visits.available)

@@ -8,6 +8,7 @@ from zoosim.core.errors import PolicyFailure, ZoosimError
 from zoosim.core.rng import stream
 from zoosim.core.types import Progress
 from zoosim.evaluation.loop import failure, play
+from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
 from zoosim.policies.random import Random
 from zoosim.world.recommendation import past
@@ -30,13 +31,21 @@ def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progres
         raise failure(world.seed, 0, error, entry.cls) from error
 
 
-def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
-    """Return a past log of `visits` uniformly random choices: user_id, action, reward, propensity, each (n,)."""
+def uniform_log(world: World, visits: int) -> Log:
+    """Return a log of `visits` uniformly random choices in the world as it stood before visit 0."""
     before = past(world)
-    blocks = list(play(before, Random(before.spec(visits), stream(world.seed, "past policy")), visits, logged=True))
-    return {
-        "user_id": np.concatenate([block.user_ids for block in blocks]),
-        "action": np.concatenate([block.actions for block in blocks]),
-        "reward": np.concatenate([block.rewards for block in blocks]),
-        "propensity": np.concatenate([block.propensities for block in blocks]),
-    }
+    policy = Random(before.spec(visits), stream(world.seed, "past policy"))
+    blocks = list(play(before, policy, visits, logged=True))
+    offer, available = before.offered(0), before.stretch(0).available
+    return Log(
+        actions=np.concatenate([block.actions for block in blocks]),
+        propensities=np.concatenate([block.propensities for block in blocks]),
+        rewards=np.concatenate([block.rewards for block in blocks]),
+        candidates=available[np.newaxis],
+        candidate_set=np.zeros(visits, np.int64),
+        features=before.users[before.visitors(0, visits)],
+        positions=np.zeros(visits, np.int64),
+        products=offer.products,
+        user_ids=np.concatenate([block.user_ids for block in blocks]),
+        source="past visits",
+    )

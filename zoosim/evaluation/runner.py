@@ -71,9 +71,9 @@ def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for (name, _), text in said.items())
 
 
-def missing_visits(plan: Plan, path: Path, keep_log: bool) -> int:
-    """Count the visits that a run of `plan` in `path` would compute."""
-    return plan.steps * len(_missing(plan, RunFolder(path), keep_log))
+def missing_cells(plan: Plan, path: Path, keep_log: bool) -> list[CellKey]:
+    """List the cells that a run of `plan` in `path` would compute."""
+    return [_key(task) for task in _missing(plan, RunFolder(path), keep_log)]
 
 
 def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:

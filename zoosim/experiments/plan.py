@@ -1,7 +1,7 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
+from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
@@ -25,6 +26,8 @@ from zoosim.world.tables import digest
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
+RUN_KEYS = ("steps", "seeds", "delay", "batch")
+
 FORMAT = 2
 """The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
 
@@ -41,6 +44,7 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
+    feedback: Feedback = AT_ONCE
     config_hash: str = ""
     notes: tuple[str, ...] = ()
     files: str | None = None
@@ -133,6 +137,8 @@ class Plan:
         return {
             "experiment": self.experiment.name,
             "run.steps": self.steps,
+            "run.delay": self.feedback.delay,
+            "run.batch": self.feedback.batch,
             **{f"env.{name}": value for name, value in values.items()},
             **{f"the order of env.{name}": order for name, order in orders.items()},
             "the content of the files": self._file_digest(),
@@ -156,7 +162,8 @@ class Plan:
         if "random_personas" in env:
             del env["personas"]  # they follow from it
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
-        run = {"steps": self.steps, "seeds": list(self.seeds)}
+        late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
+        run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
         head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
         files = self._file_digest()
         return {**head, **({"files": files} if files else {}), "env": env, "run": run, "policies": policies}
@@ -181,6 +188,7 @@ def make_plan(request: Request) -> Plan:
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
+    feedback = _feedback(config, changes)
     env, notes = read_env(experiment, config, changes, steps, finished=request.finished)
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
     seeds = parse_seeds(
@@ -190,13 +198,13 @@ def make_plan(request: Request) -> Plan:
     if request.finished:  # neither its policies' code nor its files need be there still
         files = str(config.get("files", "")) if config.get("format") == FORMAT else None
         entries = tuple(_finished_entry(item) for item in _listed(config) or [])
-        return Plan(experiment, env, steps, seeds, entries, str(config.get("config_hash")), notes, files)
+        return Plan(experiment, env, steps, seeds, entries, feedback, str(config.get("config_hash")), notes, files)
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
     notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
-    plan = Plan(experiment, env, steps, seeds, entries, notes=notes)
+    plan = Plan(experiment, env, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
 
@@ -220,9 +228,20 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
         elif not isinstance(config[key], Mapping):
             raise ConfigError(f"config {key}: got {config[key]!r}, expected a mapping of keys")
     for key in config.get("run", {}):
-        if key not in ("steps", "seeds"):
-            raise ConfigError(unknown("config run: unknown key", str(key), ["steps", "seeds"]))
+        if key not in RUN_KEYS:
+            raise ConfigError(unknown("config run: unknown key", str(key), list(RUN_KEYS)))
     return config
+
+
+def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
+    """Return when rewards arrive: `run.delay` and `run.batch`, of the settings before the file."""
+    values = {name: config.get("run", {}).get(name, getattr(AT_ONCE, name)) for name in ("delay", "batch")}
+    for name in values:
+        for path, value in changes.take("run", name):
+            if path:
+                raise ConfigError(f"--set run.{name}: expected one number, such as run.{name}=1000")
+            values[name] = value
+    return Feedback(**values)
 
 
 def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> int:
@@ -281,23 +300,27 @@ def _entries(
 
 
 def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
-    """Refuse policies that are made for other worlds, know visitors by their id, or cannot learn from EUR."""
-    classes = {entry.name: find_class(entry.source) for entry in entries if entry.source in BUILT_IN}
-    others = {name: cls.only_for for name, cls in classes.items() if cls.only_for not in ("", experiment.kind)}
-    for name, kind in others.items():
-        place = {"search": "template-bandits", "boosts": "zoosim/Search-v0"}[kind]
-        raise ConfigError(f"policy {name}: is made for {place}, not for {experiment.name}")
-    needy = [name for name, cls in classes.items() if cls.needs_user_ids]
-    if experiment.kind != "recommendation" and needy:
-        raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of {experiment.name} have none")
-    students = [
-        entry.name for entry in entries if getattr(entry.source, "past_visits", entry.params.get("past_visits"))
-    ]
-    if experiment.kind == "search" and students:
-        raise ConfigError(f"policy {students[0]}: wants a log of the past, and {experiment.name} has none")
-    narrow = [name for name, cls in classes.items() if getattr(cls, "rewards", (0.0, np.inf))[1] <= 1.0]
-    if experiment.kind == "search" and narrow:
-        raise ConfigError(f"policy {narrow[0]}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR")
+    """Refuse policies that choose in another action space, know visitors by their id, or cannot learn from EUR."""
+    for entry in entries:
+        policy_class = find_class(entry.source)
+        if experiment.action_space not in policy_class.chooses:
+            spaces = " or ".join(policy_class.chooses)
+            raise ConfigError(
+                f"policy {entry.name}: chooses {spaces}, and {experiment.name} asks for {experiment.action_space}; "
+                "leave it out of --policies"
+            )
+    if experiment.kind != "recommendation":
+        for entry in entries:
+            if find_class(entry.source).needs_user_ids:
+                raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.name} has none; leave it out")
+    if experiment.kind == "search":
+        for entry in entries:
+            if getattr(entry.source, "past_visits", entry.params.get("past_visits")):
+                raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.name} has none")
+            if getattr(find_class(entry.source), "rewards", (0.0, np.inf))[1] <= 1.0:
+                raise ConfigError(
+                    f"policy {entry.name}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR"
+                )
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:

@@ -425,5 +425,5 @@ def _as_saved(name: str, value: Any, current: np.ndarray) -> np.ndarray | None:
     if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
         return None
     numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
-    any_whole = current.dtype.kind != "i" or name.endswith(".ids")
+    any_whole = current.dtype.kind != "i" or name.endswith("ids")
     return saved if numbers and (any_whole or (saved >= 0).all()) else None

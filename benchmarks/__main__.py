@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S9": search.main,
     "S10": optimizers.main,
     "S11": off_policy.main,
+    "S12": off_policy.trained,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

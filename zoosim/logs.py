@@ -15,9 +15,9 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.core.types import Progress
     from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.evaluate import Evaluation
-    from zoosim.core.types import Progress
     from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.ranked_log import RankingLog
     from zoosim.fitting import Fit, FittedWorld
@@ -48,8 +48,8 @@ def evaluate(
     a file that `save_policy` wrote, `column:NAME` for target probabilities in the log, or, in a mapping by name, an
     array or function of probabilities.
 
-    With `train`, policies given by name or class learn from the first 60% of the rows in order of time, and all policies
-    are judged by the rest; without, those that learn are refused unless they have learned already (objects, files).
+    With `train`, policies given by name or class learn from the first 60% of the rows in order of time, and all are
+    judged by the rest; without, those that learn are refused unless they have learned already (objects, files).
 
     With `rankings`, rows that share their `decision_id` are one visit's ranking, and policies draw rankings without
     replacement. Where actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default what its column

@@ -87,9 +87,9 @@ def fit_linear_model(
 
 
 class PooledModel(NamedTuple):
-    """Means over folds: coefficients of [1, (x - centre) scale], `shared (1 + p, 1 + d)` and each action's `own (K, 1 + d)`.
+    """Coefficients of [1, (x - centre) scale], the means over folds.
 
-    An action with traits z `(p,)` has the coefficients [1, z] shared + own.
+    An action with traits z `(p,)` has those of [1, z] `shared (1 + p, 1 + d)`, plus its `own (K, 1 + d)`.
     """
 
     shared: FloatArray
@@ -211,7 +211,7 @@ def shared_first(traits: FloatArray | None) -> Fitting:
 
 
 def _shared(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
-    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(K, D)`, linear in those of each."""
+    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(K, D)`, linear in these."""
     weights = _shared_weights(moments, folds, traits)
     return weights if traits is None else np.asarray(with_ones(traits) @ weights)
 

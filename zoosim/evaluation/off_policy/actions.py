@@ -17,8 +17,8 @@ from zoosim.evaluation.off_policy.diagnostics import (
 )
 from zoosim.evaluation.off_policy.groups import Groups
 from zoosim.evaluation.off_policy.judging import Judged, judge
-from zoosim.evaluation.off_policy.learning import Training
 from zoosim.evaluation.off_policy.kinds import Bounded, Estimated, Judgement, Kind, refuse_bandwidth
+from zoosim.evaluation.off_policy.learning import Training
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.overlap import Overlap, action_shares, overlap_of

@@ -142,7 +142,10 @@ class Evaluation:
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
-    """Ctrl-C came while policies were judged: carries the `evaluation` of those finished, None without any, and who is `missing`."""
+    """Ctrl-C came while policies were judged.
+
+    Carries the `evaluation` of those that are finished, None without any, and the names of those that are `missing`.
+    """
 
     def __init__(self, evaluation: Evaluation | None, missing: Sequence[str]) -> None:
         super().__init__()

@@ -39,7 +39,11 @@ class FromLog(Policy):
 
     @abstractmethod
     def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
-        """Train on a log of K products: return `own (K + 1, D)`, the last for unknown products, `shared (p, D)`, and more."""
+        """Train on a log of K products with p traits; return the arrays that make guesses, by name.
+
+        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, and what `_represent`
+        needs.
+        """
 
     @abstractmethod
     def _represent(self, user: FloatArray) -> FloatArray:
@@ -95,7 +99,7 @@ class FromLog(Policy):
         """Learn nothing: the policy learns from logs alone, by `fit`."""
 
     def _guesses(self, context: Context) -> tuple[FloatArray, BoolArray]:
-        """Return the guessed reward of each candidate `(K,)`, minus infinity for what is not available, and the mask."""
+        """Return the guessed reward of each candidate `(K,)`, -inf for what is not available, and the mask `(K,)`."""
         if not self._model:
             raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
         request = checked_request(context, self.spec)
@@ -121,7 +125,7 @@ class FromLog(Policy):
         return {"model": model, "rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; raises `ConfigError` or `DataError`, and changes nothing, for another's or a broken one."""
+        """Take over a saved state; raises `ConfigError` or `DataError`, and then changes nothing, if it is broken."""
         label = f"{policy_name(type(self))}: the saved state"
         if not isinstance(state, Mapping) or set(state) != {"model", "rng"}:
             raise ConfigError(f"{label} is of another policy, or broken")

@@ -12,7 +12,7 @@ HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 20, 512, 0.003, 1e-4
 
 
 class Layers(NamedTuple):
-    """Weights and biases of the `hidden` layer `(H, d_u)`, and of outputs: one for each product, then one for each trait."""
+    """A network: the `hidden` layer `(H, d_u)`, and `outputs (K + p, H)`: of the products, then of their traits."""
 
     hidden: FloatArray
     hidden_bias: FloatArray
@@ -57,7 +57,10 @@ class MLP(FromLog):
 
 
 def train_network(inputs: FloatArray, log: PastLog, traits: FloatArray, seed: int, progress: Progress) -> Layers:
-    """Train a network of one hidden layer on a log's rewards: `inputs (n, d_u)` scaled, `traits (K, p)` of the products."""
+    """Train a network of one hidden layer on a log's rewards, by scaled `inputs (n, d_u)` and `traits (K, p)`.
+
+    The same `seed` gives the same network on the same kind of processor.
+    """
     import torch
 
     threads = torch.get_num_threads()

@@ -12,7 +12,10 @@ SAME_SIZE = 1e-9
 
 
 class Traits(NamedTuple):
-    """The traits of K products, `scores (K, p)`: those of any products are `(products - mean (d_p,)) @ weights (d_p, p)`."""
+    """The traits of K products, `scores (K, p)`; those of any products are (products - mean) @ weights.
+
+    `mean (d_p,)` and `weights (d_p, p)` are of the products' features.
+    """
 
     scores: FloatArray
     mean: FloatArray

@@ -202,17 +202,18 @@ class Counting(Softmax):
     times: ClassVar[int] = 0
 
     def propensities(self, context: Any) -> FloatArray:
-        type(self).times += 1
+        Counting.times += 1
         return np.asarray(context.available / context.available.sum())
 
 
 def test_a_policy_is_asked_about_each_context_once() -> None:
     log = masked()
-    own = type("Own", (Counting,), {"times": 0})
-    target = PolicyTarget(made(own, log), log)
+    Counting.times = 0
+    target = PolicyTarget(made(Counting, log), log)
     found = np.vstack([target.probabilities(log, start, start + 200) for start in (0, 200, 400)])
     np.testing.assert_array_equal(found > 0, log.available(0, 600))
-    assert own.times == len({(user, mask) for user, mask in zip(log.user_ids, log.candidate_set, strict=True)})
+    assert log.user_ids is not None
+    assert Counting.times == len(set(zip(log.user_ids, log.candidate_set, strict=True)))
 
 
 def test_long_judging_shows_progress_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,9 +174,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x, head = features_of(candidates, user, action)
     z = _embed(state, x)
     error = reward - dot(z, state.ridge.theta[head])

@@ -93,9 +93,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     pass
 
 

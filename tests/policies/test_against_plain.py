@@ -23,6 +23,7 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.id_table import find_slot
 from zoosim.core.rng import uniform
 from zoosim.core.types import Context, FloatArray
+from zoosim.evaluation.off_policy.log import Log
 from zoosim.models.embedding_net import Network, forward, layers
 from zoosim.models.recommender import load
 from zoosim.policies.kernel import KernelPolicy
@@ -97,10 +98,9 @@ def test_linucb(alpha: float, regularization: float) -> None:
     assert len(same) == STEPS
     assert np.mean(same) > 0.99
     for k in range(world.n_products):
+        learned = policy.state.ridge.theta[find_slot(policy.state.products, k)]
         theta = np.linalg.solve(plain.A[k], plain.b[k])
-        np.testing.assert_allclose(
-            policy.state.ridge.theta[find_slot(policy.state.products, k)], theta, rtol=1e-8, atol=1e-10
-        )
+        np.testing.assert_allclose(learned, theta, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_room_for_models_grows_with_the_categories() -> None:
 
 @pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
 def test_late_rewards_of_other_candidates_are_learned_from_in_any_order(cls: type[HeadsPolicy]) -> None:
-    """Each request shows other products; rewards come 20 visits later, the newest first. Decisions move nothing learned.
+    """Requests show other products; rewards come 20 visits later, the newest first; decisions move nothing learned.
 
     Clicks follow the category that suits the visitor.
     """

@@ -1,6 +1,6 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import RunResult, StudyResult, read_run, run, run_study
+from zoosim.api import RunResult, read_run, run
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import Context, PolicySpec
@@ -17,7 +17,6 @@ __all__ = [
     "Policy",
     "PolicySpec",
     "RunResult",
-    "StudyResult",
     "ZoosimError",
     "describe",
     "evaluate",
@@ -28,7 +27,6 @@ __all__ = [
     "parameter",
     "read_run",
     "run",
-    "run_study",
     "save_policy",
 ]
 

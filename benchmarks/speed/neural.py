@@ -27,21 +27,21 @@ PUBLISHED = {"mean": "network", "history": "published", "alpha": 1.0, "discount"
 
 def decisions() -> None:
     """Print the cost of a decision with p = 705: few rows, as published, and fresh candidates."""
-    few = _Shop(50, one_hot=True)
+    few = Shop(50, one_hot=True)
     for updates in (1_000, 10_000):
         what = f"50 candidates of 20 distinct rows, trained every 50, after {updates:,} updates"
         _compare("S6", what, few, {}, updates, timed=1_000, sample=3)
-    _compare("S6", "50 candidates, a step after every decision, 1,000 updates", _Shop(50), PUBLISHED, 1_000, 100, 3)
+    _compare("S6", "50 candidates, a step after every decision, 1,000 updates", Shop(50), PUBLISHED, 1_000, 100, 3)
     for count, sample in ((50, 3), (1_000, 2)):
         what = f"{count:,} fresh candidates, 1,000 distinct rows observed, trained every 50"
-        _compare("S6", what, _Shop(count), TRAINED, 1_000, 100, sample)
-    _compare_forms(_Shop(50), 1_000)
+        _compare("S6", what, Shop(count), TRAINED, 1_000, 100, sample)
+    _compare_forms(Shop(50), 1_000)
 
 
 def lazy() -> None:
     """Print the cost of a decision over a fixed pool and network, against a scan of the whole pool."""
     for count in (1_000, 50_000):
-        shop = _Shop(count, users=1)
+        shop = Shop(count, users=1)
         policy = _warm(shop, FIXED, 1_000)
         timings, chosen = _walk(policy, shop, 200)
         above, neural_ucb.LAZY_ABOVE = neural_ucb.LAZY_ABOVE, count
@@ -56,14 +56,14 @@ def lazy() -> None:
 
 def large() -> None:
     """Print the cost of a decision with p = 9,601 after 1,000 updates, and the memory of what the policy keeps."""
-    shop, params = _Shop(50), {**FIXED, "hidden": "128-64"}
+    shop, params = Shop(50), {**FIXED, "hidden": "128-64"}
     policy = _compare("S8", "50 fresh candidates, after 1,000 updates", shop, params, 1_000, 50, 1)
     arrays = [value.nbytes for value in policy.state_dict().values() if isinstance(value, np.ndarray)]
     plain = 8 * policy._learner.network.slopes**2
     print(f"S8 neural-ucb, p = 9,601: own arrays {sum(arrays) / 1e6:.0f} MB, plain A {plain / 1e6:.0f} MB")
 
 
-def _compare_forms(shop: "_Shop", updates: int) -> None:
+def _compare_forms(shop: "Shop", updates: int) -> None:
     """Print what an observation and 50 bonuses cost: in the primal form, by an explicit Jacobian, by a diagonal."""
     policy = _warm(shop, {**FIXED, "form": "primal"}, updates)
     learner = policy._learner
@@ -84,7 +84,7 @@ def _compare_forms(shop: "_Shop", updates: int) -> None:
     print(f"S6 forms, p = {learner.network.slopes}, an observation and 50 bonuses: {told} (the diagonal's are others)")
 
 
-class _Shop:
+class Shop:
     """Visitors with dense features, ever new ones or `users` of them, or one-hot ones: 4 x 5 distinct rows."""
 
     def __init__(self, n_products: int, users: int = 0, one_hot: bool = False) -> None:
@@ -110,7 +110,7 @@ def _reward(step: int) -> float:
     return float(step * 7919 % 10 < 3)
 
 
-def _warm(shop: _Shop, params: dict[str, Any], updates: int) -> NeuralUCB:
+def _warm(shop: Shop, params: dict[str, Any], updates: int) -> NeuralUCB:
     """Return a policy that has seen `updates` random actions."""
     policy = NeuralUCB(PolicySpec(len(shop.products), USER_DIM, PRODUCT_DIM), np.random.default_rng(1), **params)
     rng = np.random.default_rng(2)
@@ -121,7 +121,7 @@ def _warm(shop: _Shop, params: dict[str, Any], updates: int) -> NeuralUCB:
     return policy
 
 
-def _walk(policy: NeuralUCB, shop: _Shop, timed: int) -> tuple[list[float], list[int]]:
+def _walk(policy: NeuralUCB, shop: Shop, timed: int) -> tuple[list[float], list[int]]:
     """Return the seconds that each of `timed` decisions took, learning included, and what was chosen."""
     seconds, chosen, visits = [], [], shop.visits(4)
     for step, context in zip(range(timed), visits, strict=False):
@@ -139,7 +139,7 @@ def _twin(policy: NeuralUCB) -> PlainNeuralUCB:
     return PlainNeuralUCB(layers, policy.alpha, policy.regularization, network.length, policy.mean == "posterior")
 
 
-def _replayed(policy: NeuralUCB, shop: _Shop, updates: int, chosen: list[int]) -> PlainNeuralUCB:
+def _replayed(policy: NeuralUCB, shop: Shop, updates: int, chosen: list[int]) -> PlainNeuralUCB:
     """Return the plain loop after the visits of `_warm` and `_walk`, a step after each."""
     twin, rng = _twin(_warm(shop, PUBLISHED, 0)), np.random.default_rng(2)
     twin.length = policy._learner.network.length
@@ -153,7 +153,7 @@ def _replayed(policy: NeuralUCB, shop: _Shop, updates: int, chosen: list[int]) -
 
 
 def _compare(
-    name: str, what: str, shop: _Shop, params: dict[str, Any], updates: int, timed: int, sample: int
+    name: str, what: str, shop: Shop, params: dict[str, Any], updates: int, timed: int, sample: int
 ) -> NeuralUCB:
     """Print a typical decision of `timed` ones against the plain loop's, and on how many of `sample` both agree."""
     policy = _warm(shop, params, updates)

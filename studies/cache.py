@@ -1,20 +1,22 @@
 """Arrays that a study keeps on disk, so that a run which was stopped goes on."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.array_cache import kept
+from zoosim.core.array_cache import kept, module_of
+from zoosim.core.types import FloatArray
 
-ROOT = Path(__file__).parents[1]
 
-
-def kept_array(study: str, key: Sequence[object], sources: Sequence[str], make: Callable[[], Any]) -> Any:
+def kept_array(study: str, key: Sequence[object], make: Callable[[], Any]) -> Any:
     """Return the array that was kept for a `study` under `key`, else what `make` returns.
 
-    It is made anew when one of the `sources` has changed: folders and files of zoosim, or of `studies/`.
+    It is made anew when the code has changed of the module that `make` stands in, or of one that it imports.
     """
-    places = [str(ROOT / source) if source.startswith("studies/") else source for source in sources]
-    return kept(study, key, places, ("values",), lambda: {"values": np.asarray(make())})["values"]
+    return kept(study, key, ("values",), partial(_named, make), modules=(module_of(make),))["values"]
+
+
+def _named(make: Callable[[], Any]) -> dict[str, FloatArray]:
+    return {"values": np.asarray(make())}

@@ -19,10 +19,9 @@ Work = Callable[[P, Sequence[int]], FloatArray]
 
 
 class Kept(NamedTuple):
-    """Where what was found is kept: under a `study` and a `key`, as long as no source changes; see `kept_array`."""
+    """Where what was found is kept: under a `study` and a `key`, as long as the code is the same; see `kept_array`."""
 
     study: str
-    sources: Sequence[str]
     key: Sequence[object] = ()
 
 
@@ -59,5 +58,5 @@ def over_logs(
 
 def _judge(work: Work[P], kept: Kept, task: tuple[P, tuple[int, ...]]) -> FloatArray:
     place, seeds = task
-    found: FloatArray = kept_array(kept.study, (*kept.key, place, *seeds), kept.sources, lambda: work(place, seeds))
+    found: FloatArray = kept_array(kept.study, (*kept.key, place, *seeds), partial(work, place, seeds))
     return found

@@ -14,7 +14,7 @@ from zoosim.envs.search_env import read_config
 ShopChanges = str | os.PathLike[str] | Mapping[str, Any] | None
 """A YAML file, or what it holds; None: no changes."""
 
-KEYS = ("env", "run", "policies", "parameters", "experiment", "config_hash")
+KEYS = ("env", "run", "policies", "parameters", "experiment", "format", "config_hash", "files")
 SHOP: dict[str, Any] = {"n_products": 1_000, "a_max": 0.5}
 """The shop in which boosts are studied."""
 

@@ -8,8 +8,7 @@ from studies.shops import ShopChanges, read_shop
 from zoosim.core.checks import check_whole
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress
-from zoosim.evaluation.runner import default_jobs
-from zoosim.evaluation.workers import side_by_side
+from zoosim.evaluation.workers import default_jobs, side_by_side
 from zoosim.experiments.request import parse_seeds
 
 T = TypeVar("T")

@@ -171,11 +171,52 @@ def test_a_file_without_a_policy_is_refused_in_one_line(text: str, told: str, tm
     assert told in refusal("run", "gauntlet", "--policy", f"{name}:Mine", "--out", "out", cwd=tmp_path)
 
 
+def test_help_imports_no_heavy_module(tmp_path: Path) -> None:
+    (tmp_path / "show_help.py").write_text(
+        "import sys\n\nfrom zoosim.cli import app\n\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+    )
+    command = [sys.executable, "show_help.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=60)
+    assert "check-policy" in done.stdout
+    imported = set(done.stderr.split())
+    assert "zoosim" in imported
+    assert not imported & {"numba", "torch", "polars", "plotly", "sklearn", "scipy", "pydantic", "rich"}
+
+
+def test_public_names_are_imported_when_used() -> None:
+    import zoosim as package
+
+    assert set(package.__all__) == set(package._MODULE_OF)
+    assert set(package.__all__) <= set(dir(package))
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def test_an_interrupted_evaluation_saves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("zoosim.logs.evaluate", interrupt)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.splitlines() == ["zoosim: interrupted; nothing was saved"]
+
+
 def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     done = zoosim("run", "gauntlet", *SMALL, "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     other = ["run", "gauntlet", *SMALL, "--out"]
-    assert "holds another configuration" in refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
+    told = refusal(*other, "out", "--set", "env.n_users=9", cwd=tmp_path)
+    assert "holds another run, with another value of env.n_users" in told
     (tmp_path / "file").write_text("mine")
     assert "is a file, expected a folder" in refusal(*other, "file", cwd=tmp_path)
     assert "cannot be written" in refusal(*other, "file/below", cwd=tmp_path)
@@ -231,7 +272,8 @@ def test_an_interrupted_run_goes_on(number: signal.Signals, tmp_path: Path) -> N
     run.send_signal(number)
     _, told = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert told.splitlines()[-1].startswith("zoosim: interrupted: what was finished is kept")
+    message = "zoosim: interrupted; finished trials are saved, repeat the command to resume"
+    assert told.splitlines()[-1] == message
     done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cut/cells/*/*.parquet")}
     assert 0 < len(done) < 12
     assert zoosim(*command[3:], "cut", cwd=tmp_path).returncode == 0

@@ -1,14 +1,19 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from zoosim.api import RunResult, read_run, run
-from zoosim.core.errors import ZoosimError
-from zoosim.core.parameters import parameter
-from zoosim.core.types import Context, PolicySpec
-from zoosim.envs import register_envs
-from zoosim.logs import evaluate, fit_world, import_log
-from zoosim.policies.base import Policy
-from zoosim.policies.saved import load_policy, save_policy
-from zoosim.worlds import Description, describe, optimum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from zoosim.envs.registration import register_envs
+
+if TYPE_CHECKING:
+    from zoosim.api import RunResult, read_run, run
+    from zoosim.core.errors import ZoosimError
+    from zoosim.core.parameters import parameter
+    from zoosim.core.types import Context, PolicySpec
+    from zoosim.logs import evaluate, fit_world, import_log
+    from zoosim.policies.base import Policy
+    from zoosim.policies.saved import load_policy, save_policy
+    from zoosim.worlds import Description, describe, optimum
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,5 +34,31 @@ __all__ = [
     "run",
     "save_policy",
 ]
+
+_MODULES = {
+    "zoosim.api": ("RunResult", "read_run", "run"),
+    "zoosim.core.errors": ("ZoosimError",),
+    "zoosim.core.parameters": ("parameter",),
+    "zoosim.core.types": ("Context", "PolicySpec"),
+    "zoosim.logs": ("evaluate", "fit_world", "import_log"),
+    "zoosim.policies.base": ("Policy",),
+    "zoosim.policies.saved": ("load_policy", "save_policy"),
+    "zoosim.worlds": ("Description", "describe", "optimum"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `zoosim --help` imports none of the modules behind them."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'zoosim' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 register_envs()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.evaluation.cell import Report
-    from zoosim.evaluation.store import RunFolder
+    from zoosim.evaluation.store import CellKey, RunFolder
     from zoosim.evaluation.summary import Comparison
     from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
@@ -143,7 +143,7 @@ def run(
     log: bool = False,
     csv: bool = False,
     report: "Report | None" = None,
-    started: "Callable[[Plan, int], None] | None" = None,
+    started: "Callable[[Plan, Sequence[CellKey], int], None] | None" = None,
 ) -> RunResult:
     """Run an experiment and return its figures.
 
@@ -153,7 +153,8 @@ def run(
     `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
     is written; policies that fail while running are in the result's `failures`.
     """
-    from zoosim.evaluation.runner import default_jobs, missing_visits, run_plan
+    from zoosim.evaluation.runner import missing_cells, run_plan
+    from zoosim.evaluation.workers import default_jobs
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
@@ -165,7 +166,7 @@ def run(
     named = str(out).format(experiment=plan.experiment.name, hash=plan.config_hash[:8]) if out == DEFAULT_OUT else out
     path = Path(temporary.name) if temporary else Path(named or "")
     if started:
-        started(plan, missing_visits(plan, path, log))
+        started(plan, missing_cells(plan, path, log), jobs)
     with redirect_stdout(sys.stderr):
         outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
     result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
@@ -186,7 +187,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
     plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
-    folder.check(plan.config_hash)
+    folder.check()
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
 
@@ -205,8 +206,8 @@ def write_log(
     `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
     from zoosim.core.errors import ConfigError
-    from zoosim.evaluation.cell import fit_policy
     from zoosim.evaluation.loop import play
+    from zoosim.evaluation.past import fit_policy
     from zoosim.evaluation.records import record_frames, write_records
     from zoosim.experiments.boost_log import write_boost_log
     from zoosim.experiments.plan import make_plan
@@ -217,12 +218,12 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    if find_class(policy).only_for == "boosts":
+    if find_class(policy).chooses == ("boosts",):
         return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])
     try:
-        made, _ = fit_policy(plan, entry, world, lambda line: None)
+        made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
         blocks = list(play(world, made, n, logged=True))
     except PolicyFailure as error:
         raise error.named(entry.name) from error

@@ -17,15 +17,153 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Experiment = Annotated[str, typer.Argument(metavar="NAME", help="An experiment, see `zoosim list`.")]
-Config = Annotated[str | None, typer.Option(metavar="FILE.yaml", help="Changes to world, run and policies.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="One change, such as env.n_products=500.")
+Experiment = Annotated[str, typer.Argument(metavar="NAME", help="Experiment to run (`zoosim list` names them).")]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|A:B",
+        help="Seeds: a count N (0 to N-1) or a range A:B (B excluded) [default: the experiment's].",
+    ),
 ]
-Data = Annotated[str | None, typer.Option(metavar="FILE", help="labelled: a CSV or Parquet table.")]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: the column with the classes.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out, and say how many.")]
-Debug = Annotated[bool, typer.Option(help="Show tracebacks.")]
+Steps = Annotated[int | None, typer.Option(metavar="N", help="Visits per seed [default: the experiment's].")]
+PolicyNames = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Policies to compare, separated by commas [default: the experiment's]."),
+]
+OwnPolicies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="FILE.py:Class", help="Your own policy to add to the comparison (repeatable)."),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.yaml", help="File with changes to the defaults of world, run and policies."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="One such change (repeatable), such as env.n_products=500."),
+]
+TableFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="labelled: CSV or Parquet table to classify [default: handwritten digits]."),
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: column of --data that holds the classes.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes [default: one per core].")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Output folder; an interrupted run resumes here [default: runs/NAME-HASH]."),
+]
+KeepLog = Annotated[
+    bool,
+    typer.Option("--log", help="Also write every decision, with its propensity, to log/ as Parquet."),
+]
+WriteCsv = Annotated[bool, typer.Option("--csv", help="Also write rows.csv: one row per visit, like rows.parquet.")]
+PrintSummary = Annotated[
+    bool, typer.Option("--json", help="Print summary.json to standard output instead of the table.")
+]
+Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
+
+KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]
+SourceFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="Policy class to check.")]
+
+World = Annotated[
+    str, typer.Argument(metavar="WORLD", help="World to describe: search, recommendation, or that of an experiment.")
+]
+SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment with a search world.")]
+WorldSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue, users and visits.")]
+ShopSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue and users.")]
+Visits = Annotated[int, typer.Option(metavar="N", help="search: visits to simulate.")]
+PageFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Output folder of the page [default: runs/describe-WORLD].")
+]
+VisitTypes = Annotated[
+    str,
+    typer.Option(
+        metavar="all|segment|cell",
+        help="One optimum for all visits, per segment, or per cell (segment and query type).",
+    ),
+]
+MarketStep = Annotated[
+    int, typer.Option(metavar="N", help="Visit at which to take the market, where shifts change it.")
+]
+PrintRows = Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead of the table.")]
+
+LogFile = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
+Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Decisions to log.")]
+LoggingPolicy = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="Policy that decides: a built-in name or FILE.py:Class.")
+]
+LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of world, visitors and decisions.")]
+UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Parquet table, one row per decision.")]
+Mapping = Annotated[
+    Path, typer.Argument(metavar="MAPPING.yaml", help="File that names the table's columns for action, reward, ...")
+]
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Drop invalid rows and count them by reason; biased unless they are random."),
+]
+
+LogPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, or open-bandit:POLICY/CAMPAIGN.",
+    ),
+]
+Policies = Annotated[
+    list[str],
+    typer.Option(
+        "--policy",
+        metavar="SPEC",
+        help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.npz, "
+        "column:NAME (its probabilities in the log), learned:linear or learned:mlp.",
+    ),
+]
+Estimators = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Estimators, separated by commas, such as snips,dr [default: those of the log's type]."
+    ),
+]
+Interval = Annotated[str, typer.Option(metavar="KIND", help="bootstrap, asymptotic, bernstein or sequence.")]
+Level = Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals, between 0 and 1.")]
+Rankings = Annotated[
+    bool, typer.Option("--rankings", help="Read rows with the same decision_id as one ranking, not as single actions.")
+]
+Samples = Annotated[int, typer.Option(metavar="N", help="Bootstrap samples; levels close to 1 need more.")]
+RewardRange = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW:HIGH",
+        help="Range of a visit's reward, for bernstein and sequence [default: the range seen in the log].",
+    ),
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(metavar="H", help="Kernel width in units of the boosts [default: chosen from the log]."),
+]
+BoostLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--a-max",
+        metavar="A",
+        help="Boosts lie in [-A, A] [default: the log's column a_max, else its largest boost].",
+    ),
+]
+OpenBanditFolder = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder of the Open Bandit Dataset, for open-bandit logs.")
+]
+EvaluationFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Output folder of page and summary [default: none written].")
+]
+PrintFigures = Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of the tables.")]
+FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of world.yaml and the page.")]
+MaxSegments = Annotated[
+    int | None, typer.Option("--segments", metavar="N", help="Largest number of segments [default: 12].")
+]
+MaxCategories = Annotated[
+    int | None,
+    typer.Option("--categories", metavar="N", help="Largest number of categories [default: 1000]."),
+]
 
 
 def main() -> None:
@@ -44,7 +182,7 @@ def main() -> None:
             raise
         _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
     except KeyboardInterrupt:
-        _stop("interrupted: what was finished is kept, the same command goes on from there", 130)
+        _stop("interrupted; nothing was saved", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -66,23 +204,19 @@ def _stop(line: str, code: int) -> NoReturn:
 @app.command()
 def run(
     name: Experiment,
-    seeds: Annotated[str | None, typer.Option(metavar="N|A:B", help="0 to N-1, or A to B-1.")] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="Visits a seed.")] = None,
-    policies: Annotated[str | None, typer.Option(metavar="A,B", help="Who competes.")] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option(metavar="FILE.py:Class", help="A policy of your own that joins.")
-    ] = None,
+    seeds: Seeds = None,
+    steps: Steps = None,
+    policies: PolicyNames = None,
+    policy: OwnPolicies = None,
     config: Config = None,
     settings: Settings = None,
-    data: Data = None,
+    data: TableFile = None,
     label: Label = None,
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes; one a core by default.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder, kept and resumed; runs/NAME-HASH by default.")
-    ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Keep every interaction as a Record.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Write rows.csv too.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print summary.json to standard output.")] = False,
+    jobs: Jobs = None,
+    out: RunFolder = None,
+    log: KeepLog = False,
+    csv: WriteCsv = False,
+    json: PrintSummary = False,
     debug: Debug = False,
 ) -> None:
     """Compare policies on the same visitors and write a report."""
@@ -96,22 +230,25 @@ def run(
         return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
-    with terminal.Progress() as progress:
-        result = api.run(
-            name,
-            policies=names,
-            extra=policy or (),
-            seeds=seeds,
-            steps=steps,
-            config=config,
-            settings=changes,
-            jobs=jobs,
-            out=out if out is not None else api.DEFAULT_OUT,
-            log=log,
-            csv=csv,
-            report=progress.report,
-            started=progress.start,
-        )
+    try:
+        with terminal.Progress() as progress:
+            result = api.run(
+                name,
+                policies=names,
+                extra=policy or (),
+                seeds=seeds,
+                steps=steps,
+                config=config,
+                settings=changes,
+                jobs=jobs,
+                out=out if out is not None else api.DEFAULT_OUT,
+                log=log,
+                csv=csv,
+                report=progress.report,
+                started=progress.start,
+            )
+    except KeyboardInterrupt:
+        _stop("interrupted; finished trials are saved, repeat the command to resume", 130)
     _show(result, json, debug)
 
 
@@ -132,7 +269,7 @@ def _continuous_vs_discrete(out: Path | None, json: bool, given: dict[str, Any],
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
-    """Say --data and --label as settings of the world; quoted, so that YAML takes them as they are."""
+    """Return --data and --label as settings of the world, quoted so that YAML reads them as text."""
     given = {"data": data, "label": label}
     return [f"env.{key}='{value.replace(chr(39), chr(39) * 2)}'" for key, value in given.items() if value is not None]
 
@@ -152,7 +289,7 @@ def _show(result: Any, json: bool, debug: bool) -> None:
 
 
 def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
-    """Print one line a policy that failed, its first failing seed."""
+    """Print one line per policy that failed, with its first failing seed."""
     for policy in dict.fromkeys(failure.policy for failure in failures):
         own = [failure for failure in failures if failure.policy == policy]
         more = f" (and {len(own) - 1} more seeds)" if len(own) > 1 else ""
@@ -163,7 +300,7 @@ def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
 
 @app.command("list")
 def list_experiments() -> None:
-    """Name the experiments, a line each."""
+    """List the experiments, one line each."""
     from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
@@ -176,7 +313,7 @@ def list_experiments() -> None:
 
 @app.command("policies")
 def list_policies() -> None:
-    """Print every policy with its parameters, defaults and ranges."""
+    """List the built-in policies and their parameters. Each with its default and range."""
     from zoosim.core.parameters import parameters_of, written
     from zoosim.policies.registry import BUILT_IN, find_class
 
@@ -188,10 +325,8 @@ def list_policies() -> None:
 
 
 @app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], debug: Debug = False
-) -> None:
-    """Draw the page of a run again."""
+def report(folder: KeptRun, debug: Debug = False) -> None:
+    """Write a finished run's report again and print its table."""
     from zoosim import api, terminal
 
     terminal.print_result(api.read_run(folder))
@@ -199,15 +334,15 @@ def report(
 
 @app.command()
 def describe(
-    world: Annotated[str, typer.Argument(metavar="WORLD", help="search, recommendation, or an experiment's name.")],
-    seed: Annotated[int, typer.Option(metavar="N", help="Which catalogue, users and visits.")] = 0,
-    visits: Annotated[int, typer.Option(metavar="N", help="search: how many visits are simulated.")] = 4_000,
+    world: World,
+    seed: WorldSeed = 0,
+    visits: Visits = 4_000,
     config: Config = None,
     settings: Settings = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder; runs/describe-WORLD by default.")] = None,
+    out: PageFolder = None,
     debug: Debug = False,
 ) -> None:
-    """Draw a page of what a world is like; of a file, only the world's part counts."""
+    """Write a page about a simulated shop. From a --config file only the world's part is read."""
     from zoosim import terminal, worlds
 
     choices = settings or ()
@@ -217,16 +352,16 @@ def describe(
 
 @app.command()
 def optimum(
-    world: Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment's name.")] = "search",
-    by: Annotated[str, typer.Option(metavar="all|segment|cell", help="What gets a vector of its own.")] = "segment",
-    seed: Annotated[int, typer.Option(metavar="N", help="Which catalogue and users.")] = 0,
-    step: Annotated[int, typer.Option(metavar="N", help="The visit whose market counts, with shifts.")] = 0,
+    world: SearchWorld = "search",
+    by: VisitTypes = "segment",
+    seed: ShopSeed = 0,
+    step: MarketStep = 0,
     config: Config = None,
     settings: Settings = None,
-    json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    json: PrintRows = False,
     debug: Debug = False,
 ) -> None:
-    """Search the best template and the best boosts of each kind of visit to a search shop; kept on disk."""
+    """Compute a search shop's best template and boosts (cached). One row per visit type."""
     from zoosim import terminal, worlds
 
     choices = settings or ()
@@ -243,15 +378,15 @@ def _tell(line: str) -> None:
 
 @app.command()
 def log(
-    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where the Records go.")],
-    n: Annotated[int, typer.Option("--n", metavar="N", help="How many interactions.")] = 200_000,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="A policy's name or FILE.py:Class.")] = "random",
-    seed: Annotated[int, typer.Option(metavar="N", help="Which world, visitors and draws.")] = 0,
+    out: LogFile,
+    n: Decisions = 200_000,
+    policy: LoggingPolicy = "random",
+    seed: LogSeed = 0,
     config: Config = None,
     settings: Settings = None,
     debug: Debug = False,
 ) -> None:
-    """Write the interactions of a policy, by default a uniformly random one, as Records with propensities."""
+    """Log a policy's decisions in a simulated shop. With propensities, for `zoosim evaluate`."""
     from zoosim import api
 
     mean = api.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
@@ -260,47 +395,43 @@ def log(
 
 @app.command("import")
 def import_table(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file.")],
-    mapping: Annotated[Path, typer.Argument(metavar="MAPPING.yaml", help="Which column holds what.")],
-    out: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Where the Records go.")],
+    table: UserTable,
+    mapping: Mapping,
+    out: LogFile,
     skip_bad: SkipBad = False,
     debug: Debug = False,
 ) -> None:
-    """Write a table of one's own as Records, which `zoosim evaluate` reads."""
+    """Convert your CSV or Parquet table to a log. `zoosim evaluate` and `zoosim fit-world` read it."""
     from zoosim.logs import import_log
 
     skipped = import_log(table, mapping, out, skip_bad=skip_bad)
     for reason, count in skipped.items():
         typer.echo(f"skipped {count:,} rows: {reason}", err=True)
-    typer.echo(f"Records: {out}")
+    typer.echo(f"Log: {out}")
 
 
 @app.command()
 def evaluate(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
-    policy: Annotated[
-        list[str],
-        typer.Option(
-            metavar="SPEC", help="A name, FILE.py:Class, a saved FILE.npz, column:NAME, learned:linear or learned:mlp."
-        ),
-    ],
-    estimators: Annotated[str | None, typer.Option(metavar="A,B", help="Which, such as ips,snips,dr.")] = None,
-    interval: Annotated[str, typer.Option(metavar="KIND", help="asymptotic, bernstein, sequence.")] = "bootstrap",
-    level: Annotated[float, typer.Option(metavar="P", help="How often intervals hold.")] = 0.95,
-    rankings: Annotated[bool, typer.Option("--rankings", help="Rows of one decision_id are a ranking.")] = False,
-    samples: Annotated[int, typer.Option(metavar="N", help="Bootstrap samples; levels near 1 need more.")] = 1_000,
-    reward_range: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Of a reward, for bernstein, sequence; that seen by default.")
-    ] = None,
-    bandwidth: Annotated[float | None, typer.Option(metavar="H", help="Of kernels over boosts.")] = None,
-    a_max: Annotated[float | None, typer.Option("--a-max", metavar="A", help="Boosts lie in [-A, A].")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the page, none by default.")] = None,
+    log: LogPath,
+    policy: Policies,
+    estimators: Estimators = None,
+    interval: Interval = "bootstrap",
+    level: Level = 0.95,
+    rankings: Rankings = False,
+    samples: Samples = 1_000,
+    reward_range: RewardRange = None,
+    bandwidth: Bandwidth = None,
+    a_max: BoostLimit = None,
+    data: OpenBanditFolder = None,
+    out: EvaluationFolder = None,
     skip_bad: SkipBad = False,
-    json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    json: PrintFigures = False,
     debug: Debug = False,
 ) -> None:
-    """Judge policies by a log that another one wrote, and say whether the log can tell."""
+    """Estimate what policies would have earned, from a log.
+
+    The log is that of another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
+    """
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
@@ -320,16 +451,16 @@ def evaluate(
 
 @app.command("fit-world")
 def fit_world(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="Records, or open-bandit:POLICY/CAMPAIGN.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for world.yaml and the page.")] = Path("runs/world"),
-    segments: Annotated[int | None, typer.Option(metavar="N", help="Segments of visitors at most.")] = None,
-    categories: Annotated[int | None, typer.Option(metavar="N", help="Categories at most.")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the Open Bandit Dataset.")] = None,
+    log: LogPath,
+    out: FittedFolder = Path("runs/world"),
+    segments: MaxSegments = None,
+    categories: MaxCategories = None,
+    data: OpenBanditFolder = None,
     skip_bad: SkipBad = False,
-    json: Annotated[bool, typer.Option("--json", help="Print summary.json to standard output.")] = False,
+    json: PrintSummary = False,
     debug: Debug = False,
 ) -> None:
-    """Estimate a recommendation world from a log of clicks, for `zoosim run --config`, and show how well it fits."""
+    """Estimate a recommendation world from a click log. For `zoosim run --config`; the page shows its fit."""
     from zoosim import logs, terminal
 
     options: dict[str, Any] = {"segments": segments, "categories": categories, "data": data, "skip_bad": skip_bad}
@@ -341,10 +472,8 @@ def fit_world(
 
 
 @app.command("check-policy")
-def check_policy(
-    source: Annotated[str, typer.Argument(metavar="FILE.py:Class", help="The policy to check.")], debug: Debug = False
-) -> None:
-    """Put a policy through the contract tests; exit code 1 when one fails."""
+def check_policy(source: SourceFile, debug: Debug = False) -> None:
+    """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
     from zoosim.policies.contract import check_policy as check
 
     results = check(source)

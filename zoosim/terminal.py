@@ -1,19 +1,22 @@
 """What the command line shows: progress on standard error, the table on standard output."""
 
 import math
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 from zoosim.evaluation.store import CellKey
+from zoosim.evaluation.time_left import CellEvent, TimeLeft
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,16 +30,34 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 10.0
 """Away from a terminal, a line of progress appears this often."""
 
+SHOW_SECONDS = 0.1
+"""On a terminal, the bar moves this often."""
+
+BORDER, PADDING = 1, 3
+"""Characters of a table beside its cells: once, and per column."""
+
+MIN_NAME_WIDTH = 10
+"""Names of policies are never folded to less."""
+
+NO_FIGURE = {"mean": None}
+
+
+COMPILING = "compiling policies for the first time (may take a minute; kept for later runs)"
+
 
 class Progress:
-    """A bar with the time left on a terminal; elsewhere a line now and then; nothing when there is nothing to do."""
+    """A bar on a terminal; elsewhere a line now and then; nothing when there is nothing to do.
+
+    Both show the time left once it can be known.
+    """
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, markup=False)
         self._bar: Bar | None = None
         self._task: Any = None
-        self._total = self._done = 0
-        self._began = self._spoke = time.monotonic()
+        self._time_left = TimeLeft((), 0, 1)
+        self._last_line = time.monotonic()
+        self._said_compiling = False
 
     def __enter__(self) -> "Progress":
         return self
@@ -45,42 +66,97 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def start(self, plan: "Plan", visits: int) -> None:
-        """Say what begins: `visits` to compute over all seeds and policies."""
-        self._total, self._began, self._spoke = visits, time.monotonic(), time.monotonic()
-        if visits and self._console.is_terminal:
+    def start(self, plan: "Plan", cells: Sequence[CellKey], jobs: int) -> None:
+        """Say what begins: `cells` to compute, in so many processes."""
+        self._time_left = TimeLeft(cells, plan.steps, jobs)
+        self._last_line = time.monotonic()
+        if cells and self._console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            self._bar = Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=self._console, transient=True)
-            self._task = self._bar.add_task(plan.experiment.name, total=visits)
+            left = TextColumn("{task.fields[left]}")
+            self._bar = Bar(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
+            self._task = self._bar.add_task(plan.experiment.name, total=1.0, left="")
             self._bar.start()
 
     def report(self, key: CellKey, visits: int, line: str) -> None:
         """Take in that a cell went on by `visits`, or has a line to say."""
-        self._done += visits
+        now = time.monotonic()
+        self._time_left.record(key, visits, line, now)
+        if line == CellEvent.COMPILING:
+            self._say_compiling()
         what = f"{key.policy}, seed {key.seed}{': ' + line if line else ''}"
+        interval = SHOW_SECONDS if self._bar is not None else QUIET_SECONDS
+        if now - self._last_line < interval:
+            return
+        self._last_line = now
+        left = self._left()
+        done = self._time_left.share_done
         if self._bar is not None:
-            self._bar.update(self._task, advance=visits, description=what[:60])
-        elif time.monotonic() - self._spoke > QUIET_SECONDS:
-            self._spoke = time.monotonic()
-            self._console.print(f"{self._share()}{what}", highlight=False, soft_wrap=True)
+            self._bar.update(self._task, completed=done, description=what[:60], left=left)
+        else:
+            share = f"{100 * done:3.0f}%{left and ', ' + left}"
+            self._console.print(f"{share}: {what}", highlight=False, soft_wrap=True)
 
-    def _share(self) -> str:
-        """Say how far the run is and how long it may take."""
-        if not self._done:
+    def _say_compiling(self) -> None:
+        if not self._said_compiling:
+            self._said_compiling = True
+            self._console.print(COMPILING, highlight=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        """Say how long the run still takes; nothing while that cannot be known."""
+        seconds = self._time_left.seconds()
+        if seconds is None:
             return ""
-        left = (time.monotonic() - self._began) * (self._total - self._done) / self._done
-        return f"{100 * self._done / max(self._total, 1):3.0f}%, about {left:.0f} s left: "
+        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, of one line or more, and one cell per row."""
+
+    head: str
+    cells: Sequence[str]
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(line) for text in (self.head, *self.cells) for line in text.split("\n"))
+
+
+def fitting_table(title: str, columns: Sequence[Column], width: int, essential: int) -> tuple[Table, int]:
+    """Return a table of the first columns that fit into `width` characters, and how many columns were left out.
+
+    No cell is cropped. Where not even the first `essential` columns fit, the names in the first one are folded.
+    """
+    names, *figures = columns
+    room = width - BORDER - sum(column.width + PADDING for column in figures[: essential - 1]) - PADDING
+    used = BORDER + PADDING + max(MIN_NAME_WIDTH, min(names.width, room))
+    shown = []
+    for column in figures:
+        used += column.width + PADDING
+        if used > width:
+            break
+        shown.append(column)
+    table = Table(title=title, title_justify="left")
+    table.add_column(names.head, overflow="fold")
+    for column in shown:
+        table.add_column(column.head, justify="right", no_wrap=True)
+    for cells in zip(names.cells, *(column.cells for column in shown), strict=True):
+        table.add_row(*cells)
+    return table, len(figures) - len(shown)
 
 
 def _console() -> Console:
     """Return where results are printed; brackets in names are brackets."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140, markup=False)
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(file=sys.stdout, width=None if has_width else 140, markup=False)
 
 
 def print_result(result: "RunResult") -> None:
     """Print the table of a run, the verdict and the page's address."""
     console = _console()
-    console.print(_table(result))
+    table, left_out = results_table(result, console.width)
+    console.print(table)
+    if left_out:
+        columns = f"{left_out} more columns are" if left_out > 1 else "1 more column is"
+        console.print(f"{columns} on the report page.", highlight=False)
     if result.reference is not None:
         console.print(f"A classifier trained on all labels reaches {_percent(result.reference)} (5-fold).")
     for note in result.notes:
@@ -221,44 +297,68 @@ def address(path: Path) -> str:
     return path.resolve().as_uri()
 
 
-def _table(result: "RunResult") -> Table:
-    plan, policies = result.plan, result.summary["policies"]
+def results_table(result: "RunResult", width: int) -> tuple[Table, int]:
+    """Return the table of a run for a terminal of `width` characters, and how many columns were left out.
+
+    The columns stand in order of importance: fraction of oracle, worst seed, failures, what visits earned, the rest.
+    """
+    plan = result.plan
     seeds = len(result.summary["seeds"])
     title = f"{plan.experiment.name}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits each"
-    table = Table(title=title, title_justify="left")
-    table.add_column("policy", no_wrap=True)
-    last = plan.phases[-1][1] - plan.phases[-1][0]
-    tail = bool(plan.experiment.tail) and len(plan.phases) > 1
-    heads = ["% of oracle", "95% interval", "sd", "worst", plan.experiment.reward_name]
+    policies = result.summary["policies"]
+    ranked = result.comparison.ranked
+    names = [*ranked, *(name for name in policies if name not in ranked)]
+    figures = [policies[name] for name in names]
+    columns = [Column("policy", names), *_columns(plan, figures)]
+    return fitting_table(title, columns, width, essential=4)
+
+
+def _columns(plan: "Plan", policies: Sequence[dict[str, Any]]) -> list[Column]:
+    """Return the columns of figures, the most important first, with one cell per policy."""
+
+    def column(head: str, cell: Callable[[dict[str, Any]], str]) -> Column:
+        return Column(head, [cell(figures) for figures in policies])
+
+    columns = [
+        column("% of\noracle", lambda figures: _mean(figures["oracle_fraction"])),
+        column("95% interval", lambda figures: _interval(figures["oracle_fraction"])),
+        column("worst\nseed", lambda figures: _percent(figures["oracle_fraction"]["min"])),
+    ]
+    if any(figures["failed"] for figures in policies):
+        columns.append(column("failed", lambda figures: str(len(figures["failed"]) or "")))
+    columns.append(column(plan.experiment.reward_name, _earned))
+    has_tail = bool(plan.experiment.tail) and len(plan.phases) > 1
+    tail_visits = f"{plan.phases[-1][1] - plan.phases[-1][0]:,}"
+    if has_tail:
+        columns.append(column(f"last\n{tail_visits}", lambda figures: _in_tail(figures, _mean)))
+    when = [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names
+    for name, label in zip(plan.shock_names, when, strict=True):
+        columns.append(Column(f"back after\n{label}", [_recovery(p["recovery_steps"].get(name)) for p in policies]))
     if plan.experiment.kind == "search":
-        heads += ["GMV", "CM2", "strategic", "rank change"]
-    heads += [f"last {last:,}"] if tail else []
-    heads += [f"back after {label}" for label in [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names]
-    failed = any(figures["failed"] for figures in policies.values())
-    for head in [*heads, "failed"] if failed else heads:
-        table.add_column(head, justify="right", no_wrap=head == "95% interval")
-    for name in [*result.comparison.ranked, *(n for n in policies if n not in result.comparison.ranked)]:
-        cells = _row(policies[name], tail, plan.shock_names)
-        table.add_row(name, *cells, *([str(len(policies[name]["failed"]) or "")] if failed else []))
-    return table
+        columns += [
+            column("GMV", lambda figures: _amount(figures, "gmv")),
+            column("CM2", lambda figures: _amount(figures, "cm2")),
+            column("strategic", lambda figures: _percent(figures.get("strategic_share", NO_FIGURE)["mean"])),
+            column("rank change", lambda figures: _amount(figures, "rank_change")),
+        ]
+    if has_tail:
+        columns.append(column(f"last {tail_visits}\n95% interval", lambda figures: _in_tail(figures, _interval)))
+    return [*columns, column("sd", lambda figures: _points(figures["oracle_fraction"]["sd"]))]
 
 
-def _row(figures: dict[str, Any], tail: bool, shocks: Sequence[str]) -> list[str]:
-    fraction, last = figures["oracle_fraction"], figures["phases"][-1] if figures["phases"] else None
-    cells = [_percent(fraction["mean"]), _interval(fraction), _points(fraction["sd"]), _percent(fraction["min"])]
-    if "ctr" in figures:
-        cells.append(_percent(figures["ctr"]["mean"]))
-    else:
-        cells += [_amount(figures, "reward"), *_search_parts(figures)]
-    if tail:
-        key = "ctr" if "ctr" in figures else "oracle_fraction"
-        cells.append(f"{_percent(last[key]['mean'])} ({_interval(last[key])})" if last else "-")
-    return cells + [_recovery(figures["recovery_steps"].get(name)) for name in shocks]
+def _earned(figures: dict[str, Any]) -> str:
+    return _percent(figures["ctr"]["mean"]) if "ctr" in figures else _amount(figures, "reward")
 
 
-def _search_parts(figures: dict[str, Any]) -> list[str]:
-    share = figures["strategic_share"]["mean"] if "strategic_share" in figures else None
-    return [_amount(figures, "gmv"), _amount(figures, "cm2"), _percent(share), _amount(figures, "rank_change")]
+def _in_tail(figures: dict[str, Any], written: Callable[[dict[str, Any]], str]) -> str:
+    """Write what the last visits brought: the click rate, in worlds with other rewards the fraction of oracle."""
+    if not figures["phases"]:
+        return "-"
+    return written(figures["phases"][-1]["ctr" if "ctr" in figures else "oracle_fraction"])
+
+
+def _mean(figures: dict[str, Any]) -> str:
+    return _percent(figures["mean"])
 
 
 def _amount(figures: dict[str, Any], key: str) -> str:

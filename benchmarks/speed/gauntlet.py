@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.plain import PlainLinUCB, PlainNeuralLinearStable, PlainRandom, PlainStaticMLP
 from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
-from zoosim.evaluation.cell import uniform_log
 from zoosim.evaluation.loop import play
+from zoosim.evaluation.past import uniform_log
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.world.recommendation import build_world

@@ -91,19 +91,20 @@ class Shop:
         self.rng, self.users, self.one_hot = np.random.default_rng(0), users, one_hot
         labels = np.arange(n_products) % PRODUCT_DIM
         self.products = np.eye(PRODUCT_DIM)[labels] if one_hot else self.rng.normal(size=(n_products, PRODUCT_DIM))
+        self.ids = np.arange(n_products)
         self.products.setflags(write=False)
+        self.ids.setflags(write=False)
         self.known = np.eye(USER_DIM) if one_hot else self.rng.normal(size=(max(users, 1), USER_DIM))
         self.available = np.ones(n_products, bool)
 
     def visits(self, seed: int) -> Iterator[Context]:
         """Yield contexts for ever, the same ones for the same seed."""
         rng = np.random.default_rng(seed)
-        ids = np.arange(len(self.products))
         while True:
             user = self.known[rng.integers(len(self.known))]
             if not self.users and not self.one_hot:
                 user = rng.normal(size=USER_DIM)
-            yield Context(user_id=0, user=user, product_ids=ids, products=self.products, available=self.available)
+            yield Context(user_id=0, user=user, product_ids=self.ids, products=self.products, available=self.available)
 
 
 def _reward(step: int) -> float:
@@ -112,7 +113,8 @@ def _reward(step: int) -> float:
 
 def _warm(shop: Shop, params: dict[str, Any], updates: int) -> NeuralUCB:
     """Return a policy that has seen `updates` random actions."""
-    policy = NeuralUCB(PolicySpec(len(shop.products), USER_DIM, PRODUCT_DIM), np.random.default_rng(1), **params)
+    spec = PolicySpec(user_dim=USER_DIM, product_dim=PRODUCT_DIM)
+    policy = NeuralUCB(spec, np.random.default_rng(1), **params)
     rng = np.random.default_rng(2)
     context = next(shop.visits(3))
     for step, context in zip(range(updates), shop.visits(3), strict=False):

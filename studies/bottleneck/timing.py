@@ -163,7 +163,7 @@ def _ours(method: str, network: str, count: int, updates: int) -> Timing:
     """Time NeuralUCB of zoosim, with visitors whom it has never seen, or one and a fixed pool."""
     visits = Shop(count, users=1 if method == "exact, fixed pool" else 0).visits(seed=0)
     seconds = list[tuple[float, float]]()
-    spec = PolicySpec(count, USER_DIM, PRODUCT_DIM)
+    spec = PolicySpec(user_dim=USER_DIM, product_dim=PRODUCT_DIM)
     policy = NeuralUCB(spec, np.random.default_rng(1), hidden=network, **FIXED, **OURS[method])
     for step in range(updates):
         policy.update(next(visits), step % count, float(step % 10 < 3))

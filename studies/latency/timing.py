@@ -194,7 +194,7 @@ def _linucb(calls: int) -> Timing:
     features = stream(0, "linucb").normal(size=17)
     arrays = {"product_ids": np.arange(8), "products": np.zeros((8, 0)), "available": np.ones(8, bool)}
     context = Context(user_id=0, user=features, **arrays)
-    policy = TemplateLinUCB(PolicySpec(8, 17, 0), stream(0, "policy"))
+    policy = TemplateLinUCB(PolicySpec(user_dim=17, product_dim=0), stream(0, "policy"))
     return _timed("LinUCB over 8 templates", 1, lambda: policy.select_action(context), calls)
 
 

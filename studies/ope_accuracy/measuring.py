@@ -41,12 +41,6 @@ AXES: dict[str, tuple[float, ...]] = {
 }
 """What is varied, one at a time; the others stay at 3,000 rows, a distance of 1, and no drift."""
 
-SOURCES = (
-    *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy"),
-    *("studies/known_logs.py", "studies/search_logs.py", "studies/ope_accuracy/measuring.py"),
-)
-"""What figures depend on."""
-
 
 class Place(NamedTuple):
     """A `world` of `WORLDS` with its setting `axis` at a value."""
@@ -90,7 +84,7 @@ def measure(
 
 def values_at(shop: SearchConfig, places: Sequence[Place], seeds: Any, **how: Any) -> list[FloatArray]:
     """Estimate on a log a seed at each of the `places`: `(s, E)` each; `how` is what `over_logs` takes."""
-    kept = Kept("ope-accuracy", SOURCES, shop_key(shop))
+    kept = Kept("ope-accuracy", shop_key(shop))
     return over_logs(partial(_values, shop), places, seeds, kept, chunk=CHUNK, **how)
 
 

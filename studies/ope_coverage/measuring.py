@@ -27,12 +27,6 @@ SAMPLES = 399
 CHUNK = 50
 BOOTSTRAP, BERNSTEIN, SEQUENCE = "bootstrap", "bernstein", "sequence"
 ROWS = (*((BOOTSTRAP, name) for name in DEFAULT), (BERNSTEIN, "any"), (SEQUENCE, "any"))
-SOURCES = (
-    *("core", "world", "ranking", "dynamics", "envs", "evaluation/off_policy", "evaluation/statistics.py"),
-    *(f"studies/{name}_logs.py" for name in ("known", "search", "ranking", "boost")),
-    *(f"studies/ope_coverage/{name}.py" for name in ("cells", "measuring")),
-)
-"""What figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ def ends_of(shop: SearchConfig, places: Sequence[Cell], seeds: Any, **how: Any) 
 
     `how` is what `over_logs` takes.
     """
-    kept = Kept("ope-coverage", SOURCES, (SAMPLES, *shop_key(shop)))
+    kept = Kept("ope-coverage", (SAMPLES, *shop_key(shop)))
     return over_logs(partial(_found, shop), places, seeds, kept, chunk=CHUNK, **how)
 
 

@@ -18,8 +18,6 @@ from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85
 CHUNK = 25
-SOURCES = ("core", "evaluation", "studies/known_logs.py", "studies/ope_verdict")
-"""What figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def measure(
     Raises `ConfigError` for another number of cases.
     """
     numbers = range(check_whole("ope-verdict: cases", cases, 1, TOTAL))
-    told, kept = [Case(number) for number in numbers], Kept("ope-verdict", SOURCES, (SAMPLES,))
+    told, kept = [Case(number) for number in numbers], Kept("ope-verdict", (SAMPLES,))
     found = over_logs(
         _judge, numbers, seeds, kept, chunk=CHUNK, jobs=jobs, words=lambda n: _words(told[n]), progress=progress
     )

@@ -6,6 +6,7 @@ from visits of its own and then picks for visitors whom it has not seen; the sho
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,20 +27,6 @@ LONG = 10
 """Epochs of the one training on random boosts alone."""
 
 JUDGED, MOODS = 300, 100
-SOURCES = (
-    "core",
-    "world",
-    "ranking",
-    "dynamics",
-    "envs",
-    "linear",
-    "models",
-    "policies/q_ensemble.py",
-    "evaluation/boost_run.py",
-    "studies/overestimation/critics.py",
-    "studies/overestimation/picks.py",
-)
-"""What figures depend on."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +77,12 @@ def _rows_of(config: SearchConfig, seed: int) -> list[Pick]:
     """Measure every critic in the shop of a seed; what is measured is kept, so a run can go on."""
     sizes = ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS, LONG, JUDGED, MOODS
     key = (seed, *sizes, config.model_dump_json(), digest(config))
-    found = kept_array("overestimation", key, SOURCES, lambda: _as_json(picks_of(config, seed)))
+    found = kept_array("overestimation", key, partial(_picks_as_json, config, seed))
     return [Pick(**row) for row in json.loads(str(found))]
 
 
-def _as_json(picks: list[Pick]) -> str:
-    return json.dumps([asdict(pick) for pick in picks])
+def _picks_as_json(config: SearchConfig, seed: int) -> str:
+    return json.dumps([asdict(pick) for pick in picks_of(config, seed)])
 
 
 measure = measure_in_shops(_rows_of, "1000:1020")

@@ -26,10 +26,10 @@ class Maker:
 def test_made_once_for_each_key(tmp_path: Path) -> None:
     make = Maker()
     for _ in range(2):
-        found = kept("place", ("x", 1), ("core",), ("a", "b"), make)
+        found = kept("place", ("x", 1), ("a", "b"), make)
     assert (make.calls, found["a"].tolist(), int(found["b"])) == (1, [0.0, 1.0, 2.0], 1)
-    kept("place", ("x", 2), ("core",), ("a", "b"), make)
-    kept("place", ("x", 1), ("core", "world"), ("a", "b"), make)
+    kept("place", ("x", 2), ("a", "b"), make)
+    kept("place", ("x", 1), ("a", "b"), make, ["zoosim.world.world"])
     assert make.calls == 3
     assert len(list((tmp_path / "place").iterdir())) == 3
 
@@ -37,19 +37,19 @@ def test_made_once_for_each_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", None])
 def test_made_again_where_the_file_is_damaged(tmp_path: Path, damage: bytes | None) -> None:
     make = Maker()
-    kept("place", ("x",), ("core",), ("a", "b"), make)
+    kept("place", ("x",), ("a", "b"), make)
     (path,) = (tmp_path / "place").iterdir()
     path.write_bytes(path.read_bytes()[:150] if damage is None else damage)
-    assert kept("place", ("x",), ("core",), ("a", "b"), make)["b"] == 2
-    assert kept("place", ("x",), ("core",), ("a", "b"), make)["b"] == 2
-    assert kept("place", ("x",), ("core",), ("a", "c"), lambda: {"a": 0, "c": 5})["c"] == 5
+    assert kept("place", ("x",), ("a", "b"), make)["b"] == 2
+    assert kept("place", ("x",), ("a", "b"), make)["b"] == 2
+    assert kept("place", ("x",), ("a", "c"), lambda: {"a": 0, "c": 5})["c"] == 5
 
 
 def test_nothing_is_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "place").write_text("a file in the folder's place")
     make = Maker()
     for _ in range(2):
-        kept("place", ("x",), ("core",), ("a", "b"), make)
+        kept("place", ("x",), ("a", "b"), make)
     assert make.calls == 2
 
 

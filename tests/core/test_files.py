@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zoosim.core import files
-from zoosim.core.files import atomic, cache_folder, source_digest, write_text
+from zoosim.core.files import atomic, cache_folder, write_text
 
 
 def names(folder: Path) -> list[str]:
@@ -102,16 +101,3 @@ def test_the_cache_lies_where_the_user_says(tmp_path: Path, monkeypatch: pytest.
     assert cache_folder().name == "zoosim"
     monkeypatch.delenv("ZOOSIM_CACHE")
     assert cache_folder().name == "zoosim"
-
-
-def test_sources_are_told_apart_by_any_of_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edit anywhere in the package gives another hash, and undoing it gives the first again."""
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
-    source = tmp_path / "linear" / "deep" / "ridge.py"
-    source.parent.mkdir(parents=True)
-    source.write_text("one = 1")
-    first = source_digest.__wrapped__()
-    source.write_text("one = 2")
-    edited = source_digest.__wrapped__()
-    source.write_text("one = 1")
-    assert first == source_digest.__wrapped__() != edited

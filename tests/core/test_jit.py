@@ -1,14 +1,17 @@
 """Compilation: what is cached on disk and what is not, and loops bound to kernels."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from zoosim.core import jit as jit_module
-from zoosim.core.jit import bind, inlined, jit
+from zoosim.core.files import cache_folder
+from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.rng import mix, uniform
+from zoosim.core.sources import source_digest
 from zoosim.policies.random import Random
 
 
@@ -46,18 +49,49 @@ def test_kernels_outside_the_package_are_not_cached_on_disk(
     assert on_disk(compiled) is None
 
 
-def test_kernels_of_the_package_are_cached_by_its_sources() -> None:
-    for kernel in (mix, uniform, Random.kernel.choose):
-        assert str(on_disk(kernel)).startswith(jit_module._kernel_cache())
+def test_kernels_of_the_package_are_cached_by_the_sources_of_their_module() -> None:
+    assert uniform(np.uint64(1), 2, 3) == uniform(np.uint64(1), 2, 3)
+    for kernel, module in ((mix, "core.rng"), (uniform, "core.rng"), (Random.kernel.choose, "policies.random")):
+        folder = Path(str(on_disk(kernel)))
+        assert folder.name == source_digest(f"zoosim.{module}")
+        assert folder.parents[1] == cache_folder() / "kernels"
+    assert list(Path(str(on_disk(uniform))).glob("rng.uniform-*.nbc"))
 
 
-def test_compiling_leaves_numbas_own_settings_alone() -> None:
-    import numba
+def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    plain: Any = one
+    monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
+    found = []
+    for _ in range(2):
+        compiled: Any = jit(plain)
+        assert compiled(1.0) == 2.0
+        found.append((compiled.stats.cache_hits.total(), compiled.stats.cache_misses.total()))
+    assert found == [(0, 1), (1, 0)]
 
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    jit(two)
-    assert before == config.CACHE_DIR
+
+def test_functions_of_one_name_are_not_taken_for_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that differ in a constant alone have the same bytecode, which is what numba looks at."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    plain: list[Any] = [one, two]
+    for function in plain:
+        monkeypatch.setattr(function, "__module__", "zoosim.core.rng")
+        monkeypatch.setattr(function, "__qualname__", "same")
+    assert [jit(function)(1.0) for function in plain] == [2.0, 3.0]
+
+
+def test_without_numbas_inner_parts_or_a_folder_kernels_are_compiled_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain: Any = one
+    monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "file"))
+    assert jit(plain)(1.0) == 2.0
+    monkeypatch.setattr(jit_module, "KernelCache", None)
+    compiled = jit(plain)
+    assert compiled(1.0) == 2.0
+    assert on_disk(compiled) is None
 
 
 def test_bind_puts_each_kernel_in_its_place() -> None:
@@ -73,6 +107,22 @@ def test_a_bound_loop_is_cached_only_if_all_of_it_is_ours() -> None:
     ours: Any = uniform
     assert on_disk(bind(ours.py_func, "ours", mix=mix)) is not None
     assert on_disk(bind(ours.py_func, "mixed", mix=jit(one))) is None
+
+
+def test_compilation_is_told_unless_the_kernel_is_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kernels of the user's own are not kept on disk, so nothing is told of them."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    compilations: list[str] = []
+    own = jit(one)
+    ours: Any = mix
+    with watch_compilation(lambda: compilations.append("kernel")):
+        bind(ours.py_func, "watched")(np.uint64(1))
+        assert compilations == ["kernel"]
+        bind(ours.py_func, "watched")(np.uint64(1))
+        own(1.0)
+        assert compilations == ["kernel"]
+    bind(ours.py_func, "unwatched")(np.uint64(1))
+    assert compilations == ["kernel"]
 
 
 def test_division_by_zero_is_numpys() -> None:

@@ -11,8 +11,8 @@ from zoosim import Context, Policy, PolicySpec
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyFailure
 from zoosim.evaluation import loop
-from zoosim.evaluation.cell import uniform_log
 from zoosim.evaluation.loop import Block, check_action, play
+from zoosim.evaluation.past import uniform_log
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.random import Random
 from zoosim.policies.registry import BUILT_IN, find_class

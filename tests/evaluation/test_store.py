@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> RunFolder:
     (made.path / "summary.json").write_text(
         '{"wall_seconds": 1.5, "policies": {"a": {"failed": []}, "b": {"failed": []}}}'
     )
-    made.check("feed")
+    made.check()
     return made
 
 
@@ -47,21 +47,21 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(item.relative_to(path)): item.read_bytes() for item in path.rglob("*") if item.is_file()}
 
 
-def refused(folder: RunFolder, config_hash: str = "feed", error: type[ZoosimError] = ConfigError) -> str:
+def refused(folder: RunFolder, error: type[ZoosimError] = ConfigError) -> str:
     """Return the one line of a refusal, after which the folder is as before."""
     before = contents(folder.path)
     with pytest.raises(error) as caught:
-        folder.check(config_hash)
+        folder.check()
     assert "\n" not in str(caught.value)
     assert contents(folder.path) == before
     return str(caught.value)
 
 
 def test_a_new_or_an_empty_folder_will_do(tmp_path: Path) -> None:
-    RunFolder(tmp_path).check("feed")
-    RunFolder(tmp_path / "deep" / "new").check("feed")
+    RunFolder(tmp_path).check()
+    RunFolder(tmp_path / "deep" / "new").check()
     (tmp_path / ".hidden").write_text("of the system's")
-    RunFolder(tmp_path).check("feed")
+    RunFolder(tmp_path).check()
     assert not (tmp_path / "deep").exists()
 
 
@@ -102,11 +102,6 @@ def test_a_foreign_file_in_a_run_is_refused(folder: RunFolder) -> None:
     assert "holds thesis.tex, not a run" in refused(folder)
 
 
-def test_another_configuration_is_refused(folder: RunFolder) -> None:
-    message = refused(folder, "beef")
-    assert message.startswith(f"--out: {folder.path} holds another configuration (feed, this run is beef); ")
-
-
 def test_cells_without_a_configuration_are_refused(folder: RunFolder) -> None:
     (folder.path / "config.yaml").unlink()
     assert refused(folder) == f"{folder.path} holds no config.yaml; give the folder of a run"
@@ -137,7 +132,7 @@ def test_a_damaged_summary_is_refused(text: str, folder: RunFolder) -> None:
 
 def test_no_summary_is_an_empty_one(folder: RunFolder) -> None:
     (folder.path / "summary.json").unlink()
-    folder.check("feed")
+    folder.check()
     assert folder.old_summary() == {}
 
 
@@ -180,14 +175,14 @@ def test_a_write_that_fails_leaves_no_cell(folder: RunFolder, monkeypatch: pytes
         folder.write_cell(CellKey("c", 1), columns(0), {})
     assert folder.cells() == [("a", 0), ("b", 0)]
     assert list((folder.path / "cells" / "c").iterdir()) == []
-    folder.check("feed")
+    folder.check()
 
 
 def test_leftovers_of_a_kill_are_no_cells(folder: RunFolder) -> None:
     (folder.path / "cells" / "a" / ".1.parquet.x7.part").write_bytes(b"PAR1")
     (folder.path / ".config.yaml.x7.part").write_bytes(b"expe")
     assert folder.cells() == [("a", 0), ("b", 0)]
-    folder.check("feed")
+    folder.check()
 
 
 def test_cells_and_rows_are_sorted_by_policy_seed_and_step(tmp_path: Path) -> None:
@@ -238,7 +233,7 @@ def test_csv_holds_the_same_rows(folder: RunFolder) -> None:
     rows = pl.read_parquet(folder.path / "rows.parquet")
     again = pl.read_csv(folder.path / "rows.csv", schema=rows.schema)
     assert again.equals(rows)
-    folder.check("feed")
+    folder.check()
 
 
 def test_dropping_a_policy_takes_its_cells_and_log_alone(folder: RunFolder) -> None:

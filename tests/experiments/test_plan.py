@@ -170,26 +170,25 @@ def test_the_shop_that_must_not_be_empty_is_the_one_that_all_seeds_share() -> No
             assert plan("network-seeds", config=config, seeds=40, steps=10).world(7).groups == group
 
 
-def test_the_hash_covers_world_steps_and_parameters_only() -> None:
+def test_the_hash_covers_world_and_steps_only() -> None:
     base = plan().config_hash
     same: list[dict[str, Any]] = [
         {"seeds": 3},
         {"policies": ["random"]},
         {"extra": [Mine]},
         {"config": {"run": {"seeds": 4}}},
+        {"settings": ["policies.linucb.alpha=.3"]},
+        {"config": {"policies": ["random", {"name": "wide", "type": "linucb", "alpha": 3}]}},
     ]
     assert {plan(**request).config_hash for request in same} == {base}
     other: list[dict[str, Any]] = [
         {"steps": 39_999},
         {"settings": ["env.n_products=51"]},
         {"settings": ["env.personas.budget_shopper.Dog Toy=.16"]},
-        {"settings": ["policies.linucb.alpha=.3"]},
-        {"settings": ["policies.linucb.alpha=.3"], "policies": ["random"]},
         {"config": {"env": {"shocks": [SHOCK]}}},
     ]
     hashes = [plan(**request).config_hash for request in other]
-    assert hashes[3] == hashes[4]
-    assert len({base, *hashes}) == len(other)
+    assert len({base, *hashes}) == 1 + len(other)
     assert plan("showdown").config_hash != base
 
 
@@ -214,7 +213,32 @@ def test_a_plan_written_down_makes_itself_again(request_: dict[str, Any]) -> Non
     again = plan(config=yaml.safe_load(yaml.safe_dump(made.as_dict(), sort_keys=False)))
     assert again.as_dict() == made.as_dict()
     assert again.config_hash == made.config_hash
+    assert made.differences(made.as_dict()) == ()
     assert [entry.fingerprint for entry in again.entries] == [entry.fingerprint for entry in made.entries]
+
+
+def test_what_makes_two_runs_differ_is_named() -> None:
+    made = plan()
+    table = {"a": {"x": 0.1}, "b": {"x": 0.3}}
+    turned = {name: table[name] for name in ("b", "a")}
+    others: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"policies": ["random"], "seeds": 3}, ()),
+        ({"steps": 39_999, "settings": ["env.n_products=51"]}, ("run.steps", "env.n_products")),
+        ({"config": {"env": {"shocks": []}}}, ("env.shocks",)),
+    ]
+    for request, names in others:
+        assert made.differences(plan(**request).as_dict()) == names
+    own = plan(config={"env": {"personas": table, "shocks": []}})
+    assert own.differences(plan(config={"env": {"personas": turned, "shocks": []}}).as_dict()) == (
+        "the order of env.personas",
+    )
+    assert "experiment" in made.differences(plan("showdown").as_dict())
+    assert "the content of the files" in made.differences(plan("labelled").as_dict())
+
+
+def test_the_format_of_a_newer_zoosim_is_refused() -> None:
+    with pytest.raises(ConfigError, match="config format: got 3, expected 1 or 2; get a newer zoosim"):
+        plan(config={"format": 3})
 
 
 def test_a_config_of_another_experiment_is_refused() -> None:
@@ -348,6 +372,7 @@ def test_a_search_shop_is_configured_as_any_other() -> None:
     assert (plan.env.segments["premium"].share, plan.env.n_products) == (0.2, 90)
     again = make_plan(Request("template-bandits", config=plan.as_dict(), finished=True))
     assert again.config_hash == plan.config_hash
+    assert plan.differences(plan.as_dict()) == ()
     with pytest.raises(ConfigError, match="segments: shares add up to"):
         make_plan(Request("template-bandits", 1, 100, settings=settings[:1]))
 
@@ -360,3 +385,10 @@ def test_templates_are_for_search_alone() -> None:
 def test_a_setting_of_a_policy_that_competes_under_other_names_is_told_of() -> None:
     plan = make_plan(Request("template-bandits", 1, 100, settings=["policies.template-ts.alpha=2"]))
     assert any("policies.template-ts: does not compete; set template-ts-simple" in note for note in plan.notes)
+
+
+def test_a_setting_of_a_policy_that_does_not_compete_is_checked_and_told_of() -> None:
+    (note,) = plan(policies=["random"], settings=["policies.linucb.alpha=.3"]).notes
+    assert note == "policies.linucb: does not compete; what is set of it changes nothing"
+    with pytest.raises(ConfigError, match="alpha"):
+        plan(policies=["random"], settings=["policies.linucb.alpha=many"])

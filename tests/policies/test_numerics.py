@@ -11,7 +11,8 @@ from zoosim import Context, PolicySpec
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
 from zoosim.evaluation.loop import play
-from zoosim.linear.ridge import NUMBER, WORST, variance
+from zoosim.linear.condition import CONDITION
+from zoosim.linear.ridge import variance
 from zoosim.policies.kernel import LARGEST
 from zoosim.policies.registry import find_class
 from zoosim.world.recommendation import build_world
@@ -72,7 +73,7 @@ EXTREMES: list[tuple[str, dict[str, Any]]] = [
 def test_the_largest_features_leave_numbers(
     name: str, params: dict[str, Any], kind: str, regularization: float
 ) -> None:
-    """Users and products of up to 1e9: nothing is infinite, no bonus negative, and the condition number is one."""
+    """Users and products of up to 1e9: nothing is infinite, no bonus negative, and the condition number is noted."""
     rng, spec = np.random.default_rng(1), PolicySpec(3, 2, 2, steps=1_000)
     policy: Any = find_class(name)(spec, np.random.default_rng(0), regularization=regularization, **params)
     products = rng.uniform(-1, 1, (3, 2)) * LARGEST
@@ -88,7 +89,7 @@ def test_the_largest_features_leave_numbers(
             ridge, x = policy.state.ridge, rng.uniform(-1, 1, policy.state.ridge.b.shape[1]) * LARGEST
             assert all(np.isfinite(array).all() for array in policy.state_dict().values())
             assert all(0.0 <= variance(ridge, m, x, np.arange(len(x))) < np.inf for m in range(min(3, len(ridge.b))))
-    assert 1e10 < policy.state.ridge.condition[-1, NUMBER] <= WORST
+    assert CONDITION < policy.state.ridge.condition[-1] < np.inf
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -183,7 +183,7 @@ def test_a_file_that_is_none_is_refused(content: bytes, message: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("format", 2), ("policy", "nobody"), ("spec", {"n": 1}), ("state", {"odd": 1}), ("params", {"x": 1})],
+    [("format", 1), ("policy", "nobody"), ("spec", {"n": 1}), ("state", {"odd": 1}), ("params", {"x": 1})],
 )
 def test_a_header_that_does_not_fit_is_refused(field: str, value: Any, tmp_path: Path) -> None:
     path = save_policy(find_class("linucb")(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")

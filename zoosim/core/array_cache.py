@@ -4,12 +4,14 @@ import hashlib
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.files import atomic, cache_folder, source_digest
+from zoosim.core.files import atomic, cache_folder
+from zoosim.core.sources import source_digest
 
 ROOM = 4_000_000_000
 """Bytes that a folder of kept arrays may take."""
@@ -18,20 +20,28 @@ Arrays = Mapping[str, Any]
 
 
 def kept(
-    folder: str, key: Sequence[object], rooms: Sequence[str], names: Sequence[str], make: Callable[[], Arrays]
+    folder: str, key: Sequence[object], names: Sequence[str], make: Callable[[], Arrays], modules: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the arrays `names` that were kept in `folder` under `key`, else those that `make` returns.
 
-    They are made anew when a source in one of the `rooms` of the package has changed, or the file is damaged. Where the
-    folder cannot be written nothing is kept.
+    They are made anew when the code has changed, of the module that `make` stands in, of one that it imports, or of the
+    other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written
+    nothing is kept.
     """
-    text = " ".join(map(str, (source_digest(*rooms), *key)))
+    text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
     path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
     found = _read(path, names)
     if found is None:
         found = dict(make())
         _keep(path, found)
     return found
+
+
+def module_of(make: Callable[[], Any]) -> str:
+    """Return the module that a function stands in, also where `make` is a `partial` of it."""
+    while isinstance(make, partial):
+        make = make.func
+    return make.__module__
 
 
 def _keep(path: Path, arrays: Arrays) -> None:

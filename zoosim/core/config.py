@@ -111,6 +111,17 @@ class RandomShocks(Strict):
         return seed
 
 
+class Turnover(Strict):
+    """Replace a `share` of the products by new ones, of the same categories, `every` so many visits.
+
+    `over` is the number of visits in which that happens, the length of the run when left out.
+    """
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    every: Annotated[int, Field(ge=1)]
+    over: Annotated[int, Field(ge=1)] | None = None
+
+
 class RandomPersonas(Strict):
     """Ask for a table of `personas` x `categories` that each world draws anew: Beta(.7, 2) cut to [.01, .9]."""
 
@@ -141,6 +152,7 @@ class EnvConfig(Strict):
     shocks: list[Shock] = []
     random_shocks: RandomShocks | None = None
     availability: list[Availability] = []
+    turnover: Turnover | None = None
 
     @property
     def categories(self) -> list[str]:
@@ -187,6 +199,8 @@ class EnvConfig(Strict):
                 if (shock.step, persona, category) in taken:
                     raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
                 taken.add((shock.step, persona, category))
+        if self.turnover and self.availability:
+            raise ValueError("give availability or turnover, not both: events name products by index")
         if self.shocks and self.random_shocks:
             raise ValueError("give shocks or random_shocks, not both")
         self._check_availability()

@@ -1,11 +1,9 @@
 """Write files that are whole or not there, and say where the cache lies."""
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import platformdirs
@@ -15,19 +13,6 @@ def cache_folder() -> Path:
     """Return the folder for trained models and compiled kernels: `ZOOSIM_CACHE`, else the user's cache folder."""
     chosen = os.environ.get("ZOOSIM_CACHE")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("zoosim"))
-
-
-@cache
-def source_digest(*rooms: str) -> str:
-    """Hash the package's own sources: figures and compiled kernels of other sources are not to be mixed with ours.
-
-    Figures that depend on some `rooms` (folders or files) of it alone outlive changes of the others.
-    """
-    digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    for place in [package / room for room in rooms] or [package]:
-        for source in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,26 +87,55 @@ class LazyContext(LazyDict, Context):
     """A context whose large arrays are made when they are first asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PolicySpec:
-    """What a policy is told about its task when it is made.
+    """What a policy is told about its task when it is made: dimensions and length, never a list of products.
 
-    `n_products` candidates a decision, `user_dim` and `product_dim` features, `n_users` known user ids (0 to
-    n_users - 1; 0 when visitors are never the same), and the `steps` planned. An action is
-    an index below `n_products`. There is a product at least, and a feature of visitors or products.
+    Args:
+        user_dim: Number of features of a visitor, 0 or more.
+        product_dim: Number of features of a product, 0 or more; of boosts, how many there are.
+        n_users: Number of known visitors, whose ids are 0 to n_users - 1; 0 when visitors are never recognised.
+        steps: Planned number of decisions; 0 when unknown.
+
+    Raises:
+        ConfigError: a number is below its least, or neither visitors nor products have a feature.
     """
 
-    n_products: int
     user_dim: int
     product_dim: int
     n_users: int = 0
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a task with nothing to choose from, or nothing to see."""
-        least = {"n_products": 1, "user_dim": 0, "product_dim": 0, "n_users": 0, "steps": 0}
-        for name, low in least.items():
-            if getattr(self, name) < low:
-                raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least {low}")
+        """Refuse a task with nothing to see."""
+        for name in ("user_dim", "product_dim", "n_users", "steps"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least 0")
         if self.user_dim + self.product_dim < 1:
             raise ConfigError("PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one of them")
+
+
+class PastLog(Protocol):
+    """What `Policy.fit` reads of a log: n logged choices, each of one of K products.
+
+    `actions (n,)` are indices into `product_ids (K,)`, described by `products (K, d_p)`; `features (n, d_u)` describe
+    the visitors; `rewards (n,)`; `propensities (n,)` of the logged actions; `user_ids (n,)` or None.
+    """
+
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    features: FloatArray
+    products: FloatArray
+    user_ids: IntArray | None
+
+    @property
+    def product_ids(self) -> IntArray:
+        """Return the ids of the products `(K,)`."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def available(self, start: int, stop: int) -> BoolArray:
+        """Return what could be shown in rows `start` to `stop - 1`: `(stop - start, K)`."""
+        ...

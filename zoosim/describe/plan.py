@@ -20,7 +20,7 @@ WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}
 """Worlds by name, and the experiment whose world each is; the names of experiments do as well."""
 
 MAX_VISITS = 1_000_000
-LEFT_OUT = ("policies", "parameters", "config_hash")
+LEFT_OUT = ("policies", "parameters", "format", "config_hash", "files")
 """What a YAML file may hold beside a world; it does not change a description."""
 
 

@@ -70,7 +70,7 @@ def describe_recommendation(world: World, *, steps: int) -> RecommendationDescri
 
 
 def _period(world: World, stretch: Stretch, shares: FloatArray) -> Period:
-    on_sale = np.bincount(world.groups[stretch.available], minlength=len(world.group_names))
+    on_sale = np.bincount(world.offered(stretch.start).groups[stretch.available], minlength=len(world.group_names))
     sold = stretch.table[:, on_sale > 0]
     rates = (shares @ sold.max(axis=1), (shares @ sold).max(), shares @ stretch.table @ on_sale / on_sale.sum())
     name = " + ".join(name for step, name in world.shocks if step == stretch.start)

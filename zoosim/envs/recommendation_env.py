@@ -19,7 +19,7 @@ from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import BoolArray, Context, FloatArray
 from zoosim.world.recommendation import NOISE_SD, build_world, resolve_shocks
 from zoosim.world.truth import GroundTruth
-from zoosim.world.world import Visits, World, earn, frozen
+from zoosim.world.world import Offer, Visits, World, earn, frozen
 
 CHUNK = 1_000
 NOISE_BOUND = 20 * NOISE_SD
@@ -74,7 +74,7 @@ class RecommendationEnv(gymnasium.Env[dict[str, Any], SupportsIndex]):
         chosen = check_action(action, stream.available)
         reward = stream.click(chosen)
         self._waiting = False
-        feedback = {"shown": stream.world.product_ids[[chosen]], "clicks": np.array([reward > 0])}
+        feedback = {"shown": stream.world.offered(stream.step).ids[[chosen]], "clicks": np.array([reward > 0])}
         return stream.context(), reward, True, False, {"step": stream.step, "feedback": feedback}
 
     @property
@@ -125,6 +125,11 @@ class VisitStream:
         return features
 
     @property
+    def offer(self) -> Offer:
+        """Return the candidates of this visit."""
+        return self.world.offered(self.step)
+
+    @property
     def available(self) -> BoolArray:
         """Return which products may be shown, `(K,)`."""
         return self._visits.available
@@ -135,12 +140,12 @@ class VisitStream:
 
     def context(self) -> Context:
         """Return what the shop knows, in arrays of its own, as Gymnasium asks of observations."""
-        world = self.world
+        offer = self.offer
         return Context(
             user_id=self.user_id,
             user=frozen(self.user.copy()),
-            product_ids=frozen(world.product_ids.copy()),
-            products=frozen(world.products.copy()),
+            product_ids=frozen(offer.ids.copy()),
+            products=frozen(offer.products.copy()),
             available=frozen(self.available.copy()),
         )
 

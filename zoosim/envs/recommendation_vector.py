@@ -59,8 +59,8 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             stream.advance()
         self._context = Context(
             **self._visitors(),
-            product_ids=self._stack([stream.world.product_ids for stream in self._streams]),
-            products=self._stack([stream.world.products for stream in self._streams]),
+            product_ids=self._stack([stream.offer.ids for stream in self._streams]),
+            products=self._stack([stream.offer.products for stream in self._streams]),
             available=self._stack([stream.available for stream in self._streams]),
         )
         return self._context, self._info(step=self._steps())
@@ -121,11 +121,13 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         return chosen.astype(np.int64)
 
     def _advance(self) -> None:
-        """Bring each row's next visitor; product arrays stay the same objects, and so does the mask while it can."""
+        """Bring each row's next visitor; product arrays and masks stay the same objects while they can."""
         changed = [stream.advance() for stream in self._streams]
         fields: dict[str, Any] = {**self._context, **self._visitors()}
         if any(changed):
             fields["available"] = self._stack([stream.available for stream in self._streams])
+            fields["product_ids"] = self._stack([stream.offer.ids for stream in self._streams])
+            fields["products"] = self._stack([stream.offer.products for stream in self._streams])
         self._context = Context(**fields)
 
     def _visitors(self) -> dict[str, Any]:

@@ -31,9 +31,6 @@ from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
 from zoosim.world.world import Stretch, World, frozen
 
-ROOMS = ("core", "world", "ranking", "dynamics", "envs")
-"""The rooms that what templates earn depends on."""
-
 APART, APART_VISITS, ROOM = 2**40, 40_000, 2**32
 """The first of the visits that the truth is estimated from, where no run gets, how many they are in a market, and
 how many lie between those of one cell and the next."""
@@ -111,7 +108,7 @@ def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, Fl
         shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
         return {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
 
-    saved = kept("templates", (text, files, seed, steps), ROOMS, (*Earnings._fields, "truth"), make)
+    saved = kept("templates", (text, files, seed, steps), (*Earnings._fields, "truth"), make)
     found = {name: frozen(array) for name, array in saved.items()}
     truth = found.pop("truth")
     if truth.max(axis=2).mean() <= 0.0:

@@ -48,12 +48,6 @@ EXAM_VISITS, MOODS = 200, 8
 """How many visits of each segment recommendations are scored on, and in how many moods each."""
 
 
-WORLD = ("core", "world", "ranking", "dynamics", "envs")
-LEARNING = ("linear", "models", "neural", "monitoring", "optimizers", "policies")
-ROOMS = (*WORLD, *LEARNING, *(f"evaluation/{name}.py" for name in ("boost_run", "optimum", "players")))
-"""The rooms, and the files, that a course depends on."""
-
-
 class Exam(NamedTuple):
     """Visits apart, by segment: `names`, `shares (S,)`, and `visits`, the same number of each of the S segments.
 
@@ -223,8 +217,7 @@ def run_course(
     (`best_of_group`), which takes minutes.
     """
     shop = open_shop(config, seed)
-    code = (entry.source, sorted(entry.params.items())) if entry.built_in else entry.fingerprint
-    key = (entry.name, code, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
+    key = (entry.name, entry.fingerprint, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
 
     def make() -> dict[str, Any]:
         policy: Any = entry.make(_told(entry, shop, max(checkpoints)), stream(seed, "policy", entry.name))
@@ -233,7 +226,7 @@ def run_course(
         return {"course": np.array(json.dumps(asdict(play(shop, policy, checkpoints, best))))}
 
     places = (*key, tuple(checkpoints), EXAM_VISITS, MOODS)
-    found = json.loads(str(kept("boost-runs", places, ROOMS, ("course",), make)["course"]))
+    found = json.loads(str(kept("boost-runs", places, ("course",), make)["course"]))
     scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in found.pop("scores"))
     return BoostCourse(**{**found, "policy": entry.name, "scores": scores})
 

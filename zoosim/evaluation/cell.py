@@ -1,26 +1,28 @@
 """Run one policy over one seed: the unit of work that is computed, saved and resumed."""
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from zoosim.core.errors import PolicyFailure, ZoosimError
-from zoosim.core.rng import stream
-from zoosim.evaluation.loop import Block, failure, play
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.jit import watch_compilation
+from zoosim.core.sources import source_digest
+from zoosim.evaluation import past
+from zoosim.evaluation.loop import Block, play
+from zoosim.evaluation.past import fit_policy
 from zoosim.evaluation.records import record_frames, write_records
 from zoosim.evaluation.store import CellKey, RunFolder
+from zoosim.evaluation.time_left import CellEvent
 from zoosim.experiments.plan import Plan, type_label
-from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.random import Random
-from zoosim.policies.registry import PolicyEntry, find_class
-from zoosim.world.recommendation import past
+from zoosim.policies.base import policy_name
+from zoosim.policies.registry import PolicyEntry
 from zoosim.world.world import World
 
 Report = Callable[[CellKey, int, str], None]
@@ -40,23 +42,33 @@ class CellResult:
 def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
     """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
     key, started = CellKey(entry.name, seed), time.perf_counter()
+    report(key, 0, CellEvent.STARTED)
+    compiling = watch_compilation(lambda: report(key, 0, CellEvent.COMPILING))
     try:
-        with threadpool_limits(1), _listening() as said:
+        with threadpool_limits(1), _listening() as said, compiling:
             world = plan.world(seed, entry)
-            policy, notes = fit_policy(plan, entry, world, lambda line: report(key, 0, line))
-            blocks = _play(play(world, policy, plan.steps, logged=keep_log), lambda done: report(key, done, ""))
+            policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
+            blocks = _play(play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log), lambda done: report(key, done, ""))
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
+        report(key, 0, CellEvent.FAILED)
         return CellResult(key, seconds, error.named(entry.name))
     store, seconds = RunFolder(folder), time.perf_counter() - started
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)
-    made = {"type": type_label(entry), "params": entry.params, "fingerprint": entry.fingerprint}
+    made = {"type": type_label(entry), "params": entry.params, "fingerprint": trial_version(plan, entry)}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
     store.write_cell(key, _columns(world, blocks), meta)
+    report(key, 0, CellEvent.SAVED)
     own = f"{policy_name(type(policy))}: "
     return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
+
+
+def trial_version(plan: Plan, entry: PolicyEntry) -> str:
+    """Hash the code that decides the rows of a trial: of the policy, of the world, and of how the two meet."""
+    code = source_digest(past.__name__, plan.world_builder.__module__)
+    return hashlib.sha256(f"{entry.fingerprint} {code}".encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -73,37 +85,12 @@ def _listening() -> Iterator[list[tuple[str, str]]]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def fit_policy(plan: Plan, entry: PolicyEntry, world: World, progress: Callable[[str], None]) -> tuple[Policy, Any]:
-    """Make the policy and let it learn from the past where it asks for one."""
-    try:
-        policy = entry.make(world.spec(plan.steps), stream(world.seed, "policy", entry.name))
-        return policy, policy.fit(uniform_log(world, policy.past_visits), progress) if policy.past_visits else {}
-    except PolicyFailure:
-        raise
-    except (Exception, SystemExit) as error:
-        if entry.built_in and isinstance(error, ZoosimError):
-            raise
-        raise failure(world.seed, 0, error, find_class(entry.source)) from error
-
-
 def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]:
     blocks = []
     for block in played:
         blocks.append(block)
         report(len(block.actions))
     return blocks
-
-
-def uniform_log(world: World, visits: int) -> dict[str, np.ndarray]:
-    """Return a past log of `visits` uniformly random choices: user_id, action, reward, propensity, each (n,)."""
-    before = past(world)
-    blocks = list(play(before, Random(before.spec(visits), stream(world.seed, "past policy")), visits, logged=True))
-    return {
-        "user_id": np.concatenate([block.user_ids for block in blocks]),
-        "action": np.concatenate([block.actions for block in blocks]),
-        "reward": np.concatenate([block.rewards for block in blocks]),
-        "propensity": np.concatenate([block.propensities for block in blocks]),
-    }
 
 
 def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:

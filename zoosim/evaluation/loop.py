@@ -1,6 +1,7 @@
 """Let a policy meet the visitors of a world: blocks of plain arrays, one after another."""
 
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -8,20 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.jit import bind
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.jit import bind, jit
+from zoosim.core.rng import uniform
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Kernel, KernelPolicy
-from zoosim.policies.random import Random
-from zoosim.policies.registry import source_file, user_place
+from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
 from zoosim.world.truth import chosen_and_best
 from zoosim.world.world import Visits, World, earn
 
 BLOCK = 1_000
 
-# `compiled_play` puts each kernel's own in the place of these.
-choose, learn, probability = Random.kernel.choose, Random.kernel.learn, Random.kernel.probability
+# `compiled_play` and `compiled_learn` put each kernel's own functions in the place of these.
+choose: Any = None
+distribution: Any = None
+decided: Any = None
+learn: Any = None
 
 
 class Block(NamedTuple):
@@ -36,70 +41,205 @@ class Block(NamedTuple):
     best_probabilities: FloatArray
 
 
-def play(world: World, policy: Policy, steps: int, *, logged: bool = False) -> Iterator[Block]:
-    """Let `policy` decide visits 0 to `steps - 1`, learning after each; raises `PolicyFailure`.
+class Course(NamedTuple):
+    """What was done so far in a run of n visits, each array `(n,)`: what late rewards are learned from."""
 
-    Propensities are computed when the visits are to be `logged`: Thompson sampling's cost far more than its decisions.
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+
+
+def play(
+    world: World, policy: Policy, steps: int, *, feedback: Feedback = AT_ONCE, logged: bool = False
+) -> Iterator[Block]:
+    """Let a policy decide visits 0 to `steps - 1`, and learn from each when its reward arrives.
 
     A policy that decides and learns by its kernel is run compiled; any other is asked one context at a time. Both give
     the same rows.
+
+    Args:
+        world: Who comes, and what each choice earns.
+        policy: Decides and learns.
+        steps: Number of visits.
+        feedback: When rewards arrive; those of the last visits never do.
+        logged: Whether propensities are computed; of policies that sample they cost more than the decisions.
+
+    Raises:
+        PolicyFailure: the policy raised an error, or returned what cannot be.
     """
+    course = Course(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
     run = _run_kernel if _runs_compiled(type(policy)) else _run_contexts
-    for visits in world.blocks(steps, BLOCK):
-        actions, rewards, propensities = run(world, policy, visits, logged)
-        truths = chosen_and_best(visits, actions)
-        yield Block(visits.start, visits.user_ids, actions, rewards, propensities, *truths)
+    for visits in run(world, policy, course, feedback, logged):
+        part = slice(visits.start, visits.start + len(visits.visitors))
+        truths = chosen_and_best(visits, course.actions[part])
+        yield Block(visits.start, visits.user_ids, *(column[part] for column in course), *truths)
 
 
 def _runs_compiled(cls: type[Policy]) -> bool:
-    """Tell whether a class leaves all three of its methods to a kernel."""
-    methods = ("select_action", "update", "propensity")
+    """Whether a class leaves all that a run asks of it to a kernel."""
+    methods = ("select_action", "update", "propensities")
     return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 
 
-def _run_kernel(world: World, policy: Any, visits: Visits, logged: bool) -> tuple[IntArray, FloatArray, FloatArray]:
-    policy.attach(world.products)
-    out = _empty(len(visits.visitors))
-    compiled_play(policy.kernel)(policy.state, visits, logged, *out)
-    policy.heed()
-    return out
+def _run_kernel(world: World, policy: Any, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
+    compiled = compiled_play(policy.kernel, logged)
+    learned = 0
+    for start, stop in _sections(world, len(course.actions), feedback):
+        visits = world.visits(start, stop)
+        offer = world.offered(start)
+        interleaved = feedback.batch == 1 and start >= feedback.delay
+        earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else slice(start, stop)
+        past = world.visits(earlier.start, earlier.stop)
+        before = world.offered(past.start)
+        policy.attach_block(before.ids, before.products, stop - start)
+        now = policy.attach_block(offer.ids, offer.products, stop - start)
+        then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
+        columns = (column[start:stop] for column in course)
+        arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
+        compiled(*arguments, *columns, course.actions[earlier], course.rewards[earlier])
+        if feedback.batch > 1 and stop % feedback.batch == 0:
+            _learn_late(world, policy, course, learned, stop - feedback.delay)
+            learned = max(learned, stop - feedback.delay)
+        policy.heed()
+        yield visits
+
+
+def _sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[int, int]]:
+    """Cut a run into sections (start, stop) of at most `BLOCK` visits.
+
+    In each of them what may be shown stays the same, and so it did when the visits came that are learned from.
+    """
+    changes = [stretch.start for stretch in world.stretches]
+    marks = {0, steps, *changes, *(change + feedback.delay for change in changes)}
+    if feedback.batch > 1:
+        marks |= set(range(0, steps, feedback.batch))
+    marks |= set(range(0, steps, BLOCK))
+    ordered = sorted(mark for mark in marks if mark <= steps)
+    yield from zip(ordered, ordered[1:], strict=False)
+
+
+def _learn_late(world: World, policy: Any, course: Course, start: int, stop: int) -> None:
+    """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
+    changes = [stretch.start for stretch in world.stretches if start < stretch.start < stop]
+    borders = [start, *changes, stop]
+    for first, behind in zip(borders, borders[1:], strict=False):
+        if first < behind:
+            offer = world.offered(first)
+            candidates = policy.attach_block(offer.ids, offer.products, behind - first)
+            visits = world.visits(first, behind)
+            actions, rewards = course.actions[first:behind], course.rewards[first:behind]
+            compiled_learn(policy.kernel)(policy.state, candidates, visits, actions, rewards)
 
 
 @cache
-def compiled_play(kernel: Kernel) -> Callable[..., None]:
-    """Compile the loop over visits around a policy's kernel."""
-    functions = {"choose": kernel.choose, "learn": kernel.learn, "probability": kernel.probability}
-    return bind(_play, f"play_{kernel.name}", **functions)
+def compiled_play(kernel: Kernel, logged: bool) -> Callable[..., None]:
+    """Compile the loop over visits around a policy's kernel; the distribution takes part only where it is `logged`."""
+    functions = {"choose": floored_choice(kernel), "decided": kernel.decided, "learn": kernel.learn}
+    if logged:
+        functions["chance_of"] = bind(
+            _chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel)
+        )
+    return bind(_play, f"play_{kernel.name}{'_logged' if logged else ''}", **functions)
+
+
+def _chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return the probability of an action."""
+    chances = np.zeros(available.shape[0])
+    distribution(state, candidates, user_id, user, available, floor, chances)
+    chance: float = chances[action]
+    return chance
+
+
+@jit
+def chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return NaN: what stands for the probability of an action where nobody asked for it."""
+    return np.nan
 
 
 def _play(
-    state: Any, visits: Visits, logged: bool, actions: IntArray, rewards: FloatArray, propensities: FloatArray
+    state: Any,
+    now: Any,
+    then: Any,
+    draws: Draws,
+    visits: Visits,
+    past: Visits,
+    floor: float,
+    learns: bool,
+    actions: IntArray,
+    rewards: FloatArray,
+    propensities: FloatArray,
+    past_actions: IntArray,
+    past_rewards: FloatArray,
 ) -> None:
+    """Decide `visits`, and learn after each one from the same place of the `past` ones: `now` and `then` are candidates.
+
+    Without delay both are the same visits, whose actions and rewards are written here just before they are read.
+    """
+    available = visits.available
     for i in range(actions.shape[0]):
         user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
-        actions[i] = choose(state, user_id, user, visits.available)
-        if logged:
-            propensities[i] = probability(state, user_id, user, visits.available, actions[i])
-        rewards[i] = earn(visits, i, actions[i])
-        learn(state, user_id, user, actions[i], rewards[i])
+        draws.decisions[0] += 1
+        draw = uniform(draws.key[0], draws.decisions[0], 0)
+        action = choose(state, now, user_id, user, available, floor, draw)
+        propensities[i] = chance_of(state, now, user_id, user, available, floor, action)
+        decided(state, now, user_id, user, action)
+        actions[i] = action
+        rewards[i] = earn(visits, i, action)
+        if learns:
+            past_user = past.users[past.visitors[i]]
+            learn(state, then, past.user_ids[i], past_user, past_actions[i], past_rewards[i])
 
 
-def _run_contexts(
-    world: World, policy: Policy, visits: Visits, logged: bool
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    actions, rewards, propensities = _empty(len(visits.visitors))
-    own_propensity = type(policy).propensity is not Policy.propensity
-    for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
-        context = world.context(int(visitor), visits.available, int(user_id))
-        try:
-            action = check_action(policy.select_action(context), visits.available)
-            if logged:
-                propensities[i] = _probability(policy.propensity(context, action)) if own_propensity else 1.0
-            actions[i], rewards[i] = action, earn(visits, i, action)
-            policy.update(context, action, float(rewards[i]))
-        except (Exception, SystemExit) as error:
-            raise failure(world.seed, visits.start + i, error, type(policy)) from error
-    return actions, rewards, propensities
+@cache
+def compiled_learn(kernel: Kernel) -> Callable[..., None]:
+    """Compile the loop that learns from a batch of visits."""
+    return bind(_learn_batch, f"learn_{kernel.name}", learn=kernel.learn)
+
+
+def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray, rewards: FloatArray) -> None:
+    for i in range(actions.shape[0]):
+        learn(state, candidates, visits.user_ids[i], visits.users[visits.visitors[i]], actions[i], rewards[i])
+
+
+def _run_contexts(world: World, policy: Policy, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
+    steps = len(course.actions)
+    waiting = deque[tuple[int, Context, int]]()
+    for visits in world.blocks(steps, BLOCK):
+        for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
+            step = visits.start + i
+            context = world.context(int(visitor), step, int(user_id))
+            try:
+                if logged:
+                    chances = check_propensities(policy.propensities(context), visits.available)
+                action = check_action(policy.select_action(context), visits.available)
+                if logged:
+                    course.propensities[step] = check_chosen(chances, action)
+                course.actions[step] = action
+                course.rewards[step] = earn(visits, i, action)
+                waiting.append((step, context, action))
+                if (step + 1) % feedback.batch == 0:
+                    while waiting and waiting[0][0] <= step - feedback.delay:
+                        earlier, before, chosen = waiting.popleft()
+                        policy.update(before, chosen, float(course.rewards[earlier]))
+            except (Exception, SystemExit) as error:
+                raise failure(world.seed, step, error, type(policy)) from error
+        yield visits
 
 
 def check_action(action: Any, available: np.ndarray) -> int:
@@ -113,10 +253,25 @@ def check_action(action: Any, available: np.ndarray) -> int:
     return int(action)
 
 
-def _probability(value: Any) -> float:
-    if not isinstance(value, float | int | np.floating) or not 0 < value <= 1:
-        raise ValueError(f"propensity returned {value!r} for the chosen action, expected a number in (0, 1]")
-    return float(value)
+def check_propensities(value: Any, available: np.ndarray) -> FloatArray:
+    """Return a policy's propensities `(K,)`, or raise `ValueError`: they are probabilities of what is available."""
+    chances = np.asarray(value, np.float64)
+    if chances.shape != available.shape:
+        raise ValueError(f"propensities returned shape {chances.shape}, expected {available.shape}")
+    if not ((chances >= 0) & (chances <= 1 + 1e-9)).all():
+        raise ValueError("propensities returned a number outside [0, 1]")
+    if abs(chances.sum() - 1) > 1e-9:
+        raise ValueError(f"propensities add up to {chances.sum():.10g}, expected 1")
+    if chances[~available].any():
+        raise ValueError("propensities give a product a chance that is not available (see context.available)")
+    return chances
+
+
+def check_chosen(chances: FloatArray, action: int) -> float:
+    """Return the propensity of the chosen action, or raise `ValueError` where it is 0."""
+    if not chances[action] > 0:
+        raise ValueError(f"propensities give 0 to {action}, which select_action then chose")
+    return float(chances[action])
 
 
 def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFailure:
@@ -125,12 +280,8 @@ def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFail
     Where its code raised nothing, but returned what cannot be, the place is where that method begins.
     """
     reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    method = "propensity" if str(error).startswith("propensity returned") else "select_action"
+    method = "propensities" if str(error).startswith("propensities ") else "select_action"
     code = getattr(getattr(cls, method, None), "__code__", None)
     began = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else Path(source_file(cls)).name
     place = user_place(error, source_file(cls)) or began
     return PolicyFailure("", seed, step, reason, place, traceback.format_exc())
-
-
-def _empty(n: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    return np.zeros(n, np.int64), np.zeros(n), np.full(n, np.nan)

@@ -20,9 +20,6 @@ from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import build_search_world
 from zoosim.world.tables import digest
 
-ROOMS = ("core", "world", "ranking", "dynamics", "envs", "optimizers", "evaluation/optimum.py")
-"""The rooms, and the file, that the optimum depends on."""
-
 FIT, JUDGED, ROOM = 2**41, 2**42, 2**32
 """The first of the visits that boosts are fitted to, and of those that they are judged on: no run gets to them.
 
@@ -99,7 +96,7 @@ def best_of_group(
     def make() -> dict[str, Any]:
         return _search(shop, market, group, progress)._asdict()
 
-    saved = kept("optima", key, ROOMS, Optimum._fields, make)
+    saved = kept("optima", key, Optimum._fields, make)
     return Optimum(**{**saved, "template": int(saved["template"])})
 
 

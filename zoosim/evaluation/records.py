@@ -32,7 +32,11 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
     n = len(block.actions)
     steps = np.arange(block.start, block.start + n)
     visitors = world.visitors(block.start, block.start + n)
-    gone = np.flatnonzero(~world.stretch(block.start).available).tolist()
+    offered = world.offered(block.start).rows
+    may_be_shown = np.zeros(world.n_products, np.bool_)
+    may_be_shown[offered[world.stretch(block.start).available]] = True
+    gone = np.flatnonzero(~may_be_shown).tolist()
+    actions = offered[block.actions]  # rows of the catalogue beside the log
     return pl.DataFrame(
         {
             "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
@@ -41,8 +45,8 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
             "user": pl.Series(world.users[visitors]).cast(pl.List(pl.Float64)),
             "catalogue": pl.Series([catalogue_hash(world)] * n),
             "unavailable": pl.Series([gone] * n, dtype=pl.List(pl.Int64)),
-            "action": block.actions,
-            "product_id": world.product_ids[block.actions],
+            "action": actions,
+            "product_id": world.product_ids[actions],
             "position": pl.Series(np.zeros(n, np.int32)),
             "propensity": block.propensities,
             "reward": block.rewards,

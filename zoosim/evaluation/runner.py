@@ -1,7 +1,6 @@
 """Run what a plan still lacks, on one or several processes, and let every finished cell stand."""
 
 import multiprocessing
-import os
 import queue
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.errors import ConfigError, PolicyFailure
-from zoosim.evaluation.cell import CellResult, Report, run_cell
+from zoosim.evaluation.cell import CellResult, Report, run_cell, trial_version
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
 from zoosim.evaluation.workers import set_up, without_main
 from zoosim.experiments.plan import Plan
@@ -35,15 +34,11 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def default_jobs() -> int:
-    """Return how many processes this machine runs at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Report) -> Outcome:
     """Run the cells of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit."""
     folder, started = RunFolder(path), time.perf_counter()
-    folder.check(plan.config_hash)
+    folder.check()
+    _check_same_run(plan, folder)
     stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
@@ -55,6 +50,18 @@ def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Repor
     return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
 
 
+def _check_same_run(plan: Plan, folder: RunFolder) -> None:
+    """Refuse a folder that holds a run in another world, or of another length."""
+    if not (folder.path / "config.yaml").exists():
+        return
+    differences = plan.differences(folder.read_config())
+    if differences:
+        raise ConfigError(
+            f"--out: {folder.path} holds another run, with another value of {', '.join(differences)}; "
+            "name another folder, or give the same world and steps"
+        )
+
+
 def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
     """Tell what policies warned of, each place in the code once a policy, in the words of its lowest seed."""
     said = dict[tuple[str, str], str]()
@@ -64,9 +71,9 @@ def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for (name, _), text in said.items())
 
 
-def missing_visits(plan: Plan, path: Path, keep_log: bool) -> int:
-    """Count the visits that a run of `plan` in `path` would compute."""
-    return plan.steps * len(_missing(plan, RunFolder(path), keep_log))
+def missing_cells(plan: Plan, path: Path, keep_log: bool) -> list[CellKey]:
+    """List the cells that a run of `plan` in `path` would compute."""
+    return [_key(task) for task in _missing(plan, RunFolder(path), keep_log)]
 
 
 def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:
@@ -114,7 +121,7 @@ def _stale(plan: Plan, folder: RunFolder) -> list[str]:
         saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
         if any(meta.get("params") != entry.params or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
-        if any(meta.get("fingerprint") != entry.fingerprint for meta in saved):
+        if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
             stale.append(entry.name)
     return stale
 

@@ -67,8 +67,8 @@ class RunFolder:
         found = (self.path / "cells").glob("*/*.parquet")
         return sorted(CellKey(path.parent.name, int(path.stem)) for path in found if path.stem.isdigit())
 
-    def check(self, config_hash: str) -> None:
-        """Refuse a folder that holds another run, foreign files, a truncated file, or that cannot be written."""
+    def check(self) -> None:
+        """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"--out: {self.path} is a file, expected a folder")
         if not self.path.exists():
@@ -79,7 +79,7 @@ class RunFolder:
         if held - OURS:
             raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
         if held:
-            self._check_config(config_hash)
+            self.read_config()
         for pattern in ("cells/*/*.parquet", "log/*/*.parquet", "rows.parquet"):
             for path in self.path.glob(pattern):
                 read_meta(path)
@@ -91,14 +91,6 @@ class RunFolder:
                 pass
         except OSError as error:
             raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
-
-    def _check_config(self, config_hash: str) -> None:
-        found = self.read_config().get("config_hash")
-        if found != config_hash:
-            raise ConfigError(
-                f"--out: {self.path} holds another configuration ({found}, this run is {config_hash}); "
-                "name another folder, or give the same world, steps and parameters"
-            )
 
     def read_config(self) -> dict[str, Any]:
         """Read config.yaml; raises `ConfigError` when it is missing or broken."""

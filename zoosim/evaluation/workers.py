@@ -19,6 +19,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def default_jobs() -> int:
+    """Return how many processes this machine runs at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def without_main() -> Iterator[None]:
     """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""

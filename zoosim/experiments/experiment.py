@@ -37,6 +37,11 @@ class Experiment:
     reward_name: str = field(default="CTR")
 
     @property
+    def action_space(self) -> str:
+        """Say what policies choose: products, or templates of a search shop."""
+        return "templates" if self.kind == "search" else "products"
+
+    @property
     def reward_key(self) -> str:
         """Say how summary.json calls the mean reward of a visit."""
         return "reward" if self.kind == "search" else "ctr"

@@ -1,7 +1,7 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
+from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
@@ -25,6 +26,13 @@ from zoosim.world.tables import digest
 from zoosim.world.world import World
 
 MAX_STEPS = 100_000_000
+RUN_KEYS = ("steps", "seeds", "delay", "batch")
+
+FORMAT = 2
+"""The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
+
+WRITTEN = ("experiment", "format", "config_hash", "files")
+"""What config.yaml says of a run beside what a user would write."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +44,11 @@ class Plan:
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
-    parameters: Mapping[str, dict[str, Any]]
-    """The parameters of every built-in policy, whether it competes or not."""
+    feedback: Feedback = AT_ONCE
     config_hash: str = ""
     notes: tuple[str, ...] = ()
+    files: str | None = None
+    """What `config.yaml` says of the content of the world's files; None where it has to be read."""
 
     @cached_property
     def table(self) -> Table:
@@ -65,6 +74,13 @@ class Plan:
         else:
             world = build_world(self.shop, seed=source)
         return world if source == seed else replace(world, seed=seed)
+
+    @property
+    def world_builder(self) -> Callable[..., World]:
+        """The function that builds the worlds."""
+        if isinstance(self.env, SearchConfig):
+            return template_world
+        return build_labelled_world if isinstance(self.env, LabelledConfig) else build_world
 
     def _world_seed(self, seed: int) -> int:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
@@ -103,26 +119,54 @@ class Plan:
         ordered = sorted(starts)
         return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
 
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What makes this run another run than others: experiment, world and steps, by their names in config.yaml.
+
+        Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
+        """
+        # What files hold counts, not where they lie; what a world numbers is numbered in its order.
+        values: dict[str, Any] = {}
+        orders: dict[str, list[str]] = {}
+        if isinstance(self.env, EnvConfig):
+            values = self.shop.model_dump()
+            orders = {"personas": list(self.shop.personas), "categories": self.shop.categories}
+        elif isinstance(self.env, SearchConfig):
+            values = self.env.model_dump() | dict.fromkeys(self.env.files)
+            orders = {name: list(getattr(self.env, name)) for name in ("categories", "segments", "query_types")}
+        return {
+            "experiment": self.experiment.name,
+            "run.steps": self.steps,
+            "run.delay": self.feedback.delay,
+            "run.batch": self.feedback.batch,
+            **{f"env.{name}": value for name, value in values.items()},
+            **{f"the order of env.{name}": order for name, order in orders.items()},
+            "the content of the files": self._file_digest(),
+        }
+
+    def _file_digest(self) -> str:
+        if self.files is not None:
+            return self.files
+        if isinstance(self.env, LabelledConfig):
+            return self.table.digest
+        return digest(self.env) if isinstance(self.env, SearchConfig) else ""
+
+    def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """Name what is not the same in the run of a config.yaml, in this format or an older one."""
+        held = make_plan(Request(str(config.get("experiment")), config=config, finished=True)).identity
+        return tuple(name for name in {**self.identity, **held} if self.identity.get(name) != held.get(name))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as it is written to config.yaml and read again by `--config`."""
         env = self.env.model_dump(exclude_none=True)
         if "random_personas" in env:
             del env["personas"]  # they follow from it
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
-        run = {"steps": self.steps, "seeds": list(self.seeds)}
-        head = {"experiment": self.experiment.name, "config_hash": self.config_hash}
-        return {**head, "env": env, "run": run, "policies": policies, **self._changed_parameters()}
-
-    def _changed_parameters(self) -> dict[str, Any]:
-        """Return what was set for built-in policies that do not compete: it belongs to the hash."""
-        competing, published = {entry.name for entry in self.entries}, self.experiment.policies
-        left = {name: params for name, params in self.parameters.items() if name not in competing}
-        changed = {
-            name: params
-            for name, params in left.items()
-            if params != check_parameters(name, find_class(name), published.get(name, {}))
-        }
-        return {"parameters": changed} if changed else {}
+        late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
+        run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
+        head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
+        files = self._file_digest()
+        return {**head, **({"files": files} if files else {}), "env": env, "run": run, "policies": policies}
 
 
 def type_label(entry: PolicyEntry) -> str:
@@ -148,21 +192,24 @@ def make_plan(request: Request) -> Plan:
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
+    feedback = _feedback(config, changes)
     env, notes = read_env(experiment, config, changes, steps, finished=request.finished)
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
     seeds = parse_seeds(
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
     )
     check_worlds(env, seeds if experiment.world_seed is None else (experiment.world_seed,))
+    if request.finished:  # neither its policies' code nor its files need be there still
+        files = str(config.get("files", "")) if config.get("format") == FORMAT else None
+        entries = tuple(_finished_entry(item) for item in _listed(config) or [])
+        return Plan(experiment, env, steps, seeds, entries, feedback, str(config.get("config_hash")), notes, files)
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
     notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
-    plan = Plan(experiment, env, steps, seeds, entries, overrides, notes=notes)
-    if request.finished and isinstance(env, SearchConfig):
-        return replace(plan, config_hash=str(config.get("config_hash")))  # its files may have moved
-    return replace(plan, config_hash=_hash(plan))
+    plan = Plan(experiment, env, steps, seeds, entries, feedback, notes=notes)
+    return replace(plan, config_hash=config_hash(plan.identity))
 
 
 def _first(*values: Any) -> Any:
@@ -173,8 +220,10 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     given = request.config
     config = dict(given) if isinstance(given, Mapping) else read_yaml(Path(given)) if given is not None else {}
     for key in config:
-        if key not in ("env", "run", "policies", "parameters", "experiment", "config_hash"):
+        if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
+    if config.get("format", FORMAT) not in (1, FORMAT):
+        raise ConfigError(f"config format: got {config['format']!r}, expected 1 or {FORMAT}; get a newer zoosim")
     if config.get("experiment", experiment.name) != experiment.name:
         raise ConfigError(f"config: is for the experiment {config['experiment']!r}, not for {experiment.name}")
     for key in ("env", "run", "parameters"):
@@ -183,9 +232,20 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
         elif not isinstance(config[key], Mapping):
             raise ConfigError(f"config {key}: got {config[key]!r}, expected a mapping of keys")
     for key in config.get("run", {}):
-        if key not in ("steps", "seeds"):
-            raise ConfigError(unknown("config run: unknown key", str(key), ["steps", "seeds"]))
+        if key not in RUN_KEYS:
+            raise ConfigError(unknown("config run: unknown key", str(key), list(RUN_KEYS)))
     return config
+
+
+def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
+    """Return when rewards arrive: `run.delay` and `run.batch`, of the settings before the file."""
+    values = {name: config.get("run", {}).get(name, getattr(AT_ONCE, name)) for name in ("delay", "batch")}
+    for name in values:
+        for path, value in changes.take("run", name):
+            if path:
+                raise ConfigError(f"--set run.{name}: expected one number, such as run.{name}=1000")
+            values[name] = value
+    return Feedback(**values)
 
 
 def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> int:
@@ -197,8 +257,9 @@ def _steps(request: Request, config: Mapping[str, Any], changes: Settings, exper
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
-    """Return what differs from the defaults of each built-in policy, whether it competes or not."""
+    """Return what is set of each built-in policy, by the experiment and then by the user, whose own is checked."""
     found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    published = {name: dict(params) for name, params in found.items()}
     for name, given in config.get("parameters", {}).items():
         if name not in found or not isinstance(given, Mapping):
             raise ConfigError(unknown("config parameters: expected {NAME: {...}}, got", str(name), BUILT_IN))
@@ -209,7 +270,10 @@ def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Setti
     for name in changes.policy_names():
         if name in found:
             found[name].update(changes.take_parameters(name))
-    return {name: check_parameters(name, find_class(name), given) for name, given in found.items()}
+    for name, given in found.items():
+        if given != published[name]:
+            check_parameters(name, find_class(name), given)
+    return found
 
 
 def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -229,8 +293,6 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 def _entries(
     request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
-    if request.finished:
-        return tuple(_finished_entry(item) for item in _listed(config) or [])
     known: dict[str, PolicyEntry] = {}
     for item in _listed(config) or [{"name": name, **params} for name, params in experiment.policies.items()]:
         _add(known, _listed_entry(item, overrides))
@@ -242,34 +304,40 @@ def _entries(
 
 
 def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
-    """Refuse policies that are made for other worlds, know visitors by their id, or cannot learn from EUR."""
-    classes = {entry.name: find_class(entry.source) for entry in entries if entry.source in BUILT_IN}
-    others = {name: cls.only_for for name, cls in classes.items() if cls.only_for not in ("", experiment.kind)}
-    for name, kind in others.items():
-        place = {"search": "template-bandits", "boosts": "zoosim/Search-v0"}[kind]
-        raise ConfigError(f"policy {name}: is made for {place}, not for {experiment.name}")
-    needy = [name for name, cls in classes.items() if cls.needs_user_ids]
-    if experiment.kind != "recommendation" and needy:
-        raise ConfigError(f"policy {needy[0]}: knows visitors by their id, and those of {experiment.name} have none")
-    students = [
-        entry.name for entry in entries if getattr(entry.source, "past_visits", entry.params.get("past_visits"))
-    ]
-    if experiment.kind == "search" and students:
-        raise ConfigError(f"policy {students[0]}: wants a log of the past, and {experiment.name} has none")
-    narrow = [name for name, cls in classes.items() if getattr(cls, "rewards", (0.0, np.inf))[1] <= 1.0]
-    if experiment.kind == "search" and narrow:
-        raise ConfigError(f"policy {narrow[0]}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR")
+    """Refuse policies that choose in another action space, know visitors by their id, or cannot learn from EUR."""
+    for entry in entries:
+        policy_class = find_class(entry.source)
+        if experiment.action_space not in policy_class.chooses:
+            spaces = " or ".join(policy_class.chooses)
+            raise ConfigError(
+                f"policy {entry.name}: chooses {spaces}, and {experiment.name} asks for {experiment.action_space}; "
+                "leave it out of --policies"
+            )
+    if experiment.kind != "recommendation":
+        for entry in entries:
+            if find_class(entry.source).needs_user_ids:
+                raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.name} has none; leave it out")
+    if experiment.kind == "search":
+        for entry in entries:
+            if getattr(entry.source, "past_visits", entry.params.get("past_visits")):
+                raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.name} has none")
+            if getattr(find_class(entry.source), "rewards", (0.0, np.inf))[1] <= 1.0:
+                raise ConfigError(
+                    f"policy {entry.name}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR"
+                )
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
-    """Tell which of the policies `named` by --set compete under other names alone."""
+    """Tell which of the policies `named` by --set do not compete, or under other names alone."""
     names = {entry.name for entry in entries}
-    found = []
-    for name in named:
+    notes = []
+    for name in dict.fromkeys(named):
+        if name in names:
+            continue
         relatives = [entry.name for entry in entries if entry.source == name]
-        if name not in names and relatives:
-            found.append(f"policies.{name}: does not compete; set {', '.join(relatives)}")
-    return tuple(found)
+        advice = f"set {', '.join(relatives)}" if relatives else "what is set of it changes nothing"
+        notes.append(f"policies.{name}: does not compete; {advice}")
+    return tuple(notes)
 
 
 def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
@@ -325,17 +393,3 @@ def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:
     if entry.name in BUILT_IN and not entry.built_in:
         raise ConfigError(f"policy name: {entry.name!r} is a built-in policy; give your class another `name`")
     entries[entry.name] = entry
-
-
-def _hash(plan: Plan) -> str:
-    """Hash world, steps and parameters: not seeds, not who competes."""
-    if isinstance(plan.env, LabelledConfig):
-        env: dict[str, Any] = {"table": plan.table.digest}
-    elif isinstance(plan.env, SearchConfig):
-        tables = (plan.env.categories, plan.env.segments, plan.env.query_types)
-        paths = dict.fromkeys(plan.env.files)  # what the files hold counts, not where they lie
-        env = {**plan.env.model_dump(), **paths, "order": [list(table) for table in tables], "files": digest(plan.env)}
-    else:  # personas and categories are numbered in their order
-        env = {**plan.shop.model_dump(), "order": [list(plan.env.personas), plan.env.categories]}
-    values = {"experiment": plan.experiment.name, "env": env, "steps": plan.steps, "parameters": plan.parameters}
-    return config_hash(values)

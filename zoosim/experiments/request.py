@@ -61,7 +61,7 @@ class Settings:
         self._left = [read_setting(text) for text in texts]
         for path, _ in self._left:
             if path[0] not in ("env", "policies", "run") or len(path) < 2:
-                raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, policies.NAME.KEY or run.steps")
+                raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, policies.NAME.KEY or run.KEY")
 
     def take(self, *prefix: str) -> list[tuple[list[str], Any]]:
         """Take the settings below `prefix`, as paths relative to it."""
@@ -86,4 +86,4 @@ class Settings:
         for path, _ in self._left:
             if path[0] == "policies":
                 raise ConfigError(unknown("--set policies: unknown policy", path[1], [*BUILT_IN, *names]))
-            raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps or run.seeds")
+            raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps, run.seeds, run.delay or run.batch")

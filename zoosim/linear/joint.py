@@ -38,6 +38,7 @@ def joint(left: FloatArray, right: FloatArray) -> FloatArray:
 @jit
 def contract(
     ridge: Ridge,
+    widths: Ridge,
     model: int,
     left: FloatArray,
     nonzero: IntArray,
@@ -46,9 +47,9 @@ def contract(
 ) -> None:
     """Write theta and A^-1 of a model, as one `left` sees them, to `mean (w,)` and `spread (w, w)` over the right.
 
-    `left (m,)`, `nonzero` the indices where it is not 0. What is written into must be 0.
+    theta is that of `ridge`, A that of `widths`, most often the same. `left (m,)`, `nonzero` the indices where it is not 0. What is written into must be 0.
     """
-    theta, inverse, width = ridge.theta[model], ridge.inverse[model], mean.shape[0]
+    theta, inverse, width = ridge.theta[model], widths.inverse[model], mean.shape[0]
     for a in nonzero:
         for j in range(width):
             mean[j] += left[a] * theta[a * width + j]

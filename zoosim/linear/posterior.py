@@ -4,17 +4,17 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import normal, uniform
-from zoosim.core.types import BoolArray, FloatArray
-from zoosim.linear import exact
+from zoosim.core.types import FloatArray
 from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import quadratic
+from zoosim.linear.ridge import SLACK, quadratic
 
 
 @jit
 def root(matrix: FloatArray) -> None:
     """Replace a symmetric `matrix (w, w)` by the lower triangular L with L L' = matrix; a singular one is no trouble.
 
-    Cholesky without pivoting: where nothing of a variance is left but rounding, a column of L is 0.
+    Cholesky without pivoting: where nothing of a variance is left but rounding, a column of L is 0, and so is an entry
+    whose square exceeds its row's variance, which only rounding errors can do.
     """
     width = matrix.shape[0]
     for j in range(width):
@@ -26,7 +26,8 @@ def root(matrix: FloatArray) -> None:
             below = matrix[i, j]
             for k in range(j):
                 below -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = below / matrix[j, j] if matrix[j, j] > 0.0 else 0.0
+            entry = below / matrix[j, j] if matrix[j, j] > 0.0 else 0.0
+            matrix[i, j] = entry if entry * entry <= SLACK * matrix[i, i] else 0.0
             matrix[j, i] = 0.0
 
 
@@ -34,8 +35,6 @@ def root(matrix: FloatArray) -> None:
 def bounds(
     means: FloatArray,
     spreads: FloatArray,
-    lows: FloatArray,
-    hard: BoolArray,
     weights: FloatArray,
     rows: FloatArray,
     alpha: float,
@@ -43,8 +42,7 @@ def bounds(
 ) -> None:
     """Write the upper confidence bound of each row to `out (R,)`: mean + alpha deviations of the mixture.
 
-    `means (H, w)`, `spreads (H, w, w)` with their lower halves `lows` where the model is `hard (H,)`, and `weights
-    (H,)` of the hypotheses; `rows (R, w)`. The variance of a mixture
+    `means (H, w)`, `spreads (H, w, w)` and `weights (H,)` of the hypotheses; `rows (R, w)`. The variance of a mixture
     is the mean of the variances and the variance of the means.
     """
     for r in range(rows.shape[0]):
@@ -55,10 +53,7 @@ def bounds(
                 total += weights[h]
                 off = dot(means[h], row) - mean
                 mean += off * (weights[h] / total)
-                if hard[h]:
-                    own = exact.quadratic(spreads[h], lows[h], row, nonzero)
-                else:
-                    own = quadratic(spreads[h], row, nonzero)
+                own = quadratic(spreads[h], row, nonzero)
                 variance += weights[h] * (own + off * off * (1.0 - weights[h] / total))
         out[r] = mean + alpha * np.sqrt(variance / total)
 

@@ -13,27 +13,22 @@ import numpy as np
 
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear import exact
 from zoosim.linear.dense import add_product, dot
-from zoosim.linear.exact import Pairs
 
 MIN_PERIOD = 64
-HARD, NUMBER = range(2)
-CONDITION, WORST = 1e10, 1e300
-"""The largest condition number of A to which posteriors are promised to be right to 8 digits, and that is counted."""
+STEP = 1e7
+"""The factor by which one observation may change the determinant of A; by more, following it loses too many digits."""
 
-STEP, INFLATION = 1e7, 1e6
-"""Where double precision ends: the factor by which one observation changes the determinant of A, and the largest
-variance inflation factor. Both leave 8 digits or more."""
+SLACK = 1.001
+"""What rounding may add to a bound that holds in exact numbers."""
 
 
 class Ridge(NamedTuple):
     """The sums and the posterior of n ridge models of d features.
 
     `gram (n, d, d)`, `inverse (n, d, d)` of A, `b (n, d)`, `theta (n, d)`, `age (n,)` observations since the last
-    rebuild; `condition (n + 1, 2)` of each model, 1 where it is kept in pairs, and the largest condition number met,
-    and at the end the largest of all models; `low (n, 2 d + 1, d)` the lower halves of gram, inverse and b of pairs;
-    `regularization` lambda > 0; `discount` in (0, 1] per observation.
+    rebuild; `condition (n + 1,)` the largest condition number that a solution of each model met, and last the largest
+    of all; `regularization` lambda > 0; `discount` in (0, 1] per observation.
     """
 
     gram: FloatArray
@@ -42,7 +37,6 @@ class Ridge(NamedTuple):
     theta: FloatArray
     age: IntArray
     condition: FloatArray
-    low: FloatArray
     regularization: float
     discount: float
 
@@ -58,11 +52,31 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
         b=np.zeros(vectors),
         theta=np.zeros(vectors),
         age=np.zeros(n, np.int64),
-        condition=np.zeros((n + 1, 2)),
-        low=np.zeros((n, 2 * dim + 1, dim)),
+        condition=np.zeros(n + 1),
         regularization=regularization,
         discount=discount,
     )
+
+
+def grown_ridge(ridge: Ridge, n: int) -> Ridge:
+    """Return the same models with room for more: the new ones, up to `n` in all, have seen nothing."""
+    larger = new_ridge(n, ridge.b.shape[1], ridge.regularization, ridge.discount)
+    for old, new in zip(ridge[:5], larger[:5], strict=True):
+        new[: len(old)] = old
+    larger.condition[: len(ridge.age)] = ridge.condition[:-1]
+    larger.condition[-1] = ridge.condition[-1]
+    return larger
+
+
+@jit
+def copy_ridge(source: Ridge, target: Ridge) -> None:
+    """Copy all models to others of the same number and size."""
+    target.gram[:] = source.gram
+    target.inverse[:] = source.inverse
+    target.b[:] = source.b
+    target.theta[:] = source.theta
+    target.age[:] = source.age
+    target.condition[:] = source.condition
 
 
 @inlined
@@ -75,63 +89,28 @@ def observe(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: 
 def change(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float, sign: float) -> None:
     """Add an observation to `model`, or with a `sign` of -1 subtract it.
 
-    A model in which one observation changes too much for double precision is hard from then on.
+    Where the inverse cannot follow, or goes astray by it, the model is solved anew.
     """
-    was_hard = ridge.condition[model, HARD] > 0.0
-    followed = not was_hard and follow(ridge.inverse[model], ridge.theta[model], x, reward, sign)
-    if followed:
-        accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, sign)
-    else:
-        followed = _change_hard(ridge, model, x, nonzero, reward, sign) and was_hard
+    followed = follow(ridge.inverse[model], ridge.theta[model], x, reward, sign)
+    accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, sign)
     ridge.age[model] += 1
     due = ridge.age[model] >= max(MIN_PERIOD, x.shape[0])
     if due:
         _forget(ridge, model)
-    if due or not followed:
+    if due or not followed or _is_astray(ridge, model):
         solve(ridge, model)
-
-
-@jit
-def _change_hard(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float, sign: float) -> bool:
-    """Change the pairs of a model, which is hard from now on; tell whether its inverse could follow."""
-    ridge.condition[model, HARD] = ridge.condition[-1, HARD] = 1.0
-    pairs = pairs_of(ridge, model)
-    exact.add(pairs, x, nonzero, reward, sign)
-    return exact.follow(pairs, x, nonzero, sign) and exact.plausible(pairs)
-
-
-@jit
-def pairs_of(ridge: Ridge, model: int) -> Pairs:
-    """Return a hard model's own arrays."""
-    low, dim = ridge.low[model], ridge.b.shape[1]
-    return Pairs(
-        ridge.gram[model],
-        low[:dim],
-        ridge.inverse[model],
-        low[dim : 2 * dim],
-        ridge.b[model],
-        low[2 * dim],
-        ridge.theta[model],
-        ridge.regularization,
-    )
 
 
 @jit
 def variance(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray) -> float:
     """Return x' A^-1 x, in units of the noise's variance."""
-    if ridge.condition[model, HARD]:
-        dim = x.shape[0]
-        return exact.quadratic(ridge.inverse[model], ridge.low[model, dim : 2 * dim], x, nonzero)
     return quadratic(ridge.inverse[model], x, nonzero)
 
 
 @jit
 def add(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add an observation to the sums of `model` alone."""
-    if ridge.condition[model, HARD]:
-        exact.add(pairs_of(ridge, model), x, nonzero, reward, 1.0)
-    else:
-        accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
+    accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, 1.0)
 
 
 @jit
@@ -165,9 +144,11 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float,
     dim = x.shape[0]
     v = np.zeros(dim)
     add_product(x, inverse, v)
-    spread, error = 1.0 + sign * dot(x, v), reward - dot(x, theta)
-    if not 1.0 / STEP < spread < STEP:
+    leverage = dot(x, v)
+    spread = 1.0 + sign * leverage
+    if leverage < 0.0 or not 1.0 / STEP < spread < STEP:
         return False
+    error = reward - dot(x, theta)
     for i in range(dim):
         if v[i] != 0.0:
             scale = sign * v[i] / spread
@@ -187,9 +168,6 @@ def clear(ridge: Ridge, model: int) -> None:
     ridge.b[model] = 0.0
     ridge.theta[model] = 0.0
     ridge.age[model] = 0
-    if ridge.condition[model, HARD]:
-        ridge.low[model] = 0.0
-        ridge.condition[model, HARD] = 0.0
 
 
 @jit
@@ -203,11 +181,8 @@ def rebuild(ridge: Ridge, model: int) -> None:
 def _forget(ridge: Ridge, model: int) -> None:
     if ridge.discount < 1.0:
         keep = ridge.discount ** ridge.age[model]
-        if ridge.condition[model, HARD]:
-            exact.fade(pairs_of(ridge, model), keep)
-        else:
-            ridge.gram[model] *= keep
-            ridge.b[model] *= keep
+        ridge.gram[model] *= keep
+        ridge.b[model] *= keep
     ridge.age[model] = 0
 
 
@@ -236,18 +211,13 @@ def _seen(gram: FloatArray) -> bool:
 
 @jit
 def solve(ridge: Ridge, model: int) -> None:
-    """Compute inverse and theta of `model` from its sums."""
+    """Compute inverse and theta of `model` from its sums, by Cholesky."""
     gram, inverse, b, theta = ridge.gram[model], ridge.inverse[model], ridge.b[model], ridge.theta[model]
     dim = b.shape[0]
-    a = gram.copy()
-    for i in range(dim):
-        a[i, i] += ridge.regularization
-    invert(a, inverse, ridge.regularization)
-    if _inflation(ridge, model) > INFLATION:
-        ridge.condition[model, HARD] = ridge.condition[-1, HARD] = 1.0
-    if ridge.condition[model, HARD]:
-        exact.solve(pairs_of(ridge, model))
-        return
+    _invert_regularized(gram, ridge.regularization, inverse)
+    _note_condition(ridge, model)
+    if not _is_plausible(inverse, ridge.regularization):
+        _raise_regularization(gram, ridge.regularization, inverse)
     for i in range(dim):
         theta[i] = 0.0
         for j in range(dim):
@@ -255,26 +225,69 @@ def solve(ridge: Ridge, model: int) -> None:
 
 
 @jit
-def _inflation(ridge: Ridge, model: int) -> float:
-    """Return the largest variance inflation factor A_ii (A^-1)_ii, which no scale of a feature changes.
+def _invert_regularized(gram: FloatArray, regularization: float, out: FloatArray) -> None:
+    """Write (gram + `regularization` I)^-1 to `out (d, d)`."""
+    a = gram.copy()
+    for i in range(a.shape[0]):
+        a[i, i] += regularization
+    invert(a, out, regularization)
 
-    Note the condition number |A| |A^-1| in the 1-norm, which is what the scales make of it. An inverse that double
-    precision does not hold has the worst of both.
+
+@jit
+def _raise_regularization(gram: FloatArray, regularization: float, out: FloatArray) -> None:
+    """Write (gram + mu I)^-1 to `out (d, d)`, with the first mu > lambda of a few that gives a plausible inverse.
+
+    A gram that is ill-conditioned, or from which a larger one was subtracted, may hold nothing but rounding errors.
+    The last mu makes any gram diagonally dominant.
     """
+    largest = np.max(np.abs(gram))
+    for level in (1e-15, 1e-10, 1e-5, 1.0):
+        _invert_regularized(gram, regularization + 2.0 * level * gram.shape[0] * largest, out)
+        if _is_plausible(out, regularization):
+            break
+
+
+@jit
+def _is_plausible(inverse: FloatArray, regularization: float) -> bool:
+    """Return whether no entry of A^-1 exceeds 1 / lambda and none of its diagonal is negative, as in exact numbers."""
+    most = SLACK / regularization
+    for i in range(inverse.shape[0]):
+        if inverse[i, i] < 0.0:
+            return False
+        for j in range(inverse.shape[0]):
+            if not -most <= inverse[i, j] <= most:  # NaN is not plausible either
+                return False
+    return True
+
+
+@jit
+def _is_astray(ridge: Ridge, model: int) -> bool:
+    """Return whether rounding errors show in O(d): by a variance outside [0, 1 / lambda], or |theta| > |b| / lambda."""
+    inverse, theta, b = ridge.inverse[model], ridge.theta[model], ridge.b[model]
+    most, most_theta = SLACK / ridge.regularization, 0.0
+    for i in range(b.shape[0]):
+        most_theta += most * abs(b[i])
+    sound = True
+    for i in range(b.shape[0]):
+        sound = sound and 0.0 <= inverse[i, i] <= most and abs(theta[i]) <= most_theta
+    return not sound
+
+
+@jit
+def _note_condition(ridge: Ridge, model: int) -> None:
+    """Note the condition number |A| |A^-1| in the 1-norm; rounding errors count as d / lambda, the most it can be."""
     gram, inverse = ridge.gram[model], ridge.inverse[model]
-    inflation, size, inverse_size, held = 0.0, 0.0, 0.0, True
+    size, inverse_size, most = 0.0, 0.0, gram.shape[0] / ridge.regularization
     for i in range(gram.shape[0]):
-        inflation = max(inflation, (gram[i, i] + ridge.regularization) * inverse[i, i])
         row, inverse_row = ridge.regularization, 0.0
         for j in range(gram.shape[0]):
             row += abs(gram[i, j])
             inverse_row += abs(inverse[i, j])
-        size, inverse_size = max(size, row), max(inverse_size, inverse_row)
-        held = held and inverse_row < WORST  # which NaN is not
-    number = min(size * inverse_size, WORST) if held else WORST
-    ridge.condition[model, NUMBER] = max(ridge.condition[model, NUMBER], number)
-    ridge.condition[-1, NUMBER] = max(ridge.condition[-1, NUMBER], number)
-    return inflation if held else WORST
+        size = max(size, row)
+        inverse_size = max(inverse_size, inverse_row if inverse_row < most else most)
+    number = size * inverse_size
+    ridge.condition[model] = max(ridge.condition[model], number)
+    ridge.condition[-1] = max(ridge.condition[-1], number)
 
 
 @jit

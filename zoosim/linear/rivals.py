@@ -11,7 +11,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
-from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
+from zoosim.linear.ridge import Ridge, clear, copy_ridge, fade, grown_ridge, new_ridge, observe, variance
 
 STEADY, FADING = 0, 1
 GAIN, SQUARES = 0, 1
@@ -48,6 +48,18 @@ def new_rivals(n: int, dim: int, horizon: float) -> Rivals:
     return Rivals(new_ridge(n, dim), fading, np.zeros(2), np.zeros(2), np.full(1, 0.25), np.zeros(1, np.int64))
 
 
+def grown_rivals(rivals: Rivals, n: int) -> Rivals:
+    """Return the same models with room for `n`; the new ones have seen nothing."""
+    return rivals._replace(steady=grown_ridge(rivals.steady, n), fading=grown_ridge(rivals.fading, n))
+
+
+@jit
+def clear_rivals(rivals: Rivals, model: int) -> None:
+    """Let both models of a number forget all they have seen."""
+    clear(rivals.steady, model)
+    clear(rivals.fading, model)
+
+
 @jit
 def learn(rivals: Rivals, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward in [0, 1]) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
@@ -72,9 +84,7 @@ def learn(rivals: Rivals, model: int, x: FloatArray, nonzero: IntArray, reward: 
 @jit
 def _take_over(rivals: Rivals) -> None:
     """Let the steady models begin again from the fading ones."""
-    old, new = rivals.steady, rivals.fading
-    old.gram[:], old.inverse[:], old.b[:], old.theta[:] = new.gram, new.inverse, new.b, new.theta
-    old.age[:], old.condition[:], old.low[:] = new.age, new.condition, new.low
+    copy_ridge(rivals.fading, rivals.steady)
     rivals.losses[STEADY] = rivals.losses[FADING]
     rivals.lead[:] = 0.0
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, cache_folder
+from zoosim.core.sources import source_digest
 from zoosim.core.types import Progress
 
 Weights = dict[str, NDArray[np.float32]]
@@ -36,8 +37,8 @@ def load_or_train(
 ) -> tuple[Weights, dict[str, float]]:
     """Return the weights trained on `log` and their losses: from the cache when they are there and whole.
 
-    The cache's key covers the log itself, the training and the seed. A damaged file is trained again; a folder that
-    cannot be written is done without.
+    The cache's key covers the log itself, the training with its code, and the seed. A damaged file is trained again; a
+    folder that cannot be written is done without.
     """
     path = cache_folder() / "models" / f"{_key(log, n_users, n_products, training, seed)}.safetensors"
     try:
@@ -121,7 +122,7 @@ def _logits(torch: Any, model: Any, users: Any, products: Any) -> Any:
 
 
 def _key(log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int) -> str:
-    digest = hashlib.sha256(repr((n_users, n_products, training, seed)).encode())
+    digest = hashlib.sha256(repr((source_digest(__name__), n_users, n_products, training, seed)).encode())
     for name in ("user_id", "action", "reward"):
         digest.update(np.ascontiguousarray(log[name]).tobytes())
     return digest.hexdigest()[:32]

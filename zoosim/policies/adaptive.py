@@ -1,14 +1,18 @@
-"""The policy to take when one name is asked for: it needs no tuning, and keeps up with a market that jumps.
+"""Thompson sampling over segments and categories that it finds itself, with change detection: the default choice.
 
-It tells visitors apart by segment and products by category, which it finds by itself: the distinct patterns in the
-columns that hold nothing but 0 and 1. Each (segment, category) cell has a Bayes filter of its click probability
-(`zoosim.models.change_filter`). A decision is Thompson sampling over a segment's cells; but a category that was not
-shown to it for long is shown as soon as what may have changed meanwhile is worth a visit. Beside the cells run linear
-models over the visitor's features and the product's numbers (`zoosim.linear.rivals`), one for each category. They
-choose within a category whose products have different numbers, and decide altogether where they predict clicks better
-than the cells: features may hold what segments and categories do not.
+It tells visitors apart by segment and products by category: the distinct patterns in the columns that hold nothing but
+0 and 1. Each (segment, category) cell has a Bayes filter of its click probability (`zoosim.models.change_filter`). A
+decision is Thompson sampling over a segment's cells; but a category that was not shown to it for long is shown as soon
+as what may have changed meanwhile is worth a visit. Beside the cells run linear models over the visitor's features and
+the product's numbers (`zoosim.linear.rivals`), one for each category. They choose within a category whose products have
+different numbers, and decide altogether where they predict clicks better than the cells: features may hold what
+segments and categories do not.
+
+What a decision moves (when a category was shown last) and what a reward moves (everything else) are kept apart, so that
+rewards may come late: otherwise a category would stay overdue, and be shown to everybody, until its rewards are in.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,18 +22,16 @@ from zoosim.core.parameters import parameter
 from zoosim.core.rng import beta, draw_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.joint import joint
-from zoosim.linear.rivals import MARGIN, MEMORY, Rivals, bound, learn, log_loss, new_rivals
+from zoosim.linear.rivals import MARGIN, MEMORY, Rivals, bound, clear_rivals, grown_rivals, learn, log_loss, new_rivals
 from zoosim.models import change_filter
-from zoosim.policies.categories import Categories, new_categories, number
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, first_of_each, with_one
+from zoosim.policies.categories import FIRST_CATEGORIES, Categories, count, new_categories, number
+from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key, with_one
+from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.segments import Segments, enter, find, new_segments, shed
 
 HYPOTHESES = 8
-MAX_SEGMENTS, MAX_CELLS, MAX_ENTRIES = 256, 200_000, 16_000_000
-"""Room for segments, for (segment, category) cells, and for the entries of all linear models' matrices."""
-
-LEAST_CATEGORIES = 64
-"""Room for categories that a visit's products do not have, but those of later ones may."""
+MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS, MAX_ENTRIES = 256, 2_048, 200_000, 16_000_000
+"""Most segments, categories, (segment, category) cells, and entries of all linear models' matrices."""
 
 PRIOR = 2.0
 """Weight, in visits, of what all cells have in common when a cell begins anew."""
@@ -44,38 +46,25 @@ MEANS, TRIED = 0, 1
 
 
 class Cells(NamedTuple):
-    """What is known of segments and categories; cell c = segment * categories + category, of C.
+    """What is known of S segments and G categories.
 
-    `filters (C, H, 3)`; `shown (C,)` the segment's visit at which the category was shown last, 0 for never;
-    `tally (2,)`: sum of the means of the cells that were tried, number of those.
+    `filters (S, G, H, 3)`; `shown (S, G)` the segment's decision that showed the category last, `learned (S, G)` the
+    segment's reward that came from it last, both 0 for never; `tally (2,)`: sum of the means of the cells that were
+    tried, number of those.
     """
 
     filters: FloatArray
     shown: FloatArray
+    learned: FloatArray
     tally: FloatArray
 
 
-class Assortment(NamedTuple):
-    """What there is to choose from: each product's category `group_of (K,)` for cells, `model_of (K,)` linear model.
-
-    `numbers (K, 1 + d_p)`: 1, and what columns hold that are not binary; `mixed (G,)` whether a category's products
-    differ in them; `interacts` tells how linear models join them with the visitor; `linear` whether there is room for
-    such models.
-    """
-
-    group_of: IntArray
-    model_of: IntArray
-    numbers: FloatArray
-    mixed: BoolArray
-    interacts: bool
-    linear: bool
-
-
 class State(NamedTuple):
-    """Segments, categories, cells, linear models, the recent `loss (1,)` of cells, and what there is to choose from.
+    """Segments, categories, cells, linear models, and the recent `loss (1,)` of cells.
 
-    `seen (C,)` the visit at which each category was shown last, to anybody; `key (1,)` and `draws (1,)` number the
-    random draws; `room` is that for segments; `hazard` and `due` are per category.
+    `shown (G,)` the decision that showed each category last, to anybody, of `decisions (1,)` so far; `key (1,)` of the
+    posterior draws, and `updates (1,)`, the rewards learned from. Linear models join the visitor's features with the
+    product's numbers where `interacts`. Parameters follow; `sampling` is False where cells go by their means.
     """
 
     segments: Segments
@@ -83,16 +72,43 @@ class State(NamedTuple):
     cells: Cells
     rivals: Rivals
     loss: FloatArray
-    seen: IntArray
-    assortment: Assortment
+    shown: IntArray
+    decisions: IntArray
     key: np.ndarray
-    draws: IntArray
-    room: int
+    updates: IntArray
+    interacts: bool
     hazard: float
     due: float
     sharpness: float
     alpha: float
     together: float
+    sampling: bool
+
+
+class Candidates(NamedTuple):
+    """Each product's category `group_of (K,)` for cells, and its linear model `model_of (K,)`.
+
+    `numbers (K, 1 + d_p)`: 1, and what columns hold that are not binary; `mixed (G,)` whether a category's products
+    differ in them; `linear` whether there is room for their linear models.
+    """
+
+    group_of: IntArray
+    model_of: IntArray
+    numbers: FloatArray
+    mixed: BoolArray
+    linear: bool
+
+
+@jit
+def _per_category(state: State, chance: float) -> float:
+    """Return the share of one category in a chance that is given for all of a segment's."""
+    return chance / max(state.categories.table.counts[0] - 1, 1)
+
+
+@jit
+def _room(state: State) -> int:
+    """Return how many segments there is room for."""
+    return state.cells.shown.shape[0]
 
 
 @jit
@@ -103,25 +119,25 @@ def _prior(tally: FloatArray) -> float:
 
 
 @jit
-def _due_group(cells: Cells, clock: FloatArray, s: int, firsts: IntArray, due: float) -> int:
+def _overdue_category(state: State, s: int, firsts: IntArray) -> int:
     """Return the category that is most overdue for segment `s`, or -1."""
-    groups = firsts.shape[0]
+    cells, groups = state.cells, firsts.shape[0]
     means, unseen = np.empty(groups), np.zeros(groups)
     if s < 0:
         return -1
     for g in range(groups):
-        c = s * groups + g
-        means[g] = change_filter.mean(cells.filters[c]) if cells.shown[c] > 0.0 else _prior(cells.tally)
-        unseen[g] = clock[s] + 1.0 - cells.shown[c]
-    return _overdue(means, unseen, firsts, due)
+        tried = cells.learned[s, g] > 0.0
+        means[g] = change_filter.mean(cells.filters[s, g]) if tried else _prior(cells.tally)
+        unseen[g] = state.segments.decided[s] + 1.0 - cells.shown[s, g]
+    return _most_overdue(means, unseen, firsts, _per_category(state, state.due))
 
 
 @jit
-def _overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float) -> int:
+def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float) -> int:
     """Return the most overdue of G categories, or -1: `means (G,)`, `unseen (G,)` visits, `firsts (G,)` or -1.
 
-    Unseen for v visits, it may have become better than the best one by chance due v; what that would be worth until it
-    is found grows with v again, and must make up for one visit spent on it.
+    A category unseen for v visits has become the best with probability about due * v, and the expected loss grows with
+    v again, hence v**2. It is overdue once that exceeds the cost of one look, best - mean.
     """
     best, chosen, top = 0.0, -1, 0.0
     for g in range(firsts.shape[0]):
@@ -136,22 +152,27 @@ def _overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float
 
 
 @jit
-def _sampled_group(cells: Cells, s: int, firsts: IntArray, sharpness: float, key: np.uint64, i: int) -> int:
-    """Return the category with the highest draw from its filter, each draw at least the mean.
+def _sampled_category(state: State, s: int, firsts: IntArray, key: np.uint64, i: int) -> int:
+    """Return the category with the highest draw number i from its filter, each draw at least the mean.
 
-    Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low.
+    Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low. Without
+    sampling, the category of the highest mean.
     """
-    chosen, top, j, prior = -1, -1.0, 0, PRIOR * _prior(cells.tally)
+    cells = state.cells
+    expected = _prior(cells.tally)
+    prior = PRIOR * expected
+    chosen, top, j = -1, -1.0, 0
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0:
-            c = s * firsts.shape[0] + g
-            if s >= 0 and cells.shown[c] > 0.0:
-                draw, j = change_filter.sample(cells.filters[c], sharpness, key, i, j)
-                draw = max(draw, change_filter.mean(cells.filters[c]))
-            else:
-                draw, j = beta(key, i, j, prior, PRIOR - prior)
-            if draw > top:
-                chosen, top = g, draw
+            tried = s >= 0 and cells.learned[s, g] > 0.0
+            score = change_filter.mean(cells.filters[s, g]) if tried else expected
+            if state.sampling and tried:
+                draw, j = change_filter.sample(cells.filters[s, g], state.sharpness, key, i, j)
+                score = max(draw, score)
+            elif state.sampling:
+                score, j = beta(key, i, j, prior, PRIOR - prior)
+            if score > top:
+                chosen, top = g, score
     return chosen
 
 
@@ -166,222 +187,308 @@ def features_of(user: FloatArray, numbers: FloatArray, interacts: bool) -> Float
 
 
 @jit
-def _best_product(state: State, user: FloatArray, available: BoolArray, firsts: IntArray, group: int) -> int:
+def _best_product(
+    state: State, candidates: Candidates, user: FloatArray, available: BoolArray, firsts: IntArray, group: int
+) -> int:
     """Return the product of `group`, or of all with -1, with the highest bound of its linear model.
 
     Of products that do not differ in their numbers, the first of their category stands for all.
     """
-    shop, rivals, best, top = state.assortment, state.rivals, -1, -np.inf
+    best, top = -1, -np.inf
     for k in range(available.shape[0]):
-        g = shop.group_of[k]
-        asked = available[k] and (group < 0 or g == group) and (shop.mixed[g] or k == firsts[g])
+        g = candidates.group_of[k]
+        asked = available[k] and (group < 0 or g == group) and (candidates.mixed[g] or k == firsts[g])
         if asked:
-            x = features_of(user, shop.numbers[k], shop.interacts)
-            score = bound(rivals, shop.model_of[k], x, state.alpha)
+            x = features_of(user, candidates.numbers[k], state.interacts)
+            score = bound(state.rivals, candidates.model_of[k], x, state.alpha)
             if score > top:
                 best, top = k, score
     return best
 
 
 @jit
-def _product_of(state: State, user: FloatArray, available: BoolArray, firsts: IntArray, group: int) -> int:
+def _product_of(
+    state: State, candidates: Candidates, user: FloatArray, available: BoolArray, firsts: IntArray, group: int
+) -> int:
     """Return the product that stands for a category: the first, or where they differ that of the highest bound."""
-    shop = state.assortment
-    if shop.linear and shop.mixed[group]:
-        return _best_product(state, user, available, firsts, group)
+    if candidates.linear and candidates.mixed[group]:
+        return _best_product(state, candidates, user, available, firsts, group)
     first: int = firsts[group]
     return first
 
 
 @jit
-def _linear_product(state: State, user: FloatArray, available: BoolArray, firsts: IntArray) -> int:
+def _linear_product(
+    state: State, candidates: Candidates, user: FloatArray, available: BoolArray, firsts: IntArray
+) -> int:
     """Return the product that the linear models choose; of a category that is overdue, if there is one."""
-    shop, groups = state.assortment, firsts.shape[0]
+    groups = firsts.shape[0]
     means, unseen = np.zeros(groups), np.zeros(groups)
     for g in range(groups):
         if firsts[g] >= 0:
-            x = features_of(user, shop.numbers[firsts[g]], shop.interacts)
-            means[g] = min(max(bound(state.rivals, shop.model_of[firsts[g]], x, 0.0), 0.0), 1.0)
-            unseen[g] = state.rivals.visits[0] + 1 - state.seen[g]
-    due = _overdue(means, unseen, firsts, state.due)
-    return _best_product(state, user, available, firsts, due)
+            first = firsts[g]
+            x = features_of(user, candidates.numbers[first], state.interacts)
+            means[g] = min(max(bound(state.rivals, candidates.model_of[first], x, 0.0), 0.0), 1.0)
+            unseen[g] = state.decisions[0] + 1 - state.shown[g]
+    overdue = _most_overdue(means, unseen, firsts, _per_category(state, state.due))
+    return _best_product(state, candidates, user, available, firsts, overdue)
 
 
 @jit
-def _sure_product(state: State, s: int, user: FloatArray, available: BoolArray, firsts: IntArray) -> int:
+def _sure_product(
+    state: State, candidates: Candidates, s: int, user: FloatArray, available: BoolArray, firsts: IntArray
+) -> int:
     """Return the product that is chosen without chance, or -1 when a category is to be drawn."""
     alike = state.segments.found[0] <= 1 and not state.segments.binary.all()
-    if state.assortment.linear and (alike or state.loss[0] > state.rivals.losses.min() + MARGIN):
-        return _linear_product(state, user, available, firsts)
-    group = _due_group(state.cells, state.segments.clock, s, firsts, state.due)
-    return group if group < 0 else _product_of(state, user, available, firsts, group)
+    if candidates.linear and (alike or state.loss[0] > state.rivals.losses.min() + MARGIN):
+        return _linear_product(state, candidates, user, available, firsts)
+    group = _overdue_category(state, s, firsts)
+    return group if group < 0 else _product_of(state, candidates, user, available, firsts, group)
 
 
 @jit
-def _firsts(state: State, available: BoolArray) -> IntArray:
-    return first_of_each(state.assortment.group_of, available, state.assortment.mixed.shape[0])
+def _firsts(candidates: Candidates, available: BoolArray) -> IntArray:
+    return first_of_each(candidates.group_of, available, candidates.mixed.shape[0])
 
 
 @jit
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    firsts, s = _firsts(state, available), find(state.segments, user, state.room)
-    action = _sure_product(state, s, user, available, firsts)
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    firsts = _firsts(candidates, available)
+    s = find(state.segments, user, _room(state))
+    action = _sure_product(state, candidates, s, user, available, firsts)
     if action < 0:
-        state.draws[0] += 1
-        group = _sampled_group(state.cells, s, firsts, state.sharpness, state.key[0], state.draws[0])
-        action = _product_of(state, user, available, firsts, group)
+        key = posterior_key(state.key, state.updates)
+        group = _sampled_category(state, s, firsts, key, draw_number(draw))
+        action = _product_of(state, candidates, user, available, firsts, group)
     return action
 
 
 @jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    firsts, s = _firsts(state, available), find(state.segments, user, state.room)
-    sure, group = _sure_product(state, s, user, available, firsts), state.assortment.group_of[action]
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    firsts = _firsts(candidates, available)
+    s = find(state.segments, user, _room(state))
+    sure = _sure_product(state, candidates, s, user, available, firsts)
     if sure >= 0:
-        return 1.0 if sure == action else 0.0
-    if not available[action] or _product_of(state, user, available, firsts, group) != action:
-        return 0.0
-    key, hits = asked_key(state.key, state.draws), 1.0 / np.sum(firsts >= 0)
+        out[sure] = 1.0
+        return
+    key = posterior_key(state.key, state.updates)
+    wins = np.zeros(firsts.shape[0])
     for i in range(DRAWS):
-        hits += _sampled_group(state.cells, s, firsts, state.sharpness, key, i) == group
-    chance: float = hits / (DRAWS + 1)
-    return chance
+        wins[_sampled_category(state, s, firsts, key, i)] += 1.0 / DRAWS
+    for group in range(wins.shape[0]):
+        if wins[group] > 0.0:
+            out[_product_of(state, candidates, user, available, firsts, group)] += wins[group]
 
 
 @jit
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    cells, shop, g = state.cells, state.assortment, state.assortment.group_of[action]
-    s, groups = _enter(state, user), shop.mixed.shape[0]
-    c, clock = s * groups + g, state.segments.clock[s]
-    prior, tried, cell = _prior(cells.tally), cells.shown[c] > 0.0, cells.filters[c]
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    s, g = _segment_of(state, user), candidates.group_of[action]
+    state.segments.decided[s] += 1.0
+    state.cells.shown[s, g] = state.segments.decided[s]
+    state.decisions[0] += 1
+    state.shown[g] = state.decisions[0]
+
+
+@jit
+def _learn(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
+    cells, g = state.cells, candidates.group_of[action]
+    s = _segment_of(state, user)
+    state.segments.clock[s] += 1.0
+    clock = state.segments.clock[s]
+    prior, tried, cell = _prior(cells.tally), cells.learned[s, g] > 0.0, cells.filters[s, g]
     if not tried:
-        cell[0, change_filter.A], cell[0, change_filter.B] = PRIOR * prior, PRIOR * (1.0 - prior)
+        cell[0, change_filter.A] = PRIOR * prior
+        cell[0, change_filter.B] = PRIOR * (1.0 - prior)
     before = change_filter.mean(cell)
-    kept = (1.0 - state.hazard) ** (clock - cells.shown[c]) if tried else 1.0
+    kept = (1.0 - _per_category(state, state.hazard)) ** (clock - cells.learned[s, g]) if tried else 1.0
     state.loss[0] = MEMORY * state.loss[0] + log_loss(kept * before + (1.0 - kept) * prior, reward)
-    if shop.linear:
-        x = features_of(user, shop.numbers[action], shop.interacts)
-        learn(state.rivals, shop.model_of[action], x, np.flatnonzero(x), reward)
-        state.seen[g] = state.rivals.visits[0]
+    if candidates.linear:
+        x = features_of(user, candidates.numbers[action], state.interacts)
+        learn(state.rivals, candidates.model_of[action], x, np.flatnonzero(x), reward)
     change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), kept)
     if change_filter.observe(cell, reward):
-        _suspect_others(cells, c, groups, prior, state.together)
-    cells.shown[c] = clock
+        _suspect_others(cells, s, g, prior, state.together)
+    cells.learned[s, g] = clock
     cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
     cells.tally[TRIED] += 0.0 if tried else 1.0
+    state.updates[0] += 1
 
 
 @jit
-def _suspect_others(cells: Cells, c: int, groups: int, prior: float, chance: float) -> None:
+def _suspect_others(cells: Cells, s: int, g: int, prior: float, chance: float) -> None:
     """Where one cell of a segment has jumped, others may have: shocks come to several at once."""
-    first = c - c % groups
-    for other in range(first, first + groups):
-        if other != c and cells.shown[other] > 0.0:
-            before = change_filter.mean(cells.filters[other])
-            change_filter.loosen(cells.filters[other], PRIOR * prior, PRIOR * (1.0 - prior), 1.0 - chance)
-            cells.tally[MEANS] += change_filter.mean(cells.filters[other]) - before
+    for other in range(cells.shown.shape[1]):
+        if other != g and cells.learned[s, other] > 0.0:
+            cell = cells.filters[s, other]
+            before = change_filter.mean(cell)
+            change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), 1.0 - chance)
+            cells.tally[MEANS] += change_filter.mean(cell) - before
 
 
 @jit
-def _enter(state: State, user: FloatArray) -> int:
-    """Return the segment of a visitor with its cells cleared if it is new; count the visit."""
-    cells, groups = state.cells, state.assortment.mixed.shape[0]
+def _segment_of(state: State, user: FloatArray) -> int:
+    """Return the segment of a visitor, with its cells cleared if it is new."""
+    cells = state.cells
     if shed(state.segments, user):
         cells.tally[:] = 0.0
-    s = enter(state.segments, user, state.room)
-    if state.segments.clock[s] == 1.0:
-        for c in range(s * groups, (s + 1) * groups):
-            cells.shown[c] = 0.0
-            change_filter.clear(cells.filters[c])
+    s, is_new = enter(state.segments, user, _room(state))
+    if is_new:
+        cells.shown[s] = 0.0
+        cells.learned[s] = 0.0
+        for g in range(cells.shown.shape[1]):
+            change_filter.clear(cells.filters[s, g])
     return s
 
 
 class Adaptive(KernelPolicy):
     """Find segments and categories by itself, follow each cell through jumps, explore where it may pay (recommended).
 
-    Rewards lie between 0 and 1. Propensities come from 255 posterior draws.
+    Rewards lie between 0 and 1. There are at most 256 segments, of which the last takes all further visitors, and 2,048
+    categories, of which the one whose products were candidates longest ago makes room for a new one.
     """
 
     name = "adaptive"
-    kernel = Kernel("adaptive", _choose, _learn, _probability)
-    learned = ("segments", "categories", "cells", "rivals", "loss", "seen", "key", "draws")
+    kernel = Kernel("adaptive", _choose, _distribution, _learn, _decided)
+    learned = ("segments", "categories", "cells", "rivals", "loss", "shown", "decisions", "key", "updates")
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    hazard: float = parameter(5e-4, low=0, high=0.1, help="chance a visit that one of a segment's cells jumps")
-    due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown for long is shown again")
+    enters_candidates = True
+    hazard: float = parameter(5e-4, low=0, high=0.1, help="probability per visit that one of a segment's cells jumps")
+    due: float = parameter(1.5e-4, low=0, high=0.1, help="rate at which long unseen categories are tried again; 0 never")
     sharpness: float = parameter(2.0, low=0.1, high=100, help="how much narrower than the posterior it samples")
-    together: float = parameter(0.1, low=0, high=1, help="chance that a jump in one cell comes with one in another")
+    together: float = parameter(0.1, low=0, high=1, help="probability that a jump in one cell comes with one in another")
     alpha: float = parameter(1.2, low=0, high=100, help="width of the linear models' bound, in standard deviations")
 
     def _new_state(self) -> State:
-        k, users, numbers = self.spec.n_products, self.spec.user_dim, self.spec.product_dim
-        groups = max(k, LEAST_CATEGORIES)
-        room = min(MAX_SEGMENTS * groups, max(MAX_CELLS, groups))
+        return self._state_of(FIRST_CATEGORIES, draw_key(self.rng))
+
+    def _state_of(self, categories: int, key: np.uint64) -> State:
+        users, numbers = self.spec.user_dim, self.spec.product_dim
         interacts = (1 + users) * (1 + numbers) <= MAX_JOINT
         dim = (1 + users) * (1 + numbers) if interacts else 1 + users + numbers
-        none, nothing = np.zeros(k, np.int64), np.zeros((k, 1 + numbers))
+        segments = _segments_beside(categories)
         return State(
-            segments=new_segments(MAX_SEGMENTS, users),
-            categories=new_categories(groups, numbers),
-            cells=Cells(change_filter.new_cells(room, HYPOTHESES), np.zeros(room), np.zeros(2)),
-            rivals=new_rivals(min(groups, max(1, MAX_ENTRIES // (8 * dim**2))), dim, HORIZON),
+            segments=new_segments(segments, users),
+            categories=new_categories(categories, numbers),
+            cells=_new_cells(segments, categories),
+            rivals=new_rivals(_models_beside(categories, dim), dim, HORIZON),
             loss=np.zeros(1),
-            seen=np.zeros(groups, np.int64),
-            assortment=Assortment(none, none, nothing, np.zeros(1, np.bool_), interacts, False),
-            key=np.array([draw_key(self.rng)]),
-            draws=np.zeros(1, np.int64),
-            room=1,
+            shown=np.zeros(categories, np.int64),
+            decisions=np.zeros(1, np.int64),
+            key=np.array([key]),
+            updates=np.zeros(1, np.int64),
+            interacts=interacts,
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,
             alpha=self.alpha,
             together=self.together,
+            sampling=True,
         )
 
-    def _with_products(self, products: FloatArray) -> Any:
-        state, before = self.state, int(self.state.categories.found[0])
-        group_of, anew = number(state.categories, products)
-        group_of[group_of < 0] = len(state.categories.patterns) - 1
-        groups = int(state.categories.found[0])
-        room = min(MAX_SEGMENTS, len(state.cells.shown) // groups)
-        if anew or before != groups:
-            self._lay_out(0 if anew else before, groups, room)
-        state.segments.found[0] = min(int(state.segments.found[0]), room)
-        return state._replace(
-            assortment=self._assort(products, group_of, groups),
-            room=room,
-            hazard=self.hazard / groups,
-            due=self.due / groups,
-        )
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(due=0.0, alpha=0.0, sampling=False)
+        return state
 
     def _ridge(self) -> Any:
         return self.state.rivals.steady
 
-    def _assort(self, products: FloatArray, group_of: IntArray, groups: int) -> Assortment:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        before = count(self.state.categories)
+        categories, group_of, new, anew = number(self.state.categories, products, MAX_CATEGORIES)
+        if len(categories.table.ids) > len(self.state.shown):
+            self._grow(len(categories.table.ids))
+        self.state = self.state._replace(categories=categories)
+        self._clear_categories(np.arange(len(self.state.shown)) if anew else new, anew)
+        if anew or count(categories) != before or len(new):
+            self._forget_candidates()
+        return self._describe(products, group_of)
+
+    def _describe(self, products: FloatArray, group_of: IntArray) -> Candidates:
         """Return what there is to choose from; without binary columns one linear model serves all products."""
-        state, binary = self.state, self.state.categories.binary
+        binary = self.state.categories.binary
         model_of = group_of if binary.any() else np.zeros_like(group_of)
         numbers = np.hstack([np.ones((len(products), 1)), np.where(binary, 0.0, products)])
-        mixed = np.zeros(groups, np.bool_)
-        for g in np.unique(group_of):
-            own = numbers[group_of == g]
-            mixed[g] = (own != own[0]).any()
-        linear = bool(model_of.max() < len(state.rivals.steady.b))
-        return Assortment(group_of, model_of, numbers, mixed, state.assortment.interacts, linear)
+        mixed = np.zeros(count(self.state.categories), np.bool_)
+        _find_mixed(group_of, numbers, mixed)
+        linear = bool(model_of.max() < len(self.state.rivals.steady.b))
+        return Candidates(group_of, model_of, numbers, mixed, linear)
 
-    def _lay_out(self, before: int, groups: int, room: int) -> None:
-        """Move the cells of `before` categories to where they belong among `groups`; of none, all is forgotten."""
-        segments, cells, found = self.state.segments, self.state.cells, int(self.state.segments.found[0])
-        kept = min(found, room) if before else 0
-        segments.found[0] = kept
-        filters, shown = cells.filters[: kept * before].copy(), cells.shown[: kept * before].copy()
-        cells.filters[:], cells.shown[:] = change_filter.new_cells(*cells.filters.shape[:2]), 0.0
-        if kept:
-            size = kept * groups
-            cells.filters[:size].reshape(kept, groups, *filters.shape[1:])[:, :before] = filters.reshape(
-                kept, before, *filters.shape[1:]
-            )
-            cells.shown[:size].reshape(kept, groups)[:, :before] = shown.reshape(kept, before)
-        else:
-            segments.clock[:], cells.tally[:] = 0.0, 0.0
-            if before:
-                self.state.loss[:] = 0.0
+    def _clear_categories(self, numbers: IntArray, anew: bool) -> None:
+        """Forget categories that lost their numbers, or with `anew` all that was learned of any."""
+        cells = self.state.cells
+        if anew:
+            self.state.segments.found[0] = 0
+            self.state.segments.decided[:] = 0.0
+            self.state.segments.clock[:] = 0.0
+            cells.tally[:] = 0.0
+            return
+        for g in numbers:
+            for s in np.flatnonzero(cells.learned[:, g] > 0.0):
+                cells.tally[MEANS] -= change_filter.mean(cells.filters[s, g])
+                cells.tally[TRIED] -= 1.0
+            cells.filters[:, g] = _new_cells(len(cells.shown), 1).filters[:, 0]
+            cells.shown[:, g] = 0.0
+            cells.learned[:, g] = 0.0
+            self.state.shown[g] = 0
+            if self.state.categories.binary.any() and g < len(self.state.rivals.steady.b):
+                clear_rivals(self.state.rivals, int(g))
+
+    def _grow(self, categories: int) -> None:
+        """Make room for more categories; of the segments those found first stay."""
+        state = self.state
+        segments, before = _segments_beside(categories), state.cells
+        kept = min(segments, len(before.shown))
+        cells = _new_cells(segments, categories)
+        for name in ("filters", "shown", "learned"):
+            old = getattr(before, name)[:kept]
+            getattr(cells, name)[:kept, : old.shape[1]] = old
+        cells.tally[:] = before.tally
+        segments_kept = new_segments(segments, self.spec.user_dim)
+        for name in ("patterns", "decided", "clock"):
+            getattr(segments_kept, name)[:kept] = getattr(state.segments, name)[:kept]
+        segments_kept.binary[:] = state.segments.binary
+        segments_kept.found[0] = min(int(state.segments.found[0]), segments)
+        shown = np.zeros(categories, np.int64)
+        shown[: len(state.shown)] = state.shown
+        rivals = grown_rivals(state.rivals, _models_beside(categories, state.rivals.steady.b.shape[1]))
+        self.state = state._replace(segments=segments_kept, cells=cells, rivals=rivals, shown=shown)
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        shown = np.asarray(saved.get("shown", ()))
+        fits = shown.ndim == 1 and FIRST_CATEGORIES <= len(shown) <= MAX_CATEGORIES
+        return self._state_of(len(shown), self.state.key[0]) if fits else self.state
+
+
+def _segments_beside(categories: int) -> int:
+    """Return how many segments there is room for beside so many categories."""
+    return min(MAX_SEGMENTS, MAX_CELLS // categories)
+
+
+def _models_beside(categories: int, dim: int) -> int:
+    """Return how many linear models of `dim` features there is room for, one per category at most."""
+    return min(categories, max(1, MAX_ENTRIES // (4 * dim**2)))
+
+
+def _new_cells(segments: int, categories: int) -> Cells:
+    """Return cells that have seen nothing."""
+    filters = change_filter.new_cells(segments * categories, HYPOTHESES).reshape(segments, categories, HYPOTHESES, 3)
+    return Cells(filters, np.zeros((segments, categories)), np.zeros((segments, categories)), np.zeros(2))
+
+
+@jit
+def _find_mixed(group_of: IntArray, numbers: FloatArray, mixed: BoolArray) -> None:
+    """Mark in `mixed (G,)` the categories whose products differ in their `numbers (K, m)`."""
+    first = np.full(mixed.shape[0], -1)
+    for k in range(group_of.shape[0]):
+        g = group_of[k]
+        if first[g] < 0:
+            first[g] = k
+        elif not mixed[g]:
+            for i in range(numbers.shape[1]):
+                mixed[g] |= numbers[k, i] != numbers[first[g], i]

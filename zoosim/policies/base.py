@@ -10,31 +10,46 @@ import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters
-from zoosim.core.types import Context, PolicySpec, Progress
+from zoosim.core.types import BoolArray, Context, FloatArray, PastLog, PolicySpec, Progress
+
+FIT_CHUNK = 1_000
+"""Logged visits that are learned from between two lines of progress, at most."""
 
 
 class Policy(ABC):
-    """Choose a product for each visitor and learn from the clicks.
+    """Choose a product for each visitor and learn from the rewards, whenever they come.
 
     A policy is made by `Class(spec, rng, **params)`; parameters are declared as class attributes with
-    `zoosim.parameter`, checked, and then stand on the instance. One object a seed, one context a call. A policy that
-    wants a log of the past before its first visit sets `past_visits` and takes it in `fit`.
+    `zoosim.parameter`, checked, and then stand on the instance. Two methods are enough: `select_action` and `update`.
+    A policy that draws its actions must also give the probabilities that it draws from, by `propensities`.
+
+    The candidates are part of each request, and differ from one request to the next: what a policy remembers about a
+    product it keeps by the product's id (`context.product_ids`), never by its place among the candidates.
     """
 
     name: str = ""
     """How the policy is called on the command line; the class name in kebab case when left empty."""
 
     past_visits: int = 0
-    """How many visits of a uniformly random past `fit` wants; 0 for none."""
+    """How many visits of a uniformly random past `fit` wants before the first decision; 0 for none."""
 
-    only_for: ClassVar[str] = ""
-    """The kind of experiment that the policy is made for; empty for any."""
+    chooses: ClassVar[tuple[str, ...]] = ("products", "templates")
+    """The action spaces that the policy can choose in: of "products", "templates" and "boosts"."""
 
     needs_user_ids: ClassVar[bool] = False
     """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make the policy for the task `spec` with its own generator; raises `ConfigError` on a wrong parameter."""
+        """Make a policy that has learned nothing.
+
+        Args:
+            spec: The dimensions of its task.
+            rng: The only source of its random draws.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
         self.spec = spec
         self.rng = rng
         for name, value in check_parameters(policy_name(type(self)), type(self), params).items():
@@ -42,25 +57,69 @@ class Policy(ABC):
 
     @abstractmethod
     def select_action(self, context: Context) -> Any:
-        """Choose an index into `context.product_ids` where `context.available` is true; a `BoostPolicy`, boosts."""
+        """Return the action to take now.
+
+        Args:
+            context: What the shop knows of this request.
+
+        Returns:
+            An index into `context.product_ids` where `context.available` is true; of a `BoostPolicy`, boosts.
+        """
 
     @abstractmethod
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        """Learn that `action` earned `reward`; `feedback` holds what else a shop would log."""
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Learn what an action earned; called in any order, and any time after the decision.
 
-    def propensity(self, context: Context, action: Any) -> float:
-        """Return the probability of choosing `action` now, without moving any state.
-
-        The default is right for a policy that decides without chance: 1 for the action it would choose, else 0. A
-        policy that draws must give its own.
+        Args:
+            context: The request as it was when the action was chosen.
+            action: The action that was taken, by this policy or another.
+            reward: What it earned.
+            feedback: What else the shop logged of the visit.
+            next_context: The visitor's next request, where visits have several steps and there was one.
         """
-        return float(action == copy.deepcopy(self).select_action(context))
 
-    def fit(self, log: Mapping[str, Any], progress: Progress = lambda line: None) -> dict[str, float]:
-        """Learn from a past log before the first visit: arrays `user_id`, `action`, `reward`, `propensity`, each (n,).
+    def propensities(self, context: Context) -> FloatArray:
+        """Return the probability of each candidate `(K,)` that `select_action` draws from, without moving any state.
 
-        Returns figures worth keeping, such as a validation loss.
+        The default is right for a policy that decides without chance: 1 for the action it would choose, else 0.
         """
+        chances = np.zeros(len(context.available))
+        chances[copy.deepcopy(self).select_action(context)] = 1.0
+        return chances
+
+    def recommend(self, context: Context) -> Any:
+        """Return the action that seems best, without exploring and without moving any state.
+
+        The default is the action of the highest propensity, the first on ties.
+        """
+        return int(np.argmax(self.propensities(context)))
+
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of the past, of this policy or another.
+
+        The default takes the logged choices one after another as its own updates.
+
+        Args:
+            log: n logged choices.
+            progress: Called with a line about how far it is.
+
+        Returns:
+            Figures worth keeping, such as a validation loss.
+        """
+        for start in range(0, len(log), FIT_CHUNK):
+            stop = min(start + FIT_CHUNK, len(log))
+            masks = log.available(start, stop)
+            for row in range(start, stop):
+                context = logged_context(log, row, masks[row - start])
+                self.update(context, int(log.actions[row]), float(log.rewards[row]))
+            progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -71,6 +130,17 @@ class Policy(ABC):
         """Take over a `state_dict` of a policy of the same class, parameters and task: decisions are then equal."""
         if state:
             raise PolicyError(f"{policy_name(type(self))}: got a state of {', '.join(state)}, expected an empty one")
+
+
+def logged_context(log: PastLog, row: int, available: BoolArray) -> Context:
+    """Return the request of a logged visit; `available (K,)` is its mask."""
+    return Context(
+        user_id=0 if log.user_ids is None else int(log.user_ids[row]),
+        user=log.features[row],
+        product_ids=log.product_ids,
+        products=log.products,
+        available=available,
+    )
 
 
 def policy_name(cls: type) -> str:

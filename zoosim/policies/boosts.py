@@ -83,7 +83,7 @@ class BoostPolicy(Policy):
     products are shown by base_scores + boost_features @ action. Boosts lie in [-a_max, a_max].
     """
 
-    only_for = "boosts"
+    chooses = ("boosts",)
     spec: BoostSpec
 
     @abstractmethod

@@ -1,63 +1,87 @@
 """Categories: products told apart by the distinct patterns in the columns that hold nothing but 0 and 1.
 
-They are numbered as they come up, so that what was learned of a category stays its own when the assortment changes.
-Where no column is binary, each distinct product is a category.
+They are numbered as they come up, so that what was learned of a category stays its own when other products come. Where
+no column is binary, each distinct product is a category. Category 0 takes what there is no room for.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.id_table import CLOCK, IN_USE, VERSION, IdTable, claim_slot, grown, new_id_table
+from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.policies.kernel import distinct_rows
+from zoosim.policies.choice import distinct_rows, hash_row
+
+FIRST_CATEGORIES = 64
+"""Room for categories at first; it doubles as they come up."""
 
 
 class Categories(NamedTuple):
-    """The categories found so far, C at most.
+    """The categories found so far: `table` from hashed patterns to numbers, 1 and up.
 
-    `patterns (C, d_p)` of the columns that count; `binary (d_p,)` whether a column held nothing but 0 and 1; `found
-    (1,)` how many there are.
+    `binary (d_p,)` tells whether a column held nothing but 0 and 1; `seen (1,)` whether any product was seen.
     """
 
-    patterns: FloatArray
+    table: IdTable
     binary: BoolArray
-    found: IntArray
+    seen: BoolArray
 
 
 def new_categories(room: int, product_dim: int) -> Categories:
-    """Return room for categories of products with `product_dim` features, none found."""
-    return Categories(np.zeros((room, product_dim)), np.ones(product_dim, np.bool_), np.zeros(1, np.int64))
+    """Return room for categories 0 to `room` - 1 of products with `product_dim` features, none found."""
+    return Categories(new_id_table(room), np.ones(product_dim, np.bool_), np.zeros(1, np.bool_))
 
 
-def number(categories: Categories, products: FloatArray) -> tuple[IntArray, bool]:
-    """Return the category `(K,)` of each of `products (K, d_p)`, -1 where there is no room for a new one.
+def count(categories: Categories) -> int:
+    """Return how many categories there are, number 0 included."""
+    return int(categories.table.counts[IN_USE])
 
-    The flag is True when a column turns out to hold other numbers than 0 and 1: then all are numbered anew.
+
+def number(categories: Categories, products: FloatArray, most: int) -> tuple[Categories, IntArray, IntArray, bool]:
+    """Number the categories of `products (K, d_p)`, of which there may be `most`, number 0 included.
+
+    When all numbers are taken, the category whose products were candidates longest ago loses its own.
+
+    Returns:
+        The categories, with more room where it was needed; the category `(K,)` of each product; the numbers that are
+        new, and whose memory is to be cleared; and whether a column turned out to hold other numbers than 0 and 1, so
+        that all were numbered anew.
     """
     anew = _shed(categories, products)
     columns = categories.binary if categories.binary.any() else ~categories.binary
-    rows, row_of = distinct_rows(products[:, columns])
-    known = {pattern.tobytes(): n for n, pattern in enumerate(categories.patterns[: categories.found[0], columns])}
-    numbers = np.full(len(rows), -1)
-    for n, row in enumerate(rows + 0.0):  # -0.0 is 0.0
-        found = known.get(row.tobytes(), -1)
-        if found < 0 and categories.found[0] < len(categories.patterns):
-            found = int(categories.found[0])
-            categories.patterns[found, columns] = row
-            categories.found[0] += 1
-        numbers[n] = found
-    return numbers[row_of], anew
+    rows, row_of = distinct_rows(np.ascontiguousarray(products[:, columns]))
+    room, wanted = len(categories.table.ids), count(categories) + len(rows)
+    if wanted > room and room < most:
+        categories = categories._replace(table=grown(categories.table, min(max(wanted, 2 * room), most)))
+    numbers = np.zeros(len(rows), np.int64)
+    is_new = np.zeros(len(rows), np.bool_)
+    _claim(categories.table, rows, numbers, is_new)
+    return categories, numbers[row_of], numbers[is_new], anew
+
+
+@jit
+def _claim(table: IdTable, rows: FloatArray, numbers: IntArray, is_new: BoolArray) -> None:
+    """Write the number of each distinct pattern to `numbers (R,)`: 0 for those there is no room for at once."""
+    for r in range(min(rows.shape[0], table.ids.shape[0] - 1)):
+        numbers[r], is_new[r] = claim_slot(table, hash_row(rows[r]))
 
 
 def _shed(categories: Categories, products: FloatArray) -> bool:
     """Settle which columns are binary when none was seen before; later drop those that are not, and begin anew."""
     binary = ((products == 0) | (products == 1)).all(axis=0)
-    first = categories.found[0] == 0
-    anew = not first and not binary[categories.binary].all()
-    if first:
+    if not categories.seen[0]:
         categories.binary[:] = binary
-    elif anew:
+        categories.seen[0] = True
+        return False
+    anew = not binary[categories.binary].all()
+    if anew:
         categories.binary[:] &= binary
-        categories.patterns[:] = 0.0
-        categories.found[0] = 0
+        table = categories.table
+        table.places[:] = -1
+        table.ids[:] = 0
+        table.used[:] = 0
+        table.counts[IN_USE] = 1
+        table.counts[CLOCK] = 0
+        table.counts[VERSION] += 1
     return bool(anew)

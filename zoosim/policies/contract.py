@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.blame import source_file, user_place
 from zoosim.core.parameters import parameters_of
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.policies.base import Policy
-from zoosim.policies.registry import find_class, source_file, user_place
+from zoosim.policies.registry import find_class
 from zoosim.policies.sameness import same
 
 VISITS = 60

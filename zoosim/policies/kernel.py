@@ -1,8 +1,16 @@
-"""Policies as compiled kernels: the same code decides for one context and for a block of visits.
+"""Policies as compiled kernels: the same code decides for one request and for whole runs, with the same bits.
 
-A kernel is three compiled functions over a state, a named tuple of arrays:
-`choose(state, user_id, user, available) -> action`, `learn(state, user_id, user, action, reward)`, and
-`probability(state, user_id, user, available, action) -> float`, which moves nothing.
+A kernel is four compiled functions over a `state`, a named tuple of arrays that holds what was learned, and
+`candidates`, a named tuple that holds what the policy derives from the products of a request:
+
+    choose(state, candidates, user_id, user, available, draw) -> action
+        draws an action by a `draw` in [0, 1), without moving anything
+    distribution(state, candidates, user_id, user, available, out)
+        adds the probability of each candidate under `choose` to `out (K,)`, which holds zeros
+    decided(state, candidates, user_id, user, action)
+        moves what a decision moves: clocks, what was shown last
+    learn(state, candidates, user_id, user, action, reward)
+        moves what a reward moves
 """
 
 import copy
@@ -10,22 +18,33 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.jit import jit
-from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.linear.ridge import CONDITION, NUMBER
-from zoosim.policies.base import Policy, policy_name
+from zoosim.core.errors import ConfigError
+from zoosim.core.id_table import IN_USE, IdTable, index_ids
+from zoosim.core.jit import bind, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key, uniform
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
+from zoosim.linear.condition import CONDITION
+from zoosim.policies.base import FIT_CHUNK, Policy, policy_name
+from zoosim.policies.choice import add_share, pick
+from zoosim.policies.requests import (
+    LARGEST,
+    Request,
+    check_finite,
+    check_shape,
+    checked_action,
+    checked_candidates,
+    checked_request,
+    checked_reward,
+)
 
-LARGEST = 1e9
-"""The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
-
-DRAWS = 255
-"""Posterior draws from which the propensity of a policy that samples is computed; one more is spread evenly."""
+REMEMBERED = 4
+"""Sets of candidates whose derived arrays are kept: rewards come for earlier requests than the newest."""
 
 
 @dataclass(frozen=True)
@@ -34,74 +53,222 @@ class Kernel:
 
     name: str
     choose: Callable[..., int]
+    distribution: Callable[..., None]
     learn: Callable[..., None]
-    probability: Callable[..., float]
+    decided: Callable[..., None]
+
+
+@jit
+def nothing_decided(state: Any, candidates: Any, user_id: int, user: FloatArray, action: int) -> None:
+    """Move nothing at a decision."""
+
+
+class Draws(NamedTuple):
+    """The draws of decisions: their `key (1,)`, and how many decisions were made, `decisions (1,)`."""
+
+    key: np.ndarray
+    decisions: IntArray
+
+
+class Decision(NamedTuple):
+    """An action, and the probability of each candidate `(K,)` that it was drawn from."""
+
+    action: int
+    propensities: FloatArray
+
+
+class Attached(NamedTuple):
+    """A set of candidates and what the policy derived from it; `version` says of which of its states."""
+
+    product_ids: Any
+    products: Any
+    ids: IntArray
+    features: FloatArray
+    candidates: Any
+    version: int
 
 
 class KernelPolicy(Policy):
     """A policy whose decisions are made by a `Kernel` over `self.state`.
 
     A subclass sets `kernel`, `learned` (the fields of the state that hold what was learned) and the range of `rewards`
-    that it can learn from, makes `self.state` in its constructor, and says in `_with_products` how the state takes in
-    a product matrix.
+    that it can learn from, makes its state in `_new_state`, and says in `_candidates` what it derives from products.
     """
 
     kernel: ClassVar[Kernel]
     learned: ClassVar[tuple[str, ...]] = ()
     rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    enters_candidates: ClassVar[bool] = False
+    """Whether new candidates enter the state, as new categories do."""
+
     state: Any
+    floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
-        self._products: FloatArray | None = None
+        self._attached: list[Attached] = []
         self._warned = False
+        self._version = 0
         self.state = self._new_state()
+        self.draws = Draws(np.array([draw_key(rng)]), np.zeros(1, np.int64))
 
     @abstractmethod
     def _new_state(self) -> Any:
-        """Make the state of a policy that has seen nothing, not even the products."""
+        """Make the state of a policy that has seen nothing, not even a product."""
 
     @abstractmethod
-    def _with_products(self, products: FloatArray) -> Any:
-        """Return the state with all that derives from `products (K, d_p)` made anew."""
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Any:
+        """Return what is derived from products: `ids (K,)`, `products (K, d_p)`.
 
-    def attach(self, products: FloatArray) -> None:
-        """Take in the candidates' features; free when they are the same read-only array as before."""
-        if products is self._products:
-            return
-        check_shape("products", products, (self.spec.n_products, self.spec.product_dim))
-        if not self._knows(products):
-            check_finite("products", products)
-            self.state = self._with_products(np.ascontiguousarray(products, np.float64))
-        self._products = products if not products.flags.writeable else products.copy()
+        A subclass that enters new products or categories into its state does so here.
+        """
 
-    def _knows(self, products: FloatArray) -> bool:
-        return self._products is not None and (products is self._products or np.array_equal(products, self._products))
+    def _exploiting(self) -> Any:
+        """Return the state with which `choose` takes the action that seems best, without exploring."""
+        return self.state
+
+    def attach(self, context: Context) -> Any:
+        """Return what is derived from a request's candidates; free when they are the same read-only arrays as before.
+
+        Raises:
+            PolicyError: ids or features have a wrong shape or type, or are not finite.
+        """
+        place = self._find_attached(context)
+        if place is None:
+            ids, products = checked_candidates(context, self.spec)
+            identity = _lasting(context.product_ids), _lasting(context.products)
+            attached = self._derived(Attached(*identity, ids.copy(), products.copy(), None, 0))
+            self._attached = [attached, *self._attached[: REMEMBERED - 1]]
+            return attached.candidates
+        if self._attached[place].version != self._version:
+            self._attached[place] = self._derived(self._attached[place])
+        return self._attached[place].candidates
+
+    def _find_attached(self, context: Context) -> int | None:
+        """Return where a request's candidates stand among those attached, None when they are new."""
+        for place, attached in enumerate(self._attached):
+            if attached.products is context.products and attached.product_ids is context.product_ids:
+                return place
+        for place, attached in enumerate(self._attached):
+            same_ids = np.array_equal(attached.ids, context.product_ids)
+            if same_ids and np.array_equal(attached.features, context.products):
+                return place
+        return None
+
+    def _derived(self, attached: Attached) -> Attached:
+        candidates = self._candidates(attached.ids, attached.features)
+        return attached._replace(candidates=candidates, version=self._version)
+
+    def _forget_candidates(self) -> None:
+        """Let all that was derived from candidates be derived anew: the state that it refers to has changed its form."""
+        self._version += 1
 
     def select_action(self, context: Context) -> int:
-        """Choose by the kernel."""
-        self.attach(context.products)
-        return int(self.kernel.choose(self.state, *self._arguments(context)))
+        """Draw an action by the kernel, and move what a decision moves."""
+        request = checked_request(context, self.spec)
+        self._make_room(1)
+        candidates = self.attach(context)
+        action = self._draw_action(request, candidates, self._next_draw())
+        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
+        return action
 
-    def propensity(self, context: Context, action: int) -> float:
-        """Return the probability of `action`, by the kernel."""
-        asked = self if self._knows(context.products) else copy.deepcopy(self)
-        asked.attach(context.products)
-        chosen = checked_action(action, self.spec)
-        return float(self.kernel.probability(asked.state, *self._arguments(context), chosen))
+    def decide(self, context: Context, draw: float | None = None) -> Decision:
+        """Draw an action from the tabulated distribution, for whoever logs or serves it, and move what a decision moves.
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        """Learn by the kernel; a reward that is not finite is refused before it touches anything."""
-        user_id, user, _ = self._arguments(context)
-        chosen, earned = checked_action(action, self.spec), checked_reward(reward, *self.rewards)
-        self.attach(context.products)
-        self.kernel.learn(self.state, user_id, user, chosen, earned)
+        Args:
+            context: The request.
+            draw: A number in [0, 1) that settles the draw, such as a hash of an event's id; by default the policy's next.
+
+        Returns:
+            The action, and the probability of each candidate `(K,)` that it was drawn from.
+        """
+        request = checked_request(context, self.spec)
+        self._make_room(1)
+        candidates = self.attach(context)
+        propensities = self._distribution(request, candidates)
+        action = self._draw_action(request, candidates, self._next_draw() if draw is None else draw)
+        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
+        return Decision(action, propensities)
+
+    def propensities(self, context: Context) -> FloatArray:
+        """Return the probability of each candidate `(K,)` that `select_action` draws from; moves no state."""
+        request = checked_request(context, self.spec)
+        reader = self._reader(context)
+        return reader._distribution(request, reader.attach(context))
+
+    def recommend(self, context: Context) -> int:
+        """Return the candidate that seems best, without exploring; moves no state."""
+        request = checked_request(context, self.spec)
+        reader = self._reader(context)
+        candidates = reader.attach(context)
+        return int(reader.kernel.choose(reader._exploiting(), candidates, *request, 0.0))
+
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Learn by the kernel; what is wrong is refused before it touches anything."""
+        request = checked_request(context, self.spec)
+        chosen = checked_action(action, len(request.available))
+        earned = checked_reward(reward, *self.rewards)
+        self._make_room(1)
+        candidates = self.attach(context)
+        self.kernel.learn(self.state, candidates, request.user_id, request.user, chosen, earned)
         self.heed()
+
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Take the logged choices one after another as decisions and rewards of its own, by the kernel."""
+        users = np.ascontiguousarray(log.features, np.float64)
+        check_shape("features", users, (len(log), self.spec.user_dim))
+        check_finite("features", users)
+        for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
+            checked_reward(float(reward), *self.rewards)
+        user_ids = np.zeros(len(log), np.int64) if log.user_ids is None else log.user_ids
+        for start in range(0, len(log), FIT_CHUNK):
+            part = slice(start, min(start + FIT_CHUNK, len(log)))
+            candidates = self.attach_block(log.product_ids, log.products, FIT_CHUNK)
+            compiled_teach(self.kernel)(
+                self.state, candidates, user_ids[part], users[part], log.actions[part], log.rewards[part]
+            )
+            progress(f"learned from {part.stop:,} of {len(log):,} visits")
+        self.heed()
+        return {}
+
+    def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
+        """Return what is derived from candidates that stay the same for a number of decisions, made by compiled code."""
+        self._make_room(min(len(product_ids), decisions))
+        return self.attach(Context(product_ids=product_ids, products=products))
+
+    def _make_room(self, products: int) -> None:
+        """Make room in the state for so many products that it may not have met; called before candidates are attached."""
+
+    def _reader(self, context: Context) -> "KernelPolicy":
+        """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
+        if not self.enters_candidates or self._find_attached(context) is not None:
+            return self
+        return copy.deepcopy(self)
+
+    def _next_draw(self) -> float:
+        draw = uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
+        self.draws.decisions[0] += 1
+        return draw
+
+    def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
+        return int(floored_choice(self.kernel)(self.state, candidates, *request, self.floor, draw))
+
+    def _distribution(self, request: Request, candidates: Any) -> FloatArray:
+        out = np.zeros(len(request.available))
+        floored_distribution(self.kernel)(self.state, candidates, *request, self.floor, out)
+        return out
 
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""
         ridge = self._ridge()
-        if ridge is not None and ridge.condition[-1, NUMBER] > CONDITION and not self._warned:
+        if ridge is not None and ridge.condition[-1] > CONDITION and not self._warned:
             self._warned = True
             size = f"{CONDITION:.0e}".replace("+", "")
             warnings.warn(
@@ -115,28 +282,35 @@ class KernelPolicy(Policy):
         """Return the linear models whose condition is watched, None where there are none."""
         return getattr(self.state, "ridge", None)
 
-    def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
-        user, available = checked_user(context, self.spec), checked_mask(context, self.spec)
-        user.flags.writeable = available.flags.writeable = False
-        return int(context.user_id), user, available
-
     def state_dict(self) -> dict[str, Any]:
         """Return copies of the arrays that were learned, and in `policy` whose they are."""
         return {"policy": self._signed(), **{name: array.copy() for name, array in self._learned_arrays()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over saved arrays; raises `ConfigError`, and then changes nothing, if they are another's or broken."""
-        own = {"policy": self._signed(), **dict(self._learned_arrays())}
         names = set(state) if isinstance(state, Mapping) else set()
-        fitting = [(name, _as_saved(state[name], array)) for name, array in own.items()] if names == set(own) else []
+        before = self.state
+        self.state = self._shaped_as(state) if isinstance(state, Mapping) else before
+        current = {"policy": self._signed(), **dict(self._learned_arrays())}
+        fitting = [(name, _as_saved(state[name], array)) for name, array in current.items()] if names == set(current) else []
         saved = {name: array for name, array in fitting if array is not None}
-        if len(saved) < len(own) or not self._sound(saved):
+        if len(saved) < len(current) or not self._sound(saved):
+            self.state = before
             label = f"{type(self).__name__} ({self._signature()})"
             raise ConfigError(f"{label}: the saved state is of another policy, task or parameters, or broken")
-        for name, array in own.items():
+        for name, array in current.items():
             np.copyto(array, saved[name])
-        if self._products is not None:
-            self.state = self._with_products(np.ascontiguousarray(self._products, np.float64))
+        self._state_loaded()
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> Any:
+        """Return a state whose arrays have the sizes of saved ones; its own where sizes never change."""
+        return self.state
+
+    def _state_loaded(self) -> None:
+        """Compute anew what derives from the learned arrays; candidates are derived anew when they come next."""
+        self._attached.clear()
+        for table in _id_tables(self.state):
+            index_ids(table)
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
         """Tell whether arrays of the right shapes and types can be a state of this policy: compiled code trusts them.
@@ -145,6 +319,10 @@ class KernelPolicy(Policy):
         """
         rooms = {name: name.removesuffix("found") + "patterns" for name in saved if name.endswith(".found")}
         fits = all(saved[found][0] <= len(saved[patterns]) for found, patterns in rooms.items())
+        for name in saved:
+            if name.endswith(".places"):
+                table = name.removesuffix("places")
+                fits = fits and 1 <= saved[table + "counts"][IN_USE] <= len(saved[table + "ids"])
         return fits and np.array_equal(saved["policy"], self._signed())
 
     def _signature(self) -> str:
@@ -157,6 +335,62 @@ class KernelPolicy(Policy):
     def _learned_arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for name in self.learned:
             yield from _arrays(name, getattr(self.state, name))
+        yield from _arrays("draws", self.draws)
+
+
+# `bind` puts each kernel's own functions in the place of these.
+choose: Any = None
+distribution: Any = None
+decided: Any = None
+learn: Any = None
+
+
+@cache
+def floored_choice(kernel: Kernel) -> Callable[..., int]:
+    """Compile a kernel's choice above a floor: a share of the decisions is spread evenly over what is available."""
+    return bind(_choose_above_floor, f"choose_{kernel.name}", choose=kernel.choose)
+
+
+def _choose_above_floor(
+    state: Any, candidates: Any, user_id: int, user: FloatArray, available: BoolArray, floor: float, draw: float
+) -> int:
+    if draw < floor:
+        return pick(available, draw / floor)
+    return int(choose(state, candidates, user_id, user, available, (draw - floor) / (1.0 - floor)))
+
+
+@cache
+def floored_distribution(kernel: Kernel) -> Callable[..., None]:
+    """Compile the distribution that belongs to `floored_choice`."""
+    return bind(_distribution_above_floor, f"distribution_{kernel.name}", distribution=kernel.distribution)
+
+
+def _distribution_above_floor(
+    state: Any, candidates: Any, user_id: int, user: FloatArray, available: BoolArray, floor: float, out: FloatArray
+) -> None:
+    distribution(state, candidates, user_id, user, available, out)
+    if floor > 0.0:
+        out *= 1.0 - floor
+        add_share(available, floor, out)
+
+
+@cache
+def compiled_teach(kernel: Kernel) -> Callable[..., None]:
+    """Compile the loop in which a policy learns from logged visits of one set of candidates."""
+    return bind(_teach, f"teach_{kernel.name}", decided=kernel.decided, learn=kernel.learn)
+
+
+def _teach(
+    state: Any, candidates: Any, user_ids: IntArray, users: FloatArray, actions: IntArray, rewards: FloatArray
+) -> None:
+    for i in range(actions.shape[0]):
+        decided(state, candidates, user_ids[i], users[i], actions[i])
+        learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
+
+
+def _lasting(array: Any) -> Any:
+    """Return an array that cannot change under us, None for one that can: then its values are compared."""
+    return array if isinstance(array, np.ndarray) and not array.flags.writeable else None
 
 
 def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -168,129 +402,25 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield from _arrays(f"{name}.{field}", inner)
 
 
-def _as_saved(value: Any, own: np.ndarray) -> np.ndarray | None:
-    """Return a saved value as an array that can stand in the place of `own`, or None.
+def _id_tables(value: Any) -> Iterator[IdTable]:
+    """Find the id tables in a named tuple."""
+    if isinstance(value, IdTable):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _id_tables(inner)
 
-    Whole numbers, which count or number something, are at least 0; others are finite where those of `own` are.
+
+def _as_saved(value: Any, current: np.ndarray) -> np.ndarray | None:
+    """Return a saved value as an array that can stand in the place of `current`, or None.
+
+    Whole numbers, which count or number something, are at least 0; others are finite where those of `current` are.
     """
     try:
         saved = np.asarray(value)
     except (TypeError, ValueError):
         return None
-    if saved.shape != own.shape or not np.can_cast(saved.dtype, own.dtype, "safe"):
+    if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
         return None
-    numbers = np.isfinite(saved).all() or not np.isfinite(own).all()
-    return saved if numbers and (own.dtype.kind != "i" or (saved >= 0).all()) else None
-
-
-def checked_user(context: Context, spec: PolicySpec) -> FloatArray:
-    """Return a view of the visitor's features `(d_u,)`, or raise `PolicyError` for a wrong shape, NaN or infinity."""
-    user = np.ascontiguousarray(context.user, np.float64).view()
-    check_shape("user", user, (spec.user_dim,))
-    check_finite("user", user)
-    return user
-
-
-def check_shape(what: str, array: FloatArray, wanted: tuple[int, ...]) -> None:
-    """Raise `PolicyError` unless `array` has the shape that the policy's spec says."""
-    if array.shape != wanted:
-        raise PolicyError(f"{what}: got shape {array.shape}, expected {wanted} as in the policy's spec")
-
-
-def check_finite(what: str, array: FloatArray) -> None:
-    """Raise `PolicyError` for NaN, infinity, or a number larger than `LARGEST`."""
-    if not np.isfinite(array).all():
-        raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
-    if array.size and np.abs(array).max() > LARGEST:
-        raise PolicyError(f"{what}: got a feature of {np.abs(array).max():g}, expected at most {LARGEST:g}; scale it")
-
-
-def checked_mask(context: Context, spec: PolicySpec) -> BoolArray:
-    """Return a view of the mask `(K,)` of what may be shown, or raise `PolicyError` for a wrong shape or nothing."""
-    available = np.ascontiguousarray(context.available, np.bool_).view()
-    if available.shape != (spec.n_products,):
-        raise PolicyError(f"available: got shape {available.shape}, expected {(spec.n_products,)} as in the spec")
-    if not available.any():
-        raise PolicyError("available: got no product that may be shown, expected at least one")
-    return available
-
-
-def checked_action(action: Any, spec: PolicySpec) -> int:
-    """Return an action as an index of a product, or raise `PolicyError`."""
-    if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < spec.n_products:
-        raise PolicyError(f"action: got {shown(action)}, expected a whole number from 0 to {spec.n_products - 1}")
-    return int(action)
-
-
-def checked_reward(reward: Any, low: float, high: float) -> float:
-    """Return a reward from `low` to `high`, or raise `PolicyError`."""
-    number = isinstance(reward, int | float | np.integer | np.floating) and bool(low <= reward <= high)
-    if not number:
-        finite = "finite " if high == LARGEST else ""
-        raise PolicyError(f"reward: got {shown(reward)}, expected a {finite}number from {low:g} to {high:g}; scale it")
-    return float(reward)
-
-
-def distinct_rows(products: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct rows `(R, d)` of a matrix and the row `(K,)` that each of its rows is."""
-    rows, index = np.unique(products, axis=0, return_inverse=True)
-    return np.ascontiguousarray(rows), index.reshape(-1).astype(np.int64)
-
-
-@jit
-def first_of_each(group_of: IntArray, available: BoolArray, groups: int) -> IntArray:
-    """Return the first available product of each category `(groups,)`, -1 where there is none."""
-    found = np.full(groups, -1)
-    for k in range(available.shape[0] - 1, -1, -1):
-        if available[k]:
-            found[group_of[k]] = k
-    return found
-
-
-@jit
-def best_of(scores: FloatArray, row_of: IntArray, available: BoolArray) -> int:
-    """Return the available product with the highest score of its row, the lowest index on ties."""
-    best, top = -1, -np.inf
-    for k in range(row_of.shape[0]):
-        if available[k] and (best < 0 or scores[row_of[k]] > top):
-            best, top = k, scores[row_of[k]]
-    return best
-
-
-@jit
-def pick(available: BoolArray, draw: float) -> int:
-    """Pick an available product uniformly by `draw` in [0, 1)."""
-    count = 0
-    for k in range(available.shape[0]):
-        count += available[k]
-    left = int(draw * count)
-    for k in range(available.shape[0]):
-        if available[k]:
-            if left == 0:
-                return k
-            left -= 1
-    return -1
-
-
-@jit
-def share(available: BoolArray, action: int) -> float:
-    """Return the probability of `action` under a uniform choice of what is available."""
-    count = 0
-    for k in range(available.shape[0]):
-        count += available[k]
-    return 1.0 / count if available[action] else 0.0
-
-
-@jit
-def with_one(x: FloatArray) -> FloatArray:
-    """Return [1, x] `(d + 1,)`."""
-    out = np.empty(x.shape[0] + 1)
-    out[0] = 1.0
-    out[1:] = x
-    return out
-
-
-@jit
-def asked_key(key: np.ndarray, draws: IntArray) -> np.uint64:
-    """Return the key of the draws for a propensity, told apart from those of decisions: `key (1,)`, `draws (1,)`."""
-    return np.uint64(key[0] ^ np.uint64(draws[0] + 1))
+    numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
+    return saved if numbers and (current.dtype.kind != "i" or (saved >= 0).all()) else None

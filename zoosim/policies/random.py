@@ -1,47 +1,50 @@
-"""The floor of every comparison, and the policy that writes the best logs."""
+"""The uniformly random policy: the floor of every comparison, and the logging policy with full support."""
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from zoosim.core.jit import jit
-from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.policies.kernel import Kernel, KernelPolicy, pick, share
+from zoosim.policies.choice import add_share, pick
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 
 class State(NamedTuple):
-    """The key of the draws and how many were made, each (1,)."""
-
-    key: np.ndarray
-    draws: IntArray
+    """Nothing: there is nothing to learn."""
 
 
-@jit
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    state.draws[0] += 1
-    return pick(available, uniform(state.key[0], state.draws[0], 0))
+class NoCandidates(NamedTuple):
+    """Nothing: what may be shown is all that counts."""
 
 
 @jit
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _choose(
+    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    return pick(available, draw)
+
+
+@jit
+def _distribution(
+    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    add_share(available, 1.0, out)
+
+
+@jit
+def _learn(
+    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     pass
-
-
-@jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    return share(available, action)
 
 
 class Random(KernelPolicy):
     """Show any available product, each with the same probability."""
 
     name = "random"
-    kernel = Kernel("random", _choose, _learn, _probability)
-    learned = ("key", "draws")
+    kernel = Kernel("random", _choose, _distribution, _learn, nothing_decided)
 
     def _new_state(self) -> State:
-        return State(np.array([draw_key(self.rng)]), np.zeros(1, np.int64))
+        return State()
 
-    def _with_products(self, products: FloatArray) -> Any:
-        return self.state
+    def _candidates(self, ids: IntArray, products: FloatArray) -> NoCandidates:
+        return NoCandidates()

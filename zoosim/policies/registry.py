@@ -3,21 +3,21 @@
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import marshal
 import re
 import sys
-import traceback
 import types
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.files import source_digest
 from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.sources import PACKAGE, imports_of, source_digest
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
 
@@ -65,7 +65,7 @@ class PolicyEntry:
     """One contestant of a run.
 
     `source` is a built-in name, `FILE.py:Class` or a class; `params` are complete and checked; `fingerprint` changes
-    with the source, zoosim's own included, and the parameters.
+    with the policy's code, what it uses of zoosim included, and the parameters.
     """
 
     name: str
@@ -78,9 +78,14 @@ class PolicyEntry:
         """Tell whether the policy comes with zoosim."""
         return isinstance(self.source, str) and self.source in BUILT_IN
 
+    @property
+    def cls(self) -> type[Policy]:
+        """The policy's class, imported when asked for."""
+        return find_class(self.source)
+
     def make(self, spec: PolicySpec, rng: np.random.Generator) -> Policy:
         """Make the policy for a task."""
-        return find_class(self.source)(spec, rng, **self.params)
+        return self.cls(spec, rng, **self.params)
 
 
 def make_entry(
@@ -92,8 +97,9 @@ def make_entry(
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ConfigError(f"policy name: got {name!r}, expected letters, digits, dots and hyphens, 64 at most")
     checked: dict[str, Any] = check_parameters(name, cls, params or {})
-    label = source if isinstance(source, str) and source in BUILT_IN else f"{cls.__qualname__} {_source_hash(cls)}"
-    fingerprint = hashlib.sha256(repr((source_digest(), label, sorted(checked.items()))).encode()).hexdigest()[:16]
+    inner = [find_class(value) for value in checked.values() if isinstance(value, str) and value in BUILT_IN]
+    code = [_code_digest(part) for part in (cls, *inner)]
+    fingerprint = hashlib.sha256(repr((code, sorted(checked.items()))).encode()).hexdigest()[:16]
     return PolicyEntry(name, source, checked, fingerprint)
 
 
@@ -158,20 +164,6 @@ def _place(error: BaseException, path: Path) -> str:
     return user_place(error, str(path)) or path.name
 
 
-def user_place(error: BaseException, file: str) -> str:
-    """Return `file:line` of the innermost frame of `error` that lies in `file`, or nothing."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{Path(file).name}:{frames[-1].lineno}" if frames else ""
-
-
-def source_file(cls: type) -> str:
-    """Return the file that a class was written in, or nothing."""
-    try:
-        return inspect.getsourcefile(cls) or ""
-    except (TypeError, OSError):
-        return ""
-
-
 def _checked_class(cls: type, label: str) -> type[Policy]:
     """Return `cls` as a policy class: one that has both methods, with the base class's defaults where it lacks them."""
     missing = [name for name in ("select_action", "update") if not callable(getattr(cls, name, None))]
@@ -184,14 +176,23 @@ def _checked_class(cls: type, label: str) -> type[Policy]:
     return mixed
 
 
-def _source_hash(cls: type) -> str:
-    """Hash the file that a class stands in, or its code, so that edited code is not taken for the old."""
+def _code_digest(cls: type) -> str:
+    """Hash a policy's code with what it uses of zoosim, so that edited code is not taken for the old."""
+    ours = {base.__module__ for base in cls.__mro__ if base.__module__.startswith(f"{PACKAGE}.")}
+    if cls.__module__ in ours:
+        return f"{cls.__qualname__} {source_digest(cls.__module__)}"
+    content = _content(cls)
+    with suppress(SyntaxError, ValueError):  # no source, but compiled methods
+        ours |= imports_of(content)
     imported = getattr(sys.modules.get(cls.__module__), "__source_digest__", "")
-    if imported:
-        return str(imported)
+    own = imported or hashlib.sha256(content).hexdigest()[:16]
+    return f"{cls.__qualname__} {own} {source_digest(*sorted(ours))}"
+
+
+def _content(cls: type) -> bytes:
+    """Return the file that a class stands in, else its compiled methods."""
     file = source_file(cls)
-    content = Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
-    return hashlib.sha256(content).hexdigest()[:16]
+    return Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
 
 
 def _code(cls: type) -> bytes:

@@ -21,7 +21,7 @@ from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts import BoostSpec, ProductTable
 from zoosim.policies.registry import BUILT_IN, find_class
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".npz"
 FIELDS = ("format", "policy", "params", "spec", "state")
 

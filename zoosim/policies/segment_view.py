@@ -9,23 +9,20 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear import exact
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.joint import contract, with_lead
 from zoosim.linear.posterior import bounds, draws, root
-from zoosim.linear.ridge import HARD, Ridge, pairs_of, variance
+from zoosim.linear.ridge import Ridge, variance
 
 
 class View(NamedTuple):
     """What one visitor sees: `means (V, H, w)`, `spreads (V, H, w, w)` (or roots), `weights (V, H)`.
 
-    `lows`, the lower halves of the spreads of models that are `hard (V, H)`; `arms (V, R)` tells what can be shown.
+    `arms (V, R)` tells what can be shown.
     """
 
     means: FloatArray
     spreads: FloatArray
-    lows: FloatArray
-    hard: BoolArray
     weights: FloatArray
     arms: BoolArray
 
@@ -57,37 +54,24 @@ def look(
     left = with_lead(1.0, user)
     nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
     means, spreads = np.zeros((models, count, width)), np.zeros((models, count, width, width))
-    lows, hard = np.zeros((models, count, width, width)), np.zeros((models, count), np.bool_)
     for v in range(models):
         if _shows(arms[v]):
             left[0] = leads[v]
             for h in range(count):
                 if weights[s * models + v, h] > 0.0:
                     model = (s * models + v) * count + h
-                    _see(ridge, model, left, nonzero, means[v, h], spreads[v, h], lows[v, h])
-                    hard[v, h] = ridge.condition[model, HARD] > 0.0
+                    _see(ridge, model, left, nonzero, means[v, h], spreads[v, h])
                     if rooted:
                         root(spreads[v, h])
-    return View(means, spreads, lows, hard, weights[s * models : (s + 1) * models], arms)
+    return View(means, spreads, weights[s * models : (s + 1) * models], arms)
 
 
 @jit
-def _see(
-    ridge: Ridge,
-    model: int,
-    left: FloatArray,
-    nonzero: IntArray,
-    mean: FloatArray,
-    spread: FloatArray,
-    low: FloatArray,
-) -> None:
-    """Write what a left-hand side sees of a ridge model: `mean (w,)`, `spread (w, w)` and its lower half."""
+def _see(ridge: Ridge, model: int, left: FloatArray, nonzero: IntArray, mean: FloatArray, spread: FloatArray) -> None:
+    """Write what a left-hand side sees of a ridge model: `mean (w,)` and `spread (w, w)`."""
     width = mean.shape[0]
     if width > 1:
         contract(ridge, model, left, nonzero, mean, spread)
-        if ridge.condition[model, HARD]:
-            spread[:] = 0.0
-            exact.contract(pairs_of(ridge, model), left, nonzero, spread, low)
     else:
         for a in nonzero:
             mean[0] += left[a] * ridge.theta[model, a]
@@ -105,7 +89,7 @@ def scores_of(view: View, rows: FloatArray, alpha: float, sampling: bool, key: n
             if sampling:
                 j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
             else:
-                bounds(view.means[v], view.spreads[v], view.lows[v], view.hard[v], view.weights[v], rows, alpha, out)
+                bounds(view.means[v], view.spreads[v], view.weights[v], rows, alpha, out)
     return scores
 
 

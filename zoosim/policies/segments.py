@@ -15,19 +15,21 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 class Segments(NamedTuple):
     """The segments found so far, S at most.
 
-    `patterns (S, d_u)` of the binary columns; `binary (d_u,)` whether a column held nothing but 0 and 1; `clock (S,)`
-    the visits of each segment; `found (1,)` how many there are.
+    `patterns (S, d_u)` of the binary columns; `binary (d_u,)` whether a column held nothing but 0 and 1; `decided (S,)`
+    how many decisions each segment met, and `clock (S,)` how many rewards; `found (1,)` how many there are.
     """
 
     patterns: FloatArray
     binary: BoolArray
+    decided: FloatArray
     clock: FloatArray
     found: IntArray
 
 
 def new_segments(room: int, user_dim: int) -> Segments:
     """Return room for segments of visitors with `user_dim` features, none found."""
-    return Segments(np.zeros((room, user_dim)), np.ones(user_dim, np.bool_), np.zeros(room), np.zeros(1, np.int64))
+    binary = np.ones(user_dim, np.bool_)
+    return Segments(np.zeros((room, user_dim)), binary, np.zeros(room), np.zeros(room), np.zeros(1, np.int64))
 
 
 @jit
@@ -53,17 +55,18 @@ def shed(segments: Segments, user: FloatArray) -> bool:
             anew = True
     if anew:
         segments.found[0] = 0
+        segments.decided[:] = 0.0
         segments.clock[:] = 0.0
     return anew
 
 
 @jit
-def enter(segments: Segments, user: FloatArray, room: int) -> int:
-    """Return the segment of a visitor, after `shed`, and count the visit; the clock of a new segment is then at 1."""
+def enter(segments: Segments, user: FloatArray, room: int) -> tuple[int, bool]:
+    """Return the segment of a visitor, after `shed`, and whether it is new: what is kept of it is then to be cleared."""
     s = find(segments, user, room)
-    if s < 0:
+    is_new = s < 0
+    if is_new:
         s = segments.found[0]
         segments.found[0] += 1
         segments.patterns[s] = user
-    segments.clock[s] += 1.0
-    return s
+    return s, is_new

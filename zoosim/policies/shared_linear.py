@@ -5,106 +5,113 @@ its constant, x' M x for all products of one user is p~' Q p~ with p~ = [1, prod
 product costs more than its own non-zero features squared.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
-from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.dense import nonzeros
 from zoosim.linear.joint import contract, joint
-from zoosim.linear.ridge import HARD, Ridge, new_ridge, observe, quadratic, variance
-from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows, pick, share, with_one
+from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
+from zoosim.policies.choice import add_share, best_of, distinct_rows, pick, with_one
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.late_widths import LateWidths, count_decision, new_late_widths, settle, widths_of
 
 
 class State(NamedTuple):
-    """One ridge model over [1, user] (x) [1, product], whose first entry is always 0.
-
-    `rows (R, 1 + d_p)` the distinct [1, product], `row_of (K,)` the row of each product; the `key` of the draws and
-    how many `draws` were made, each (1,).
-    """
+    """One ridge model over [1, user] (x) [1, product], whose first entry is always 0."""
 
     ridge: Ridge
-    rows: FloatArray
-    row_of: IntArray
+    widths: LateWidths
     alpha: float
     epsilon: float
-    key: np.ndarray
-    draws: IntArray
+
+
+class Candidates(NamedTuple):
+    """The distinct [1, product] among the candidates, `rows (R, 1 + d_p)`, and the row of each, `row_of (K,)`."""
+
+    rows: FloatArray
+    row_of: IntArray
 
 
 @inlined
-def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    left, width = with_one(user), state.rows.shape[1]
-    if state.ridge.condition[0, HARD]:
-        return best_of(_exact_scores(state.ridge, left, state.rows, state.alpha), state.row_of, available)
+def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+    left, rows = with_one(user), candidates.rows
+    width = rows.shape[1]
     mean, spread = np.zeros(width), np.zeros((width, width))
-    contract(state.ridge, 0, left, nonzeros(left), mean, spread)
-    scores = np.empty(state.rows.shape[0])
+    contract(state.ridge, widths_of(state.widths, state.ridge), 0, left, nonzeros(left), mean, spread)
+    scores = np.empty(rows.shape[0])
     for r in range(scores.shape[0]):
-        row = state.rows[r]
+        row = rows[r]
         nonzero = nonzeros(row)
         scores[r] = state.alpha * np.sqrt(quadratic(spread, row, nonzero)) if state.alpha > 0.0 else 0.0
         for j in nonzero:
             scores[r] += mean[j] * row[j]
-    return best_of(scores, state.row_of, available)
+    return best_of(scores, candidates.row_of, available)
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    if draw < state.epsilon:
+        return pick(available, draw / state.epsilon)
+    return _best(state, candidates, user, available)
 
 
 @jit
-def _exact_scores(ridge: Ridge, left: FloatArray, rows: FloatArray, alpha: float) -> FloatArray:
-    """Return the score of each row where double precision may not do."""
-    scores = np.empty(rows.shape[0])
-    for r in range(rows.shape[0]):
-        x = joint(left, rows[r])
-        scores[r] = dot(ridge.theta[0], x) + alpha * np.sqrt(variance(ridge, 0, x, nonzeros(x)))
-    return scores
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    out[_best(state, candidates, user, available)] = 1.0 - state.epsilon
+    if state.epsilon > 0.0:
+        add_share(available, state.epsilon, out)
+
+
+@jit
+def _features_of(candidates: Candidates, user: FloatArray, action: int) -> FloatArray:
+    return joint(with_one(user), candidates.rows[candidates.row_of[action]])
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    best = _best(state, user, available)
-    if state.epsilon == 0.0:
-        return best
-    state.draws[0] += 1
-    if uniform(state.key[0], state.draws[0], 0) < state.epsilon:
-        return pick(available, uniform(state.key[0], state.draws[0], 1))
-    return best
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    if state.alpha > 0.0:
+        count_decision(state.widths, state.ridge, 0, _features_of(candidates, user, action))
 
 
 @inlined
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x = joint(with_one(user), state.rows[state.row_of[action]])
+def _learn(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
+    x = _features_of(candidates, user, action)
     observe(state.ridge, 0, x, nonzeros(x), reward)
+    if state.alpha > 0.0:
+        settle(state.widths, 0, x)
 
 
-@jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    exploit = 1.0 if _best(state, user, available) == action else 0.0
-    return state.epsilon * share(available, action) + (1.0 - state.epsilon) * exploit
-
-
-KERNEL = Kernel("shared_linear", _choose, _learn, _probability)
+KERNEL = Kernel("shared_linear", _choose, _distribution, _learn, _decided)
 
 
 class _SharedLinear(KernelPolicy):
     """What `greedy` and `d-linucb` have in common."""
 
     kernel = KERNEL
-    learned = ("ridge", "key", "draws")
+    learned = ("ridge", "widths")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
 
     def _make(self, alpha: float, epsilon: float, discount: float) -> State:
-        width = 1 + self.spec.product_dim
-        ridge = new_ridge(1, (1 + self.spec.user_dim) * width, self.regularization, discount)
-        key, draws = np.array([draw_key(self.rng)]), np.zeros(1, np.int64)
-        row_of = np.zeros(self.spec.n_products, np.int64)
-        return State(ridge, np.ones((1, width)), row_of, alpha, epsilon, key, draws)
+        dim = (1 + self.spec.user_dim) * (1 + self.spec.product_dim)
+        widths = new_late_widths(1, dim, self.regularization, discount)
+        return State(new_ridge(1, dim, self.regularization, discount), widths, alpha, epsilon)
 
-    def _with_products(self, products: FloatArray) -> Any:
-        rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-        return self.state._replace(rows=rows, row_of=row_of)
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        return Candidates(*distinct_rows(np.hstack([np.ones((len(products), 1)), products])))
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, epsilon=0.0)
+        return state
 
 
 class Greedy(_SharedLinear):

@@ -95,7 +95,7 @@ class TemplateBandit(KernelPolicy):
 
     kernel = Kernel("template_bandit", _choose, _learn, _probability)
     learned = ("ridge", "moments", "key", "draws")
-    only_for = "search"
+    chooses = ("templates",)
     sampling: ClassVar[bool] = False
     context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
     regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")

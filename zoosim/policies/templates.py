@@ -11,7 +11,7 @@ class _Template(Policy):
     """Choose the action `number`; where it cannot be chosen, the first that can."""
 
     number: ClassVar[int]
-    only_for = "search"
+    chooses = ("templates",)
 
     def select_action(self, context: Context) -> int:
         """Return the template's number."""

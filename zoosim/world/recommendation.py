@@ -1,5 +1,6 @@
 """Build the recommendation world of a seed: products, users, click table and what changes it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,8 @@ NOISE_SD = 0.5
 def build_world(config: EnvConfig, *, seed: int) -> World:
     """Return the world that `config` describes, as generator family `seed` fills it."""
     config = drawn(config, seed)
-    groups, segments = _assign_groups(config, seed), _assign_segments(config, seed)
+    groups, offers = _replaced(config, _assign_groups(config, seed), seed)
+    segments = _assign_segments(config, seed)
     users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
     products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
     return World(
@@ -26,7 +28,7 @@ def build_world(config: EnvConfig, *, seed: int) -> World:
         segments=frozen(segments),
         products=frozen(products),
         groups=frozen(groups),
-        stretches=_stretches(config, groups),
+        stretches=_stretches(config, groups, offers),
         segment_names=tuple(config.personas),
         group_names=tuple(config.categories),
         visit_key=stream_key(seed, "visits"),
@@ -38,8 +40,10 @@ def build_world(config: EnvConfig, *, seed: int) -> World:
 def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
     """Replace `random_shocks` that are the same for every world by their schedule, for a run of `steps`.
 
-    Those that each world draws for itself are told how long the run is.
+    Those that each world draws for itself are told how long the run is, and so is `turnover`.
     """
+    if config.turnover is not None and config.turnover.over is None:
+        config = config.model_copy(update={"turnover": config.turnover.model_copy(update={"over": steps})})
     if config.random_shocks is None:
         return config
     wanted, over = config.random_shocks, config.random_shocks.over or steps
@@ -65,6 +69,26 @@ def drawn(config: EnvConfig, seed: int) -> EnvConfig:
         shocks = draw_shocks(config, count, over, rng=stream(seed, "shocks"))
         config = config.model_copy(update={"shocks": shocks, "random_shocks": None})
     return config
+
+
+def _replaced(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray, dict[int, IntArray]]:
+    """Let products come and go: return the category of every product there ever is, and what is offered from when.
+
+    A newcomer takes the place of a product of its category. Without turnover nothing is replaced.
+    """
+    turnover = config.turnover
+    if turnover is None:
+        return groups, {}
+    rng, offered, offers = stream(seed, "turnover"), np.arange(len(groups)), {}
+    replaced = max(1, round(turnover.share * len(groups)))
+    for step in range(turnover.every, turnover.over or 0, turnover.every):
+        places = rng.choice(len(offered), replaced, replace=False)
+        newcomers = np.arange(len(groups), len(groups) + replaced)
+        groups = np.concatenate([groups, groups[offered[places]]])
+        offered = offered.copy()
+        offered[places] = newcomers
+        offers[step] = frozen(offered)
+    return groups, offers
 
 
 def past(world: World) -> World:
@@ -112,10 +136,11 @@ def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator
     return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
 
 
-def _stretches(config: EnvConfig, groups: IntArray) -> tuple[Stretch, ...]:
-    """Cut time wherever a shock or an availability event changes the world."""
+def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Stretch, ...]:
+    """Cut time wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
     ends = [event.until for event in config.availability if event.until is not None]
-    times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends}
+    times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
+    groups, offered = groups[: config.n_products], frozen(np.arange(config.n_products)) if offers else None
     table, stretches, places = click_table(config), [], (list(config.personas), config.categories)
     for step in sorted(times):
         for shock in (shock for shock in config.shocks if shock.step == step):
@@ -123,7 +148,8 @@ def _stretches(config: EnvConfig, groups: IntArray) -> tuple[Stretch, ...]:
         available = _available(config, groups, step)
         if not available.any():
             raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
-        stretches.append(Stretch(step, frozen(table.copy()), frozen(available)))
+        offered = offers.get(step, offered)
+        stretches.append(Stretch(step, frozen(table.copy()), frozen(available), offered))
     return tuple(stretches)
 
 

@@ -9,11 +9,11 @@ from zoosim.world.world import Visits, World
 class GroundTruth:
     """The true click probabilities of a world at visit `step`.
 
-    Availability and user are taken from the context, so any context of this world can be asked about.
+    Availability and user are taken from the context, so any context of that time can be asked about.
     """
 
     def __init__(self, world: World, step: int) -> None:
-        self._segments, self._groups = world.segments, world.groups
+        self._segments, self._groups = world.segments, world.offered(step).groups
         self._table = world.stretch(step).table
 
     def probabilities(self, context: Context) -> FloatArray:

@@ -20,20 +20,25 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 Array = TypeVar("Array", bound=np.ndarray)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stretch:
-    """From visit `start` on: click probabilities `table (S, G)` and the mask `available (K,)`."""
+    """From visit `start` on: click probabilities `table (S, G)`, and the mask `available (K,)` of the candidates.
+
+    `offered (K,)` are the rows of the world's products that are candidates; None for all of them.
+    """
 
     start: int
     table: FloatArray
     available: BoolArray
+    offered: IntArray | None = None
 
 
 class Visits(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one stretch, in the form that compiled loops take.
 
     `visitors (n,)` rows of `users (U, d_u)`, `user_ids (n,)` by which policies know them, `segments (U,)`,
-    `groups (K,)`, `table (S, G)`, `available (K,)`; `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
+    `offered (K,)` rows of the products that are candidates, `groups (K,)` of these, `table (S, G)`, `available (K,)`;
+    `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
     """
 
     start: int
@@ -41,6 +46,7 @@ class Visits(NamedTuple):
     user_ids: IntArray
     users: FloatArray
     segments: IntArray
+    offered: IntArray
     groups: IntArray
     table: FloatArray
     available: BoolArray
@@ -55,7 +61,7 @@ def earn(visits: Visits, i: int, action: int) -> float:
         reward: float = visits.rewards[visits.visitors[i], action]
         return reward
     chance = visits.table[visits.segments[visits.visitors[i]], visits.groups[action]]
-    return 1.0 if uniform(visits.click_key, visits.start + i, action) < chance else 0.0
+    return 1.0 if uniform(visits.click_key, visits.start + i, visits.offered[action]) < chance else 0.0
 
 
 @jit
@@ -71,6 +77,15 @@ def frozen(array: Array) -> Array:
     """Make an array read-only and return it."""
     array.setflags(write=False)
     return array
+
+
+class Offer(NamedTuple):
+    """The candidates of some visits: `rows (K,)` of the world's products, `ids (K,)`, `products (K, d_p)`, `groups (K,)`."""
+
+    rows: IntArray
+    ids: IntArray
+    products: FloatArray
+    groups: IntArray
 
 
 @dataclass(frozen=True)
@@ -115,10 +130,30 @@ class World:
         """Give the ids of the products, 0 to K - 1."""
         return frozen(np.arange(self.n_products))
 
+    @cached_property
+    def _offers(self) -> dict[int, Offer]:
+        """Return the candidates of each stretch, by its start; those that are the same share their arrays."""
+        everything = Offer(frozen(np.arange(self.n_products)), self.product_ids, self.products, self.groups)
+        offers = {}
+        for stretch in self.stretches:
+            rows = stretch.offered
+            if rows is None:
+                offers[stretch.start] = everything
+            else:
+                parts = (self.product_ids[rows], self.products[rows], self.groups[rows])
+                offers[stretch.start] = Offer(rows, *(frozen(part) for part in parts))
+        return offers
+
+    def offered(self, step: int) -> Offer:
+        """Return the candidates of visit `step`."""
+        return self._offers[self.stretch(step).start]
+
     def spec(self, steps: int) -> PolicySpec:
         """Say what a policy may know of this world when it is made."""
         known = 0 if self.anonymous else self.n_users
-        return PolicySpec(self.n_products, self.users.shape[1], self.products.shape[1], known, steps)
+        return PolicySpec(
+            user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps
+        )
 
     def visitors(self, start: int, stop: int) -> IntArray:
         """Return the rows of `users` that come at visits `start` to `stop - 1`."""
@@ -136,8 +171,9 @@ class World:
         stretch = self.stretch(start)
         visitors = self.visitors(start, stop)
         user_ids = np.arange(start, stop) if self.anonymous else visitors
-        arrays = (self.users, self.segments, self.groups, stretch.table, stretch.available)
-        return Visits(start, visitors, user_ids, *arrays, self.click_key, self.rewards)
+        offered = self._offers[stretch.start]
+        candidates = (offered.rows, offered.groups, stretch.table, stretch.available)
+        return Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
 
     def blocks(self, steps: int, size: int) -> Iterator[Visits]:
         """Cut visits 0 to `steps - 1` into blocks of at most `size`, none of which spans two stretches."""
@@ -146,12 +182,13 @@ class World:
             for start in range(begin, end, size):
                 yield self.visits(start, min(start + size, end))
 
-    def context(self, visitor: int, available: BoolArray, user_id: int | None = None) -> Context:
-        """Return what the shop knows when `visitor` (a row) comes while `available` may be shown."""
+    def context(self, visitor: int, step: int, user_id: int | None = None) -> Context:
+        """Return what the shop knows when `visitor` (a row) comes at visit `step`."""
+        offer = self.offered(step)
         return Context(
             user_id=visitor if user_id is None else user_id,
             user=self.users[visitor],
-            product_ids=self.product_ids,
-            products=self.products,
-            available=available,
+            product_ids=offer.ids,
+            products=offer.products,
+            available=self.stretch(step).available,
         )

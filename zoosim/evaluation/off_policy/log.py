@@ -44,6 +44,11 @@ class Log:
         return self.rewards
 
     @property
+    def product_ids(self) -> IntArray:
+        """Return the ids of the actions `(K,)`: their numbers."""
+        return np.arange(self.n_actions)
+
+    @property
     def n_actions(self) -> int:
         """Count the actions, `K`."""
         return int(self.candidates.shape[1])

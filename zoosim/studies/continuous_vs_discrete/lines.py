@@ -14,7 +14,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.envs.search_shop import SearchShop, Visit
 from zoosim.envs.search_value import groups_of, share_of
 from zoosim.envs.template_world import expected_rewards
-from zoosim.evaluation.boost_run import EXAM_VISITS, MOODS, WORLD, Exam, exam_of, open_shop, worth_of
+from zoosim.evaluation.boost_run import EXAM_VISITS, MOODS, Exam, exam_of, open_shop, worth_of
 from zoosim.evaluation.optimum import best_of_group, strata_of
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.studies.continuous_vs_discrete.learners import DEFAULT, WORLDS
@@ -23,15 +23,6 @@ from zoosim.world.tables import digest
 
 OPTIMUM, CONSTANT, CELL = "optimum", "best constant vector", "best template a cell"
 SINGLE, PREMIUM, NEUTRAL, RANDOM = "best template", "premium template", "neutral", "random boosts"
-
-ROOMS = (
-    *WORLD,
-    "optimizers",
-    "evaluation/boost_run.py",
-    "evaluation/optimum.py",
-    "studies/continuous_vs_discrete/lines.py",
-)
-"""The rooms, and the files, that lines depend on."""
 
 Ranker = Callable[[Visit], IntArray]
 
@@ -48,7 +39,7 @@ def lines_of(laws: str, seed: int) -> list[Reached]:
     def make() -> dict[str, Any]:
         return {"rows": np.array(json.dumps([asdict(row) for row in _measured(shop, laws, seed)]))}
 
-    rows = json.loads(str(kept("boost-lines", key, ROOMS, ("rows",), make)["rows"]))
+    rows = json.loads(str(kept("boost-lines", key, ("rows",), make)["rows"]))
     return [Reached(**row) for row in rows]
 
 

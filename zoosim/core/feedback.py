@@ -1,0 +1,33 @@
+"""When the rewards of decisions reach whoever made them."""
+
+from dataclasses import dataclass
+
+from zoosim.core.errors import ConfigError
+
+LATEST = 100_000_000
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """When rewards reach a policy: after `delay` further visits, and then in batches of `batch` visits.
+
+    With 0 and 1 a reward is learned before the next visit comes.
+
+    Raises:
+        ConfigError: the delay is not a whole number of 0 or more, or the batch not one of 1 or more.
+    """
+
+    delay: int = 0
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of visits."""
+        for name, least in (("delay", 0), ("batch", 1)):
+            visits = getattr(self, name)
+            if isinstance(visits, bool) or not isinstance(visits, int) or not least <= visits <= LATEST:
+                expected = f"a whole number of visits from {least} to {LATEST:,}"
+                raise ConfigError(f"run.{name}: got {visits!r}, expected {expected}")
+
+
+AT_ONCE = Feedback()
+"""Each reward is learned before the next visit."""

@@ -1,0 +1,151 @@
+"""A table from ids to slots in arrays, as compiled code reads and extends it: what is kept for each id seen so far.
+
+Open addressing with linear probing (Knuth 1998, section 6.4, algorithms L and R). Slot 0 belongs to no id: it holds what
+is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix
+from zoosim.core.types import IntArray
+
+UNKNOWN = 0
+"""The slot of ids that have none."""
+
+EMPTY = -1
+
+
+class IdTable(NamedTuple):
+    """Slots 1 to C - 1 for ids, C the capacity.
+
+    `places (P,)` slots by hashed place, P a power of two of at least 2 C, -1 where there is none; `ids (C,)` by slot;
+    `used (C,)` when each slot was used last, by the clock; `counts (3,)`: slots in use, clock, and a version that
+    changes whenever an id gets or loses a slot.
+    """
+
+    places: IntArray
+    ids: IntArray
+    used: IntArray
+    counts: IntArray
+
+
+IN_USE, CLOCK, VERSION = range(3)
+
+
+def new_id_table(capacity: int) -> IdTable:
+    """Return a table with `capacity` slots, the one for unknown ids included, and no ids."""
+    places = 1 << int(np.ceil(np.log2(2 * capacity)))
+    counts = np.array([1, 0, 0])
+    return IdTable(np.full(places, EMPTY), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), counts)
+
+
+def grown(table: IdTable, capacity: int) -> IdTable:
+    """Return the table with more slots; every id keeps its own."""
+    larger = new_id_table(capacity)
+    held = len(table.ids)
+    larger.ids[:held] = table.ids
+    larger.used[:held] = table.used
+    larger.counts[:] = table.counts
+    index_ids(larger)
+    return larger
+
+
+@jit
+def index_ids(table: IdTable) -> None:
+    """Compute the places anew from the ids in the slots."""
+    table.places[:] = EMPTY
+    for slot in range(1, table.counts[IN_USE]):
+        table.places[_place_of(table, table.ids[slot])] = slot
+
+
+@jit
+def _first_place(table: IdTable, key: int) -> int:
+    return np.int64(mix(np.uint64(key)) & np.uint64(table.places.shape[0] - 1))  # int() stays unsigned here
+
+
+@jit
+def _place_of(table: IdTable, key: int) -> int:
+    """Return the place where an id stands, or the empty one where it would."""
+    last = table.places.shape[0] - 1
+    place = _first_place(table, key)
+    while table.places[place] != EMPTY and table.ids[table.places[place]] != key:
+        place = (place + 1) & last
+    return place
+
+
+@jit
+def find_slot(table: IdTable, key: int) -> int:
+    """Return the slot of an id, `UNKNOWN` when it has none."""
+    slot = table.places[_place_of(table, key)]
+    return UNKNOWN if slot == EMPTY else slot
+
+
+@jit
+def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
+    """Write the slot of each of `ids (K,)` to `slots (K,)`."""
+    for k in range(ids.shape[0]):
+        slots[k] = find_slot(table, ids[k])
+
+
+@jit
+def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
+    """Return the slot of an id, used now, and whether it is new: what it holds is then to be cleared.
+
+    When no slot is free, the id that was used longest ago loses its own.
+    """
+    table.counts[CLOCK] += 1
+    place = _place_of(table, key)
+    slot = table.places[place]
+    is_new = slot == EMPTY
+    if is_new:
+        table.counts[VERSION] += 1
+        if table.counts[IN_USE] < table.ids.shape[0]:
+            slot = table.counts[IN_USE]
+            table.counts[IN_USE] += 1
+        else:
+            slot = 1 + int(np.argmin(table.used[1:]))
+            _vacate(table, _place_of(table, table.ids[slot]))
+            place = _place_of(table, key)
+        table.ids[slot] = key
+        table.places[place] = slot
+    table.used[slot] = table.counts[CLOCK]
+    return slot, is_new
+
+
+@jit
+def release_slot(table: IdTable, slot: int) -> int:
+    """Take its slot from an id; the id of the last slot moves there. Returns that last slot, now free."""
+    table.counts[VERSION] += 1
+    table.counts[IN_USE] -= 1
+    last = table.counts[IN_USE]
+    _vacate(table, _place_of(table, table.ids[slot]))
+    if slot != last:
+        table.places[_place_of(table, table.ids[last])] = slot
+        table.ids[slot] = table.ids[last]
+        table.used[slot] = table.used[last]
+    table.ids[last] = 0
+    table.used[last] = 0
+    return last
+
+
+@jit
+def _vacate(table: IdTable, hole: int) -> None:
+    """Empty a place, and move up the ids behind it that a search would no longer find (Knuth's algorithm R)."""
+    last = table.places.shape[0] - 1
+    table.places[hole] = EMPTY
+    place = (hole + 1) & last
+    while table.places[place] != EMPTY:
+        first = _first_place(table, table.ids[table.places[place]])
+        # Whether `first` lies cyclically in (hole, place]: then the id is found without the hole.
+        if hole < place:
+            stays = hole < first <= place
+        else:
+            stays = first > hole or first <= place
+        if not stays:
+            table.places[hole] = table.places[place]
+            table.places[place] = EMPTY
+            hole = place
+        place = (place + 1) & last

@@ -1,0 +1,166 @@
+"""Hash the source code that a module runs: its own and that of every module it imports.
+
+What is kept on disk (compiled kernels, arrays that take long, trials) is keyed by these digests, so an edit makes anew
+what it can change, and nothing else. Two copies of the package with equal sources have equal digests.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = __name__.partition(".")[0]
+
+BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""Where a statement's inner statements stand."""
+
+
+class Source(NamedTuple):
+    """The `digest` of one module's own code, and the modules of the package that it `imports`."""
+
+    digest: str
+    imports: frozenset[str]
+
+
+@cache
+def source_digest(*modules: str) -> str:
+    """Hash the code of modules and of all that they import, within zoosim and within their own packages.
+
+    Docstrings and comments do not count, nor do imports for type checkers only. A package's `__init__` counts where a
+    name of its own is taken from it, not where a module is found through it, or a module's name is passed on. Modules
+    named by strings are not seen: name them here.
+
+    Args:
+        modules: Full names, such as `zoosim.linear.ridge`.
+
+    Returns:
+        16 hexadecimal digits. They depend on the Python version, since its syntax tree is what is hashed.
+
+    Raises:
+        ModuleNotFoundError: One of the modules, or one that they import, has no source file.
+    """
+    closure = {name: _read(name).digest for name in closure_of(*modules)}
+    return hashlib.sha256(repr(sorted(closure.items())).encode()).hexdigest()[:16]
+
+
+@cache
+def closure_of(*modules: str) -> frozenset[str]:
+    """Return the names of modules and of all that they import, directly or through others."""
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _read(name).imports
+    return frozenset(found)
+
+
+def imports_of(code: bytes) -> frozenset[str]:
+    """Return the modules of zoosim that code outside of it imports; raises `SyntaxError` or `ValueError`."""
+    tree = ast.parse(code)
+    statements = list(_statements(tree))
+    found = {name for statement in statements for name in _imported(statement, "", {PACKAGE})}
+    if PACKAGE not in found:
+        return frozenset(found)
+    # `import zoosim` means all of it, unless only names that it passes on are used: `zoosim.Policy`.
+    imports = [statement for statement in statements if isinstance(statement, ast.Import)]
+    own_names = {alias.asname or alias.name for each in imports for alias in each.names if alias.name == PACKAGE}
+    nodes = list(ast.walk(tree))
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id in own_names]
+    attributes = [node.attr for node in nodes if isinstance(node, ast.Attribute) and node.value in uses]
+    homes = _passed_on(PACKAGE)
+    if len(attributes) < len(uses) or not homes.keys() >= set(attributes):
+        return frozenset(found)
+    return frozenset(found - {PACKAGE} | {homes[name] for name in attributes})
+
+
+@cache
+def _read(module: str) -> Source:
+    path = _file_of(module)
+    if path is None:
+        raise ModuleNotFoundError(f"module {module}: there is no source file of it to hash", name=module)
+    tree = ast.parse(path.read_bytes())
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    followed = {PACKAGE, module.partition(".")[0]}
+    imports = [name for statement in _statements(tree) for name in _imported(statement, package, followed)]
+    # The tree has lost its docstrings by now.
+    return Source(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), frozenset(imports))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements in a node, however deep, having taken from it those that do nothing when it runs."""
+    for name in BLOCKS:
+        block = getattr(node, name, [])
+        block[:] = [child for child in block if not _is_text(child)]
+        for child in block:
+            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+                child.body.clear()
+            yield child
+            yield from _statements(child)
+
+
+def _is_text(statement: ast.AST) -> bool:
+    """Return whether a statement is a docstring, or a string that describes a constant."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+        return False
+    return isinstance(statement.value.value, str)
+
+
+def _imported(statement: ast.AST, package: str, followed: set[str]) -> Iterator[str]:
+    """Yield the modules of the packages `followed` that a statement in a module of `package` imports."""
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names if alias.name.partition(".")[0] in followed)
+    elif isinstance(statement, ast.ImportFrom):
+        source = _source_of(statement, package)
+        if source.partition(".")[0] in followed:
+            yield from (_home_of(source, alias.name) for alias in statement.names)
+
+
+def _source_of(statement: ast.ImportFrom, package: str) -> str:
+    """Return the full name of what `from source import ...` takes names from."""
+    source = statement.module or ""
+    return resolve_name("." * statement.level + source, package) if statement.level and package else source
+
+
+def _home_of(source: str, name: str) -> str:
+    """Return the module behind `from source import name`: `name` is one, or `source` has it from one, or is one."""
+    inner = f"{source}.{name}"
+    if _file_of(inner) is not None:
+        return inner
+    return _passed_on(source).get(name, source)
+
+
+@cache
+def _passed_on(module: str) -> dict[str, str]:
+    """Return for each name that a package's `__init__` imports from its modules the one that has it."""
+    path = _file_of(module)
+    if path is None or path.name != "__init__.py":
+        return {}
+    homes: dict[str, str] = {}
+    for statement in ast.parse(path.read_bytes()).body:
+        if isinstance(statement, ast.ImportFrom):
+            source = _source_of(statement, module)
+            if source.partition(".")[0] == module.partition(".")[0]:
+                homes |= {alias.asname or alias.name: _home_of(source, alias.name) for alias in statement.names}
+    return homes
+
+
+@cache
+def _file_of(module: str) -> Path | None:
+    """Return a module's source file without importing it or what it lies in, None where there is none."""
+    top, *parts = module.split(".")
+    spec = find_spec(top)
+    if spec is None:
+        return None
+    if not parts:
+        return Path(str(spec.origin)) if spec.has_location else None
+    for folder in spec.submodule_search_locations or ():
+        place = Path(folder, *parts)
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None

@@ -1,0 +1,62 @@
+"""Decisions whose rewards have not come yet, counted by what they were: equal decisions need no ids to be told apart.
+
+The count serves policies whose confidence widths shrink when something is shown, not when its reward comes. At most
+`ROOM` different decisions are counted; then the one that was made longest ago is given up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, new_id_table, release_slot
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.policies.choice import hash_row
+
+ROOM = 8_192
+
+
+class OpenDecisions(NamedTuple):
+    """How often each decision is open: `table` of hashed decisions, `counts (ROOM,)` by slot, `total (1,)`."""
+
+    table: IdTable
+    counts: IntArray
+    total: IntArray
+
+
+def no_open_decisions() -> OpenDecisions:
+    """Return a count with nothing open."""
+    return OpenDecisions(new_id_table(ROOM), np.zeros(ROOM, np.int64), np.zeros(1, np.int64))
+
+
+@jit
+def hash_decision(model: int, x: FloatArray) -> int:
+    """Return the hash of a decision: the number of a model, and its features `(d,)`."""
+    return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))
+
+
+@jit
+def open_decision(decisions: OpenDecisions, key: int) -> None:
+    """Count a decision that was made now."""
+    slot, is_new = claim_slot(decisions.table, key)
+    if is_new:
+        decisions.total[0] -= decisions.counts[slot]  # of the decision that made room, if any
+        decisions.counts[slot] = 0
+    decisions.counts[slot] += 1
+    decisions.total[0] += 1
+
+
+@jit
+def settle_decision(decisions: OpenDecisions, key: int) -> bool:
+    """Take back a decision whose reward has come; False when it was not open: another policy made it."""
+    slot = find_slot(decisions.table, key)
+    if slot == UNKNOWN:
+        return False
+    decisions.counts[slot] -= 1
+    decisions.total[0] -= 1
+    if decisions.counts[slot] == 0:
+        last = release_slot(decisions.table, slot)
+        decisions.counts[slot] = decisions.counts[last]
+        decisions.counts[last] = 0
+    return True

@@ -1,0 +1,89 @@
+"""Checks of what comes in with a request or a reward, before compiled code reads it; each refusal is one line."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.jit import jit
+from zoosim.core.parameters import shown
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+
+LARGEST = 1e9
+"""The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
+
+
+class Request(NamedTuple):
+    """A checked request without its candidates: `user_id`, `user (d_u,)`, `available (K,)`."""
+
+    user_id: int
+    user: FloatArray
+    available: BoolArray
+
+
+def checked_request(context: Context, spec: PolicySpec) -> Request:
+    """Return read-only views of a request, or raise `PolicyError` for a wrong shape, NaN, infinity or an empty mask."""
+    user = np.ascontiguousarray(context.user, np.float64).view()
+    check_shape("user", user, (spec.user_dim,))
+    check_finite("user", user)
+    available = np.ascontiguousarray(context.available, np.bool_).view()
+    check_shape("available", available, (len(context.product_ids),))
+    if not available.any():
+        raise PolicyError("available: got no product that may be shown, expected at least one")
+    user.flags.writeable = available.flags.writeable = False
+    return Request(int(context.user_id), user, available)
+
+
+def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, FloatArray]:
+    """Return the ids `(K,)` and features `(K, d_p)` of a request's candidates, or raise `PolicyError`."""
+    ids = np.asarray(context.product_ids)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise PolicyError(f"product_ids: got {shown(context.product_ids)}, expected whole numbers (K,)")
+    products = np.ascontiguousarray(context.products, np.float64)
+    check_shape("products", products, (len(ids), spec.product_dim))
+    check_finite("products", products)
+    return np.ascontiguousarray(ids, np.int64), products
+
+
+def check_shape(what: str, array: np.ndarray, wanted: tuple[int, ...]) -> None:
+    """Raise `PolicyError` unless `array` has the shape that the policy's spec, or the number of candidates, says."""
+    if array.shape != wanted:
+        raise PolicyError(f"{what}: got shape {array.shape}, expected {wanted} by the policy's spec and product_ids")
+
+
+def check_finite(what: str, array: FloatArray) -> None:
+    """Raise `PolicyError` for NaN, infinity, or a number larger than `LARGEST`."""
+    largest = _largest(array.reshape(-1))
+    if not largest < np.inf:
+        raise PolicyError(f"{what}: got NaN or infinity, expected finite features")
+    if largest > LARGEST:
+        raise PolicyError(f"{what}: got a feature of {largest:g}, expected at most {LARGEST:g}; scale it")
+
+
+@jit
+def _largest(values: FloatArray) -> float:
+    """Return the largest of |values|, infinity where one is not finite, in one pass."""
+    largest = 0.0
+    for i in range(values.shape[0]):
+        size = abs(values[i])
+        if not size <= largest:  # true for NaN, too
+            if not size < np.inf:
+                return np.inf
+            largest = size
+    return largest
+
+
+def checked_action(action: Any, candidates: int) -> int:
+    """Return an action as an index of one of the candidates, or raise `PolicyError`."""
+    if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < candidates:
+        raise PolicyError(f"action: got {shown(action)}, expected a whole number from 0 to {candidates - 1}")
+    return int(action)
+
+
+def checked_reward(reward: Any, low: float, high: float) -> float:
+    """Return a reward from `low` to `high`, or raise `PolicyError`."""
+    number = isinstance(reward, int | float | np.integer | np.floating) and bool(low <= reward <= high)
+    if not number:
+        finite = "finite " if high == LARGEST else ""
+        raise PolicyError(f"reward: got {shown(reward)}, expected a {finite}number from {low:g} to {high:g}; scale it")
+    return float(reward)

@@ -226,9 +226,20 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, rng = shop(n_users=60, n_products=30), np.random.default_rng(0)
     policy = cast(StaticMLP, made(StaticMLP, world, epochs=3, batch_size=64, learning_rate=0.01))
     n = 2_000
-    log = {"user_id": rng.integers(0, 60, n), "action": rng.integers(0, 30, n)}
-    log["reward"] = (rng.random(n) < (log["user_id"] % 3 == log["action"] % 3) * 0.5 + 0.1).astype(np.float64)
-    policy.fit(log)
+    user_ids, actions = rng.integers(0, 60, n), rng.integers(0, 30, n)
+    rewards = (rng.random(n) < (user_ids % 3 == actions % 3) * 0.5 + 0.1).astype(np.float64)
+    policy.fit(
+        Log(
+            actions=actions,
+            propensities=np.full(n, 1 / 30),
+            rewards=rewards,
+            candidate_set=np.zeros(n, np.int64),
+            candidates=np.ones((1, 30), bool),
+            features=world.users[user_ids],
+            products=world.products,
+            user_ids=user_ids,
+        )
+    )
     [path] = tmp_path.rglob("*.safetensors")
     weights, _ = load(path)
     plain = PlainStaticMLP(60, 30, _as_plain(weights))
@@ -237,7 +248,7 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         context = world.context(user_id, world.stretches[0].available)
         decision = Decision(user_id, context, world.products, policy.select_action(context))
         same.append(must_agree(decision, plain.scores(user_id), 1e-6))
-        assert policy.propensity(context, decision.action) == 1.0
+        assert policy.propensities(context)[decision.action] == 1.0
     assert np.mean(same) > 0.9
     assert len({policy.select_action(world.context(u, world.stretches[0].available)) for u in range(60)}) > 3
 

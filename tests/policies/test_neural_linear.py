@@ -11,7 +11,7 @@ from zoosim.core.types import FloatArray
 from zoosim.evaluation.loop import play
 from zoosim.models.heads_net import hidden_layer, network
 from zoosim.policies.dropout_ts import DropoutTS
-from zoosim.policies.neural_linear import MAX_HEADS, SCALE, VARIANCE, HeadsPolicy, NeuralLinear
+from zoosim.policies.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, HeadsPolicy, NeuralLinear
 from zoosim.world.labelled import build_labelled_world, read_table
 from zoosim.world.recommendation import build_world
 from zoosim.world.world import World
@@ -20,7 +20,7 @@ CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
 
 
 def made(cls: type[HeadsPolicy], user_dim: int, products: FloatArray, seed: int = 0, **params: Any) -> Any:
-    spec = PolicySpec(len(products), user_dim, products.shape[1], steps=1_000)
+    spec = PolicySpec(user_dim=user_dim, product_dim=products.shape[1], steps=1_000)
     return cls(spec, np.random.default_rng(seed), **params)
 
 
@@ -53,7 +53,7 @@ def test_the_sums_are_those_of_the_network_as_it_is() -> None:
     assert weights.sum() == pytest.approx(30 * sum((1 - 1 / 100) ** (30 * n) for n in (1, 2, 3)))
     z = raw * levels[SCALE]
     assert (weights * (z**2).sum(axis=1)).sum() / weights.sum() == pytest.approx(1)
-    for head in range(3):
+    for head in (1, 2, 3):
         own = heads == head
         gram = (z[own].T * weights[own]) @ z[own]
         assert np.allclose(ridge.gram[head], gram, atol=1e-9)
@@ -63,9 +63,54 @@ def test_the_sums_are_those_of_the_network_as_it_is() -> None:
 
 def test_products_of_one_category_share_a_head() -> None:
     policy = made(NeuralLinear, 2, CATEGORIES)
-    policy.update(context(np.ones(2), CATEGORIES), 3, 1.0)
-    assert policy.state.arms.groups == 3
-    assert np.flatnonzero(policy.state.ridge.b.any(axis=1)).tolist() == [policy.state.arms.group_of[2]]
+    shown = context(np.ones(2), CATEGORIES)
+    policy.update(shown, 3, 1.0)
+    assert policy.attach(shown).group_of.tolist() == [1, 1, 2, 2, 3, 3]
+    assert np.flatnonzero(policy.state.ridge.b.any(axis=1)).tolist() == [2]
+
+
+def test_room_for_models_grows_with_the_categories() -> None:
+    """63 categories have heads of their own, and what was learned of the first stays; one more, and all share one."""
+    policy = made(NeuralLinear, 2, np.eye(MAX_HEADS), hidden=8)
+    few, most, more = (context(np.ones(2), np.eye(MAX_HEADS)[:count]) for count in (5, MAX_HEADS - 1, MAX_HEADS))
+    policy.update(few, 3, 1.0)
+    assert len(policy.state.ridge.b) == FIRST_HEADS
+    before = policy.state.ridge.theta[4].copy()
+    policy.update(most, 62, 1.0)
+    assert len(policy.state.ridge.b) == MAX_HEADS
+    assert np.array_equal(policy.state.ridge.theta[4], before)
+    assert policy.state.ridge.b.any(axis=1).tolist() == [head in (4, 63) for head in range(MAX_HEADS)]
+    other = made(NeuralLinear, 2, np.eye(MAX_HEADS), seed=1, hidden=8)
+    other.load_state_dict(policy.state_dict())
+    assert other.propensities(most).tolist() == policy.propensities(most).tolist()
+    policy.update(more, 63, 1.0)
+    assert policy.state.joint[0]
+    assert np.flatnonzero(policy.state.ridge.b.any(axis=1)).tolist() == [0]
+
+
+@pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
+def test_late_rewards_of_other_candidates_are_learned_from_in_any_order(cls: type[HeadsPolicy]) -> None:
+    """Each request shows other products; rewards come 20 visits later, the newest first. Decisions move nothing learned.
+
+    Clicks follow the category that suits the visitor.
+    """
+    policy, quiet = (made(cls, 2, CATEGORIES, train_every=10) for _ in range(2))
+    rng, hits, waiting = np.random.default_rng(0), list[float](), list[tuple[Context, int, float]]()
+    for visit in range(2_000):
+        kinds = rng.integers(3, size=4)
+        shown = context(np.eye(2)[rng.integers(2)], np.eye(3)[kinds])
+        action = policy.select_action(shown)
+        suits = kinds == int(shown.user[1])
+        hits.append(float(suits[action] or not suits.any()))
+        waiting.append((shown, action, float(suits[action])))
+        if visit % 20 == 19:
+            for earlier in reversed(waiting):
+                policy.update(*earlier)
+                quiet.update(*earlier)
+            waiting.clear()
+    assert np.mean(hits[-500:]) > 0.9
+    one, two = policy.state_dict(), quiet.state_dict()
+    assert all(np.array_equal(one[name], two[name]) for name in one if name.startswith(("ridge", "learner")))
 
 
 @pytest.mark.parametrize(("cls", "params"), [(NeuralLinear, {"alpha": 1.0}), (DropoutTS, {})])
@@ -79,7 +124,7 @@ def test_many_distinct_products_share_one_head_that_reads_them(cls: type[HeadsPo
         action = policy.select_action(shown)
         hits.append(float(shown.user[0] * products[action, 0] > 0))
         policy.update(shown, action, hits[-1])
-    assert policy.state.arms.joint
+    assert policy.state.joint[0]
     assert np.mean(hits[-500:]) > 0.9  # half of the products by chance
 
 
@@ -132,8 +177,8 @@ def test_dropout_draws_one_function_a_decision() -> None:
     network(heads.state.learner).w2[:] = network(heads.state.learner).w2[0]
     shown = context(np.array([1.0, -1.0]), CATEGORIES)
     assert {heads.select_action(shown) for _ in range(200)} == {0}
-    assert [heads.propensity(shown, action) > 0.99 for action in range(6)] == [True] + [False] * 5
+    assert heads.propensities(shown).tolist() == [1.0] + [0.0] * 5
     line = 1 + np.linspace(0, 0.01, 70)[:, None]
     joint = made(DropoutTS, 2, line)
     assert len({joint.select_action(context(np.array([1.0, -1.0]), line)) for _ in range(200)}) < 8
-    assert joint.state.arms.joint
+    assert joint.state.joint[0]

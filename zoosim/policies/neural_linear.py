@@ -15,19 +15,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.id_table import IN_USE
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
-from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve, variance
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.linear.dense import add_matrix, add_product, dot, nonzeros
+from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
+from zoosim.models.embedding_net import Float32Array
 from zoosim.models.row_memory import new_row_memory
 from zoosim.policies.base import policy_name
-from zoosim.policies.categories import Categories, new_categories, number
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, distinct_rows, first_of_each
+from zoosim.policies.categories import Categories, count, new_categories, number
+from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 MAX_HEADS = 64
+"""Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
+
+FIRST_HEADS = 8
+"""Heads that there is a ridge model for at first; the room doubles as categories come up."""
 
 LEAST_KEPT = 0.01
 """The least weight that observations may keep from one training to the next."""
@@ -38,24 +45,27 @@ NOISE_RATE = 1 / 500
 SCALE, VARIANCE = 0, 1
 
 
-class Arms(NamedTuple):
+class Candidates(NamedTuple):
     """What there is to choose from: G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
 
     A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
-    what the network reads of them: the distinct products when joint, else one row of 0.
+    what the network reads of them: the distinct products when joint, else one row of 0. `lower (R, h)` is what they add
+    to the hidden layer, by the network as it was after so many training `steps (1,)`.
     """
 
     rows: FloatArray
     group_of: IntArray
     groups: int
     joint: bool
+    lower: Float32Array
+    steps: IntArray
 
 
 class State(NamedTuple):
-    """Ridge models of the heads over scaled z, the network's learner, and what there is to choose from.
+    """Ridge models of the heads over scaled z, the network's learner, and the categories that have heads.
 
-    `levels (2,)`: what z is multiplied by, and the variance of rewards; `draws (1,)` how many were made; `joint (1,)`
-    whether more categories came up than there are heads.
+    `levels (2,)`: what z is multiplied by, and the variance of rewards; `joint (1,)` whether more categories came up
+    than there are heads.
     """
 
     ridge: Ridge
@@ -63,18 +73,33 @@ class State(NamedTuple):
     categories: Categories
     joint: BoolArray
     levels: FloatArray
-    draws: IntArray
-    arms: Arms
     alpha: float
     thompson: bool
 
 
 @jit
-def features_of(arms: Arms, user: FloatArray, group: int) -> tuple[FloatArray, int]:
-    """Return x `(d,)` that the network reads for a user and a group, and the group's head."""
-    if arms.joint:
-        return np.concatenate((user, arms.rows[group])), 0
-    return np.concatenate((user, arms.rows[0])), group
+def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[FloatArray, int]:
+    """Return x `(d,)` that the network reads for a user and a product, and the product's head."""
+    group = candidates.group_of[action]
+    if candidates.joint:
+        return np.concatenate((user, candidates.rows[group])), 0
+    return np.concatenate((user, candidates.rows[0])), group
+
+
+@jit
+def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: FloatArray) -> Float32Array:
+    """Return z `(R, h)` of a user with each row of the candidates."""
+    net, lower = heads_net.network(learner), candidates.lower
+    if candidates.steps[0] != learner.counts[heads_net.STEPS]:
+        lower[:] = 0.0
+        add_matrix(candidates.rows.astype(np.float32), net.w1[user.shape[0] :], lower)
+        candidates.steps[0] = learner.counts[heads_net.STEPS]
+    upper, zs = net.b1.copy(), np.empty_like(lower)
+    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
+    for r in range(zs.shape[0]):
+        for j in range(zs.shape[1]):
+            zs[r, j] = max(upper[j] + lower[r, j], np.float32(0.0))
+    return zs
 
 
 @jit
@@ -86,16 +111,19 @@ def _embed(state: State, x: FloatArray) -> FloatArray:
 
 
 @jit
-def _estimates(state: State, user: FloatArray, found: IntArray) -> tuple[FloatArray, FloatArray]:
+def _estimates(
+    state: State, candidates: Candidates, user: FloatArray, found: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
     means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
-    z = _embed(state, features_of(state.arms, user, 0)[0])
+    zs = hidden_layers(state.learner, candidates, user)
+    z = zs[0].astype(np.float64) * state.levels[SCALE]
     nonzero = nonzeros(z)
     for g in range(found.shape[0]):
         if found[g] >= 0:
-            x, head = features_of(state.arms, user, g)
-            if state.arms.joint:
-                z = _embed(state, x)
+            head = 0 if candidates.joint else g
+            if candidates.joint:
+                z = zs[g].astype(np.float64) * state.levels[SCALE]
                 nonzero = nonzeros(z)
             means[g] = dot(z, state.ridge.theta[head])
             deviations[g] = np.sqrt(state.levels[VARIANCE] * variance(state.ridge, head, z, nonzero))
@@ -103,45 +131,53 @@ def _estimates(state: State, user: FloatArray, found: IntArray) -> tuple[FloatAr
 
 
 @jit
-def _best(state: State, means: FloatArray, deviations: FloatArray, found: IntArray, key: np.uint64, i: int) -> int:
+def _best(
+    means: FloatArray,
+    deviations: FloatArray,
+    found: IntArray,
+    alpha: float,
+    thompson: bool,
+    key: np.uint64,
+    i: int,
+) -> int:
     """Return the product with the highest bound, or the highest draw number i, never drawn below its mean."""
     best, top = -1, -np.inf
     for g in range(found.shape[0]):
         if found[g] >= 0:
-            width = max(normal(key, i, g), 0.0) if state.thompson else 1.0
-            score = means[g] + state.alpha * width * deviations[g]
+            width = max(normal(key, i, g), 0.0) if thompson else 1.0
+            score = means[g] + alpha * width * deviations[g]
             if best < 0 or score > top or (score == top and found[g] < best):
                 best, top = found[g], score
     return best
 
 
 @jit
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    found = first_of_each(state.arms.group_of, available, state.arms.groups)
-    means, deviations = _estimates(state, user, found)
-    state.draws[0] += 1
-    return _best(state, means, deviations, found, state.learner.key[0], state.draws[0])
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    found = first_of_each(candidates.group_of, available, candidates.groups)
+    means, deviations = _estimates(state, candidates, user, found)
+    key = posterior_key(state.learner.key, state.learner.counts)
+    return _best(means, deviations, found, state.alpha, state.thompson, key, draw_number(draw))
 
 
 @jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    found = first_of_each(state.arms.group_of, available, state.arms.groups)
-    means, deviations = _estimates(state, user, found)
-    key = asked_key(state.learner.key, state.draws)
-    if not state.thompson:
-        return 1.0 if _best(state, means, deviations, found, key, 0) == action else 0.0
-    if found[state.arms.group_of[action]] != action:
-        return 0.0
-    hits = 1.0 / np.sum(found >= 0)
-    for i in range(DRAWS):
-        hits += _best(state, means, deviations, found, key, i) == action
-    chance: float = hits / (DRAWS + 1)
-    return chance
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    found = first_of_each(candidates.group_of, available, candidates.groups)
+    means, deviations = _estimates(state, candidates, user, found)
+    key = posterior_key(state.learner.key, state.learner.counts)
+    draws = DRAWS if state.thompson else 1
+    for i in range(draws):
+        out[_best(means, deviations, found, state.alpha, state.thompson, key, i)] += 1.0 / draws
 
 
 @jit
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x, head = features_of(state.arms, user, state.arms.group_of[action])
+def _learn(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
+    x, head = features_of(candidates, user, action)
     z = _embed(state, x)
     error = reward - dot(z, state.ridge.theta[head])
     state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
@@ -162,19 +198,20 @@ def _renew(state: State, slots: IntArray) -> None:
         weight += memory.counts[slot]
         square += memory.counts[slot] * dot(zs[n], zs[n])
     levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
-    heads = 1 if state.arms.joint else state.arms.groups
-    for head in range(heads):
+    first, stop = (0, 1) if state.joint[0] else (1, state.categories.table.counts[IN_USE])
+    for head in range(first, stop):
         clear(ridge, head)
     for n, slot in enumerate(slots):
         z = levels[SCALE] * zs[n]
         add_sums(ridge, memory.heads[slot], z, nonzeros(z), memory.counts[slot], memory.sums[slot])
-    for head in range(heads):
+    for head in range(first, stop):
         solve(ridge, head)
 
 
 class HeadsPolicy(KernelPolicy):
     """What policies on a `heads_net` have in common."""
 
+    enters_candidates = True
     hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
     horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
     learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
@@ -191,7 +228,7 @@ class HeadsPolicy(KernelPolicy):
                 f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
                 f"{self.horizon:g}: all would be forgotten between two trainings"
             )
-        params = heads_net.new_params(dim, self.hidden, self._heads(), rng=self.rng)
+        params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
         return heads_net.Learner(
             trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
             counts=np.zeros(2, np.int64),
@@ -206,35 +243,37 @@ class HeadsPolicy(KernelPolicy):
             keep=keep,
         )
 
-    def _heads(self) -> int:
-        return min(self.spec.n_products, MAX_HEADS)
-
-    def _no_arms(self) -> Arms:
-        return Arms(np.zeros((1, self.spec.product_dim)), np.zeros(self.spec.n_products, np.int64), 1, False)
-
-    def _with_products(self, products: FloatArray) -> Any:
-        state, rows = self.state, np.zeros((1, products.shape[1]))
-        if not state.joint[0]:
-            group_of, anew = number(state.categories, products)
-            state.joint[0] = group_of.min() < 0
-            if anew or state.joint[0]:
-                self._forget()
-        if state.joint[0]:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        rows, group_of = np.zeros((1, products.shape[1])), np.zeros(len(ids), np.int64)
+        if not self.state.joint[0]:
+            group_of = self._number(products)
+        joint = bool(self.state.joint[0])
+        if joint:
             rows, group_of = distinct_rows(products)
-        groups = len(rows) if state.joint[0] else int(state.categories.found[0])
-        return state._replace(arms=Arms(rows, group_of, groups, bool(state.joint[0])))
+        groups = len(rows) if joint else count(self.state.categories)
+        lower = np.zeros((len(rows), self.hidden), np.float32)
+        return Candidates(rows, group_of, groups, joint, lower, np.full(1, -1))
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over saved arrays; refuses a state of another shape and then changes nothing.
+    def _number(self, products: FloatArray) -> IntArray:
+        """Return the category `(K,)` of each product; with more of them than heads, one head decides from now on."""
+        state = self.state
+        before = count(state.categories)
+        categories, group_of, new, anew = number(state.categories, products, MAX_HEADS)
+        self.state = state._replace(categories=categories)
+        wanted = (1 if anew else before) + len(new)
+        state.joint[0] = wanted > MAX_HEADS or not group_of.all()
+        if anew or state.joint[0]:
+            self._forget()
+            self._forget_candidates()
+        self._make_heads(count(categories))
+        return group_of
 
-        The products met before are forgotten: they must not be numbered among the categories that come with the state.
-        """
-        products, self._products = self._products, None
-        try:
-            super().load_state_dict(state)
-        except ConfigError:
-            self._products = products
-            raise
+    def _heads(self) -> int:
+        """Return how many heads there is room for now."""
+        return MAX_HEADS
+
+    def _make_heads(self, heads: int) -> None:
+        """Make room for so many heads."""
 
     def _forget(self) -> None:
         """Forget what was learned of heads that mean something else from now on."""
@@ -242,36 +281,62 @@ class HeadsPolicy(KernelPolicy):
         for array in (memory.counts, memory.sums, memory.seen):
             array[:] = 0
 
+    def _reader(self, context: Context) -> KernelPolicy:
+        # With one head for all, candidates no longer enter the state.
+        return self if self.state.joint[0] else super()._reader(context)
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        heads = self._heads()
+        fits = bool(saved["learner.memory.heads"].max() < heads and saved["categories.table.counts"][IN_USE] <= heads)
+        return fits and super()._sound(saved)
+
 
 class NeuralLinear(HeadsPolicy):
     """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
 
     Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
-    Thompson sampling multiplies the second term by max(0, N(0, 1)), its propensities come from 255 draws.
+    Thompson sampling multiplies the second term by max(0, N(0, 1)). With more than 63 categories one model is over the
+    hidden layer of [user, product].
     """
 
     name = "neural-linear"
-    kernel = Kernel("neural_linear", _choose, _learn, _probability)
-    learned = ("ridge", "learner", "categories", "joint", "levels", "draws")
+    kernel = Kernel("neural_linear", _choose, _distribution, _learn, nothing_decided)
+    learned = ("ridge", "learner", "categories", "joint", "levels")
     alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
     thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
     regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
 
     def _new_state(self) -> State:
         return State(
-            ridge=new_ridge(self._heads(), self.hidden, self.regularization),
+            ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
             learner=self._new_learner(dropout=0.0),
-            categories=new_categories(self._heads(), self.spec.product_dim),
+            categories=new_categories(MAX_HEADS, self.spec.product_dim),
             joint=np.zeros(1, np.bool_),
             levels=np.array([self.hidden**-0.5, 0.25]),
-            draws=np.zeros(1, np.int64),
-            arms=self._no_arms(),
             alpha=self.alpha,
             thompson=self.thompson,
         )
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0)
+        return state
+
+    def _heads(self) -> int:
+        return len(self.state.ridge.b)
+
+    def _make_heads(self, heads: int) -> None:
+        if heads > self._heads():
+            room = min(max(heads, 2 * self._heads()), MAX_HEADS)
+            self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
 
     def _forget(self) -> None:
         super()._forget()
         for head in range(self._heads()):
             clear(self.state.ridge, head)
-            solve(self.state.ridge, head)
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        state: State = self.state
+        b = np.asarray(saved.get("ridge.b", ()))
+        if b.ndim == 2 and FIRST_HEADS <= len(b) <= MAX_HEADS:
+            state = state._replace(ridge=new_ridge(len(b), self.hidden, self.regularization))
+        return state

@@ -5,7 +5,7 @@ fault of the published forms, measured here on purpose: the experiments are abou
 recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, score z' A^-1 b + alpha sqrt(z' A^-1 z).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot
+from zoosim.linear.dense import add_matrix, add_product, dot
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
-from zoosim.policies.kernel import Kernel, KernelPolicy, best_of, distinct_rows
+from zoosim.policies.choice import best_of, distinct_rows
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
 MAX_CACHED = 20_000
-"""How many embeddings are kept between decisions, over all remembered users."""
+"""How many embeddings are kept between decisions for a set of candidates, over all remembered users."""
 
 LONGEST = 1e3
 """The longest gradient of a step by plain descent (clipped by its norm: Pascanu, Mikolov & Bengio 2013)."""
@@ -28,8 +29,8 @@ LONGEST_EMBEDDING = 1e4
 """The length that embeddings are shortened to: sums of squares of longer ones drown the regularization in rounding."""
 
 
-class Cache(NamedTuple):
-    """Embeddings that hold until the network moves.
+class Candidates(NamedTuple):
+    """The distinct products among the candidates, and their embeddings as the network was after so many `steps (1,)`.
 
     `rows (R, d_p)` distinct products, `row_of (K,)`; `users (M, d_u)` the last distinct users, NaN where there is none,
     `z (M, R, e)` their embeddings, `next (1,)` the slot to fill next; `lower (R, h)` the products' part of the first
@@ -42,6 +43,7 @@ class Cache(NamedTuple):
     z: FloatArray
     next: IntArray
     lower: nets.Float32Array
+    steps: IntArray
 
 
 class Memory(NamedTuple):
@@ -56,16 +58,15 @@ SEEN, STEPS = 0, 1
 
 
 class State(NamedTuple):
-    """Ridge sums over embeddings, the network with its optimiser, the memory, and the cache.
+    """Ridge sums over embeddings, the network with its optimiser, and the memory.
 
-    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and training steps done.
+    `trained (3, p)` weights and their moments; `counts (2,)` observations seen and gradient steps taken.
     """
 
     ridge: Ridge
     trained: nets.Float32Array
     counts: IntArray
     memory: Memory
-    cache: Cache
     key: np.ndarray
     alpha: float
     rate: float
@@ -76,16 +77,19 @@ class State(NamedTuple):
 
 
 @jit
-def _network(trained: nets.Float32Array, cache: Cache) -> nets.Network:
-    dim = cache.users.shape[1] + cache.rows.shape[1]
-    return nets.layers(trained[0], dim, cache.lower.shape[1], cache.z.shape[2])
+def _network(trained: nets.Float32Array, candidates: Candidates) -> nets.Network:
+    dim = candidates.users.shape[1] + candidates.rows.shape[1]
+    return nets.layers(trained[0], dim, candidates.lower.shape[1], candidates.z.shape[2])
 
 
-@inlined
-def _slot(state: State, user: FloatArray) -> int:
-    """Return where in `cache.z` the embeddings `(R, e)` of this user with every distinct product stand."""
-    found = _find(state.cache.users, user)
-    return found if found >= 0 else _embed_user(state.trained, state.cache, user)
+@jit
+def _slot(trained: nets.Float32Array, steps: int, candidates: Candidates, user: FloatArray) -> int:
+    """Return where in `candidates.z` the embeddings `(R, e)` of this user with every distinct product stand."""
+    if candidates.steps[0] != steps:
+        _renew(trained, candidates)
+        candidates.steps[0] = steps
+    found = _find(candidates.users, user)
+    return found if found >= 0 else _embed_user(trained, candidates, user)
 
 
 @jit
@@ -101,12 +105,12 @@ def _find(users: FloatArray, user: FloatArray) -> int:
 
 
 @jit
-def _embed_user(trained: nets.Float32Array, cache: Cache, user: FloatArray) -> int:
+def _embed_user(trained: nets.Float32Array, candidates: Candidates, user: FloatArray) -> int:
     """Embed this user with every distinct product in the next slot; return the slot."""
-    slot: int = cache.next[0]
-    cache.next[0] = (slot + 1) % cache.users.shape[0]
-    cache.users[slot] = user
-    net, out, lower = _network(trained, cache), cache.z[slot], cache.lower
+    slot: int = candidates.next[0]
+    candidates.next[0] = (slot + 1) % candidates.users.shape[0]
+    candidates.users[slot] = user
+    net, out, lower = _network(trained, candidates), candidates.z[slot], candidates.lower
     upper, w2, b2 = net.b1.copy(), net.w2, net.b2
     add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
     z = np.empty(b2.shape[0], np.float32)
@@ -129,19 +133,19 @@ def _shorten(z: FloatArray) -> None:
 
 
 @jit
-def _renew(trained: nets.Float32Array, cache: Cache) -> None:
+def _renew(trained: nets.Float32Array, candidates: Candidates) -> None:
     """Forget the embeddings of a network that has moved, and take its first layer's view of the products."""
-    cache.users[:] = np.nan
-    cache.lower[:] = 0.0
-    w1 = _network(trained, cache).w1[cache.users.shape[1] :]
-    for r in range(cache.rows.shape[0]):
-        add_product(cache.rows[r].astype(np.float32), w1, cache.lower[r])
+    candidates.users[:] = np.nan
+    candidates.lower[:] = 0.0
+    w1 = _network(trained, candidates).w1[candidates.users.shape[1] :]
+    add_matrix(candidates.rows.astype(np.float32), w1, candidates.lower)
 
 
 @inlined
-def _best(state: State, user: FloatArray, available: BoolArray) -> int:
-    z = state.cache.z[_slot(state, user)]
-    return best_of(_scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha), state.cache.row_of, available)
+def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+    z = candidates.z[_slot(state.trained, state.counts[STEPS], candidates, user)]
+    scores = _scores(z, state.ridge.theta[0], state.ridge.inverse[0], state.alpha)
+    return best_of(scores, candidates.row_of, available)
 
 
 @jit
@@ -156,26 +160,32 @@ def _scores(z: FloatArray, theta: FloatArray, inverse: FloatArray, alpha: float)
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    return _best(state, user, available)
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    return _best(state, candidates, user, available)
 
 
 @jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    return 1.0 if _best(state, user, available) == action else 0.0
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    out[_best(state, candidates, user, available)] = 1.0
 
 
 @inlined
-def _learn_online(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row = state.cache.row_of[action]
-    z = state.cache.z[_slot(state, user), row]
-    x = np.concatenate((user, state.cache.rows[row])).astype(np.float32).reshape(1, -1)
+def _learn_online(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
+    row = candidates.row_of[action]
+    z = candidates.z[_slot(state.trained, state.counts[STEPS], candidates, user), row]
+    x = np.concatenate((user, candidates.rows[row])).astype(np.float32).reshape(1, -1)
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     theta = state.ridge.theta[0]
     error = max(min(dot(z, theta) - reward, nets.LARGEST_ERROR), -nets.LARGEST_ERROR)
     slope = (2.0 * error * theta).astype(np.float32).reshape(1, -1)
     gradient = np.zeros(state.trained.shape[1], np.float32)
-    net = _network(state.trained, state.cache)
+    net = _network(state.trained, candidates)
     grad = nets.layers(gradient, x.shape[1], net.b1.shape[0], z.shape[0])
     hidden = np.empty((1, net.b1.shape[0]), np.float32)
     nets.forward(net, x, hidden, np.empty_like(slope))
@@ -183,7 +193,7 @@ def _learn_online(state: State, user_id: int, user: FloatArray, action: int, rew
     params, rate = state.trained[0], np.float32(state.rate * _kept(gradient))
     for i in range(params.shape[0]):
         params[i] -= rate * gradient[i]
-    _renew(state.trained, state.cache)
+    state.counts[STEPS] += 1
 
 
 @jit
@@ -196,13 +206,15 @@ def _kept(gradient: nets.Float32Array) -> float:
 
 
 @inlined
-def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    row, memory, counts = state.cache.row_of[action], state.memory, state.counts
-    z = state.cache.z[_slot(state, user), row]
+def _learn_stable(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
+    row, memory, counts = candidates.row_of[action], state.memory, state.counts
+    z = candidates.z[_slot(state.trained, counts[STEPS], candidates, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = counts[SEEN] % memory.rewards.shape[0]
     memory.xs[slot, : user.shape[0]] = user
-    memory.xs[slot, user.shape[0] :] = state.cache.rows[row]
+    memory.xs[slot, user.shape[0] :] = candidates.rows[row]
     memory.rewards[slot] = reward
     counts[SEEN] += 1
     held = min(counts[SEEN], memory.rewards.shape[0])
@@ -211,17 +223,16 @@ def _learn_stable(state: State, user_id: int, user: FloatArray, action: int, rew
             draw = counts[SEEN] * state.training_steps + step
             batch = _draw_batch(memory.order, held, state.batch_size, state.key[0], draw)
             counts[STEPS] += 1
-            hidden = state.cache.lower.shape[1]
+            hidden = candidates.lower.shape[1]
             nets.fit_batch(state.trained, hidden, memory.xs[batch], memory.rewards[batch], state.rate, counts[STEPS])
-        _renew(state.trained, state.cache)
         if state.recompute:
-            _recompute(state, held)
+            _recompute(_network(state.trained, candidates), state.ridge, memory, held)
 
 
 @jit
-def _recompute(state: State, held: int) -> None:
+def _recompute(net: nets.Network, ridge: Ridge, memory: Memory, held: int) -> None:
     """Compute the sums anew from the `held` observations in memory, as the network now embeds them."""
-    net, xs, ridge = _network(state.trained, state.cache), state.memory.xs[:held], state.ridge
+    xs = memory.xs[:held]
     hidden, z = np.empty((held, net.b1.shape[0]), np.float32), np.empty((held, net.b2.shape[0]), np.float32)
     nets.forward(net, xs, hidden, z)
     clear(ridge, 0)
@@ -229,7 +240,7 @@ def _recompute(state: State, held: int) -> None:
     for n in range(held):
         embedding = z[n].astype(np.float64)
         _shorten(embedding)
-        add_sums(ridge, 0, embedding, everywhere, 1.0, state.memory.rewards[n])
+        add_sums(ridge, 0, embedding, everywhere, 1.0, memory.rewards[n])
     solve(ridge, 0)
 
 
@@ -263,7 +274,6 @@ class _NeuralLinear(KernelPolicy):
             trained=np.stack([params, moments, moments]),
             counts=np.zeros(2, np.int64),
             memory=store,
-            cache=self._new_cache(np.zeros((self.spec.n_products, self.spec.product_dim))),
             key=np.array([draw_key(self.rng)]),
             alpha=self.alpha,
             rate=self.learning_rate,
@@ -273,21 +283,21 @@ class _NeuralLinear(KernelPolicy):
             recompute=recompute,
         )
 
-    def _with_products(self, products: FloatArray) -> Any:
-        cache = self._new_cache(products)
-        _renew(self.state.trained, cache)
-        return self.state._replace(cache=cache)
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0)
+        return state
 
-    def _new_cache(self, products: FloatArray) -> Cache:
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
         rows, row_of = distinct_rows(products)
         users = int(np.clip(MAX_CACHED // len(rows), 1, 64))
-        return Cache(
+        return Candidates(
             rows=rows,
             row_of=row_of,
             users=np.full((users, self.spec.user_dim), np.nan),
             z=np.zeros((users, len(rows), self.embedding)),
             next=np.zeros(1, np.int64),
             lower=np.zeros((len(rows), self.hidden), np.float32),
+            steps=np.full(1, -1),
         )
 
 
@@ -298,7 +308,7 @@ class NeuralLinearOnline(_NeuralLinear):
     """
 
     name = "neural-linear-online"
-    kernel = Kernel("neural_linear_online", _choose, _learn_online, _probability)
+    kernel = Kernel("neural_linear_online", _choose, _distribution, _learn_online, nothing_decided)
     alpha: float = parameter(0.2, low=0, high=100, help="width of the confidence bound, in standard deviations")
 
     def _new_state(self) -> State:
@@ -313,7 +323,7 @@ class NeuralLinearStable(_NeuralLinear):
     """
 
     name = "neural-linear-stable"
-    kernel = Kernel("neural_linear_stable", _choose, _learn_stable, _probability)
+    kernel = Kernel("neural_linear_stable", _choose, _distribution, _learn_stable, nothing_decided)
     alpha: float = parameter(0.3, low=0, high=100, help="width of the confidence bound, in standard deviations")
     memory: int = parameter(10_000, low=1, high=10_000_000, help="observations kept for training, the newest")
     batch_size: int = parameter(64, low=1, high=100_000, help="observations in a training step")

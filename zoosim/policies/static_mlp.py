@@ -8,38 +8,49 @@ import numpy as np
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
-from zoosim.core.types import BoolArray, Context, FloatArray, Progress
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_product, dot
 from zoosim.models.embedding_net import Float32Array
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
 
-MAX_REMEMBERED = 100_000_000
-"""Scores kept (users x products); a larger shop's are computed anew at every visit."""
+MAX_REMEMBERED = 25_000_000
+"""Scores kept for a set of candidates (users x products); those of a larger shop are computed anew at every visit."""
 
 
 class State(NamedTuple):
-    """The network, its first layer split: `upper (U, 64)` of users with bias, `lower (K, 64)` of products.
+    """The network, its first layer split: `upper (U, 64)` of users with bias, `lower (P + 1, 64)` of products.
 
-    `w2 (64, 32)`, `b2 (32,)`, `w3 (32,)`; `scores (U or 1, K)` filled at a user's first visit, `known (U or 1,)`.
+    `product_ids (P,)`, ascending, are those of the log; the last row of `lower` is the mean of all, for other products.
+    `w2 (64, 32)`, `b2 (32,)`, `w3 (32,)`.
     """
 
     upper: Float32Array
+    product_ids: IntArray
     lower: Float32Array
     w2: Float32Array
     b2: Float32Array
     w3: Float32Array
+
+
+class Candidates(NamedTuple):
+    """The products' part of the first layer, `lower (K, 64)`.
+
+    `scores (U or 1, K)` are filled at a user's first visit, `known (U or 1,)`.
+    """
+
+    lower: Float32Array
     scores: Float32Array
     known: BoolArray
 
 
 @inlined
-def _slot(state: State, user_id: int) -> int:
-    """Return the row of `state.scores` with the logits `(K,)` of a user's products, up to a constant."""
-    slot = user_id if state.scores.shape[0] > 1 else 0
-    if not state.known[slot] or state.scores.shape[0] == 1:
-        _score(state.upper[user_id], state.lower, state.w2, state.b2, state.w3, state.scores[slot])
-        state.known[slot] = True
-    return slot
+def _scores_of(state: State, candidates: Candidates, user_id: int) -> Float32Array:
+    """Return the logits `(K,)` of a user's products, up to a constant."""
+    slot = user_id if candidates.scores.shape[0] > 1 else 0
+    if not candidates.known[slot] or candidates.scores.shape[0] == 1:
+        _score(state.upper[user_id], candidates.lower, state.w2, state.b2, state.w3, candidates.scores[slot])
+        candidates.known[slot] = True
+    return candidates.scores[slot]
 
 
 @jit
@@ -59,8 +70,8 @@ def _score(
 
 
 @inlined
-def _best(state: State, user_id: int, available: BoolArray) -> int:
-    scores, best = state.scores[_slot(state, user_id)], -1
+def _best(state: State, candidates: Candidates, user_id: int, available: BoolArray) -> int:
+    scores, best = _scores_of(state, candidates, user_id), -1
     for k in range(available.shape[0]):
         if available[k] and (best < 0 or scores[k] > scores[best]):
             best = k
@@ -68,29 +79,36 @@ def _best(state: State, user_id: int, available: BoolArray) -> int:
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    return _best(state, user_id, available)
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    return _best(state, candidates, user_id, available)
 
 
 @jit
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    out[_best(state, candidates, user_id, available)] = 1.0
+
+
+@jit
+def _learn(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
+) -> None:
     pass
-
-
-@jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    return 1.0 if _best(state, user_id, available) == action else 0.0
 
 
 class StaticMLP(KernelPolicy):
     """Show what an embedding + MLP recommender, trained on a log of random choices, thinks is clicked most.
 
-    It knows users by their id, not by their features, and never learns again. It cannot decide before `fit`.
+    It knows users and products by their ids, not by their features, and never learns again. It cannot decide before
+    `fit`. A product that was not in the log is taken for the mean of those that were; a user it does not know is refused.
     """
 
     name = "static-mlp"
-    kernel = Kernel("static_mlp", _choose, _learn, _probability)
-    learned = ("upper", "lower", "w2", "b2", "w3")
+    kernel = Kernel("static_mlp", _choose, _distribution, _learn, nothing_decided)
+    learned = ("upper", "product_ids", "lower", "w2", "b2", "w3")
     needs_user_ids = True
     past_visits: int = parameter(200_000, low=10, high=100_000_000, help="logged visits to train on")
     epochs: int = parameter(10, low=1, high=1000, help="passes over the log")
@@ -103,50 +121,74 @@ class StaticMLP(KernelPolicy):
             raise ConfigError("static-mlp: needs visitors with known ids (n_users of at least 1); leave it out here")
         self._seed = int(self.rng.integers(2**31))
         self._fitted = False
-        n_users, k = self.spec.n_users, self.spec.n_products
-        rows = n_users if n_users * k <= MAX_REMEMBERED else 1
         return State(
-            upper=np.zeros((n_users, 64), np.float32),
-            lower=np.zeros((k, 64), np.float32),
+            upper=np.zeros((self.spec.n_users, 64), np.float32),
+            product_ids=np.zeros(0, np.int64),
+            lower=np.zeros((1, 64), np.float32),
             w2=np.zeros((64, 32), np.float32),
             b2=np.zeros(32, np.float32),
             w3=np.zeros(32, np.float32),
-            scores=np.zeros((rows, k), np.float32),
+        )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        known_ids = self.state.product_ids
+        places = np.searchsorted(known_ids, ids)
+        is_known = np.isin(ids, known_ids)
+        rows = self.spec.n_users if self.spec.n_users * len(ids) <= MAX_REMEMBERED else 1
+        return Candidates(
+            lower=self.state.lower[np.where(is_known, places, len(known_ids))],
+            scores=np.zeros((rows, len(ids)), np.float32),
             known=np.zeros(rows, np.bool_),
         )
 
-    def _with_products(self, products: FloatArray) -> Any:
-        return self.state
-
-    def fit(self, log: Mapping[str, Any], progress: Progress = lambda line: None) -> dict[str, float]:
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Train on `log`, or take the model of the very same log, training and seed from the cache."""
         from zoosim.models.recommender import Training, load_or_train
 
+        if log.user_ids is None:
+            raise PolicyError("static-mlp: the log has no user ids, by which it knows visitors")
+        for user_id in (log.user_ids.min(), log.user_ids.max()):
+            self._check_user(user_id)
+        product_ids, product_of = np.unique(np.asarray(log.product_ids, np.int64), return_inverse=True)
+        choices = {"user_id": log.user_ids, "action": product_of[log.actions], "reward": log.rewards}
         training = Training(self.embedding, self.epochs, self.batch_size, self.learning_rate)
-        weights, losses = load_or_train(log, self.spec.n_users, self.spec.n_products, training, self._seed, progress)
+        sizes = self.spec.n_users, len(product_ids)
+        weights, losses = load_or_train(choices, *sizes, training, self._seed, progress)
         w1, dim = weights["fc1.weight"].T, self.embedding
+        lower = weights["product.weight"] @ w1[dim:]
+        self.state = self.state._replace(product_ids=product_ids, lower=np.vstack([lower, lower.mean(axis=0)]))
         self.state.upper[:] = weights["user.weight"] @ w1[:dim] + weights["fc1.bias"]
-        self.state.lower[:] = weights["product.weight"] @ w1[dim:]
         self.state.w2[:] = weights["fc2.weight"].T
         self.state.b2[:] = weights["fc2.bias"]
         self.state.w3[:] = weights["output.weight"][0]
-        self.state.known[:] = False
         self._fitted = True
+        self._forget_candidates()
         return losses
 
-    def attach(self, products: FloatArray) -> None:
-        """Take in the candidates; refuses to decide before `fit`."""
+    def attach(self, context: Context) -> Candidates:
+        """Take in the candidates; refuses to decide before `fit`, and for visitors it does not know."""
         if not self._fitted:
             raise PolicyError("static-mlp: not trained; call fit(log) first, or load a saved state")
-        super().attach(products)
+        self._check_user(context.get("user_id", 0))  # a block of visits has candidates, but no visitor
+        candidates: Candidates = super().attach(context)
+        return candidates
 
-    def _arguments(self, context: Context) -> tuple[int, FloatArray, BoolArray]:
-        if not 0 <= context.user_id < self.spec.n_users:
-            raise PolicyError(f"static-mlp: user {context.user_id} is not one of 0 to {self.spec.n_users - 1}")
-        return super()._arguments(context)
+    def _check_user(self, user_id: int) -> None:
+        if not 0 <= user_id < self.spec.n_users:
+            raise PolicyError(f"static-mlp: user {user_id} is not one of 0 to {self.spec.n_users - 1}")
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over saved weights; the policy can then decide."""
-        super().load_state_dict(state)
-        self.state.known[:] = False
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        state: State = self.state
+        product_ids = np.asarray(saved.get("product_ids", ()))
+        if product_ids.ndim == 1:
+            n = len(product_ids)
+            state = state._replace(product_ids=np.zeros(n, np.int64), lower=np.zeros((n + 1, 64), np.float32))
+        return state
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        ascending = bool((np.diff(saved["product_ids"]) > 0).all())
+        return ascending and super()._sound(saved)
+
+    def _state_loaded(self) -> None:
+        super()._state_loaded()
         self._fitted = True

@@ -8,11 +8,12 @@ import numpy as np
 from benchmarks.plain import PlainLinUCB
 from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
-from zoosim.core.types import Context, PolicySpec
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.loop import play
 from zoosim.policies.linucb import LinUCB
 from zoosim.policies.registry import make_entry
 from zoosim.world.recommendation import build_world
+from zoosim.world.world import frozen
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
 
@@ -20,9 +21,9 @@ PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
 def linucb() -> None:
     """Print the cost of `linucb` with 1,000 products and 20 dense features, against the plain loop."""
     rng = np.random.default_rng(0)
-    contexts = [_context(rng, rng.normal(size=(PRODUCTS, PRODUCT_DIM)))]
-    contexts += [_context(rng, contexts[0].products) for _ in range(499)]
-    policy = LinUCB(PolicySpec(PRODUCTS, USER_DIM, PRODUCT_DIM), stream(0, "policy"), alpha=0.5)
+    ids, products = frozen(np.arange(PRODUCTS)), frozen(rng.normal(size=(PRODUCTS, PRODUCT_DIM)))
+    contexts = [_context(rng.normal(size=USER_DIM), ids, products) for _ in range(500)]
+    policy = LinUCB(PolicySpec(user_dim=USER_DIM, product_dim=PRODUCT_DIM), stream(0, "policy"), alpha=0.5)
     actions = [policy.select_action(context) for context in contexts]
     for context, action in zip(contexts, actions, strict=True):
         policy.update(context, action, 1.0)
@@ -46,15 +47,8 @@ def growth() -> None:
         print(f"S3 growth: {name}, last tenth / second tenth of 400,000 visits: {tenths[9] / tenths[1]:.2f}")
 
 
-def _context(rng: np.random.Generator, products: np.ndarray) -> Context:
-    products.setflags(write=False)
-    return Context(
-        user_id=0,
-        user=rng.normal(size=USER_DIM),
-        product_ids=np.arange(PRODUCTS),
-        products=products,
-        available=np.ones(PRODUCTS, bool),
-    )
+def _context(user: FloatArray, ids: IntArray, products: FloatArray) -> Context:
+    return Context(user_id=0, user=user, product_ids=ids, products=products, available=np.ones(PRODUCTS, bool))
 
 
 def _milliseconds(call: Callable[[int], object], n: int) -> float:

@@ -1,7 +1,8 @@
-"""S2 and S3: what one decision and one update cost, through the contract's own calls, and whether that grows."""
+"""S2, S3 and S12: what a decision and an update cost, through the contract's own calls, and whether that grows."""
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.loop import play
+from zoosim.policies.base import Policy
 from zoosim.policies.linucb import LinUCB
 from zoosim.policies.registry import make_entry
 from zoosim.world.recommendation import build_world
 from zoosim.world.world import frozen
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
+FRESH = ((500, 40), (10_000, 20))
 
 
 def linucb() -> None:
@@ -45,6 +48,35 @@ def growth() -> None:
         times += [time.perf_counter() for _ in play(world, policy, 400_000)]
         tenths = np.diff(times).reshape(10, -1).sum(axis=1)
         print(f"S3 growth: {name}, last tenth / second tenth of 400,000 visits: {tenths[9] / tenths[1]:.2f}")
+
+
+def fresh_candidates() -> None:
+    """Print the cost of deciding a request whose candidates were never seen, in a new array each time."""
+    for candidates, dim in FRESH:
+        for name in ("linucb", "d-linucb", "adaptive", "neural-linear", "neural-ucb"):
+            rng, half = np.random.default_rng(0), dim // 2
+            policy = make_entry(name).make(PolicySpec(user_dim=half, product_dim=half), stream(0, "policy"))
+            requests = [_fresh(rng, candidates, half) for _ in range(25)]
+            for context in requests[:10]:
+                policy.update(context, policy.select_action(context), 1.0)
+            decide = partial(_decide, policy, requests[10:])
+            print(
+                f"S12 {name}, {candidates:,} fresh candidates, d = {dim}: decision {_milliseconds(decide, 15):.2f} ms"
+            )
+
+
+def _decide(policy: Policy, requests: list[Context], i: int) -> None:
+    policy.select_action(requests[i])
+
+
+def _fresh(rng: np.random.Generator, candidates: int, dim: int) -> Context:
+    return Context(
+        user_id=0,
+        user=rng.normal(size=dim),
+        product_ids=rng.integers(0, 2**40, candidates),
+        products=rng.normal(size=(candidates, dim)),
+        available=np.ones(candidates, bool),
+    )
 
 
 def _context(user: FloatArray, ids: IntArray, products: FloatArray) -> Context:

@@ -122,6 +122,9 @@ class Policy(ABC):
             progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 
+    def warm_up(self) -> None:
+        """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that the policy has learned, as arrays and plain values."""
         return {}

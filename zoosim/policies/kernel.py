@@ -246,6 +246,22 @@ class KernelPolicy(Policy):
     def _make_room(self, products: int) -> None:
         """Make room for so many products that were not met before; called before candidates are attached."""
 
+    def warm_up(self) -> None:
+        """Compile all that a request and a reward need, by playing one on a copy."""
+        context = Context(
+            user_id=0,
+            user=np.zeros(self.spec.user_dim),
+            product_ids=np.arange(2),
+            products=np.eye(2, self.spec.product_dim),
+            available=np.ones(2, bool),
+        )
+        copied = copy.deepcopy(self)
+        for _ in range(2):
+            action = copied.select_action(context)
+            copied.decide(context)
+            copied.recommend(context)
+            copied.update(context, action, max(0.0, self.rewards[0]))
+
     def _reader(self, context: Context) -> "KernelPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
         if not self.enters_candidates or self._find_attached(context) is not None:

@@ -61,8 +61,8 @@ def walk(world: World, policy: KernelPolicy, steps: int, learn: Learn) -> Iterat
     """Yield every decision before anybody learns from it."""
     for visits in world.blocks(steps, 1_000):
         for i, user_id in enumerate(visits.visitors):
-            context = world.context(int(user_id), visits.available)
-            features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
+            context = world.context(int(user_id), visits.start + i)
+            features = np.hstack([np.tile(context.user, (len(context.products), 1)), context.products])
             decision = Decision(visits.start + i, context, features, policy.select_action(context))
             yield decision
             reward = earn(visits, i, decision.action)

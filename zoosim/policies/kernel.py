@@ -46,6 +46,9 @@ from zoosim.policies.requests import (
 REMEMBERED = 4
 """Sets of candidates whose derived arrays are kept: rewards come for earlier requests than the newest."""
 
+SIGNED = (".ids", ".places")
+"""Whole numbers in a state that may be negative: ids, some of them hashes, and the empty places of their tables."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -292,7 +295,11 @@ class KernelPolicy(Policy):
         before = self.state
         self.state = self._shaped_as(state) if isinstance(state, Mapping) else before
         current = {"policy": self._signed(), **dict(self._learned_arrays())}
-        fitting = [(name, _as_saved(state[name], array)) for name, array in current.items()] if names == set(current) else []
+        fitting = (
+            [(name, _as_saved(name, state[name], array)) for name, array in current.items()]
+            if names == set(current)
+            else []
+        )
         saved = {name: array for name, array in fitting if array is not None}
         if len(saved) < len(current) or not self._sound(saved):
             self.state = before
@@ -411,10 +418,11 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
             yield from _id_tables(inner)
 
 
-def _as_saved(value: Any, current: np.ndarray) -> np.ndarray | None:
+def _as_saved(name: str, value: Any, current: np.ndarray) -> np.ndarray | None:
     """Return a saved value as an array that can stand in the place of `current`, or None.
 
-    Whole numbers, which count or number something, are at least 0; others are finite where those of `current` are.
+    Whole numbers, which count or number something, are at least 0, save those of id tables; others are finite where
+    those of `current` are.
     """
     try:
         saved = np.asarray(value)
@@ -423,4 +431,5 @@ def _as_saved(value: Any, current: np.ndarray) -> np.ndarray | None:
     if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
         return None
     numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
-    return saved if numbers and (current.dtype.kind != "i" or (saved >= 0).all()) else None
+    may_be_negative = current.dtype.kind != "i" or name.endswith(SIGNED)
+    return saved if numbers and (may_be_negative or (saved >= 0).all()) else None

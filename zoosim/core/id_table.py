@@ -60,6 +60,16 @@ def index_ids(table: IdTable) -> None:
 
 
 @jit
+def forget_ids(table: IdTable) -> None:
+    """Take the slots of all ids."""
+    table.counts[IN_USE] = 1
+    table.counts[VERSION] += 1
+    table.ids[:] = 0
+    table.used[:] = 0
+    table.places[:] = EMPTY
+
+
+@jit
 def _first_place(table: IdTable, key: int) -> int:
     return np.int64(mix(np.uint64(key)) & np.uint64(table.places.shape[0] - 1))  # int() stays unsigned here
 

@@ -46,7 +46,6 @@ from zoosim.policies.requests import (
 REMEMBERED = 4
 """Sets of candidates whose derived arrays are kept: rewards come for earlier requests than the newest."""
 
-
 @dataclass(frozen=True)
 class Kernel:
     """The compiled functions of a policy; `name` tells them apart in the cache."""

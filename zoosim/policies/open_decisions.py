@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, new_id_table, release_slot
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, new_id_table, release_slot
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
@@ -60,3 +60,11 @@ def settle_decision(decisions: OpenDecisions, key: int) -> bool:
         decisions.counts[slot] = decisions.counts[last]
         decisions.counts[last] = 0
     return True
+
+
+@jit
+def give_up_decisions(decisions: OpenDecisions) -> None:
+    """Let nothing be open."""
+    forget_ids(decisions.table)
+    decisions.counts[:] = 0
+    decisions.total[0] = 0

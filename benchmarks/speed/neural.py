@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.plain import PlainNeuralUCB
+from benchmarks.plain.neural_forms import Diagonal, Jacobian
 from benchmarks.plain.neural_ucb import split
 from zoosim.core.types import Context, PolicySpec
+from zoosim.neural.primal import Primal
 from zoosim.policies import neural_ucb
 from zoosim.policies.neural_ucb import NeuralUCB
 
@@ -33,6 +35,7 @@ def decisions() -> None:
     for count, sample in ((50, 3), (1_000, 2)):
         what = f"{count:,} fresh candidates, 1,000 distinct rows observed, trained every 50"
         _compare("S6", what, _Shop(count), TRAINED, 1_000, 100, sample)
+    _compare_forms(_Shop(50), 1_000)
 
 
 def lazy() -> None:
@@ -58,6 +61,27 @@ def large() -> None:
     arrays = [value.nbytes for value in policy.state_dict().values() if isinstance(value, np.ndarray)]
     plain = 8 * policy._learner.network.slopes**2
     print(f"S8 neural-ucb, p = 9,601: own arrays {sum(arrays) / 1e6:.0f} MB, plain A {plain / 1e6:.0f} MB")
+
+
+def _compare_forms(shop: "_Shop", updates: int) -> None:
+    """Print what an observation and 50 bonuses cost: in the primal form, by an explicit Jacobian, by a diagonal."""
+    policy = _warm(shop, {**FIXED, "form": "primal"}, updates)
+    learner = policy._learner
+    rows = np.hstack([np.tile(shop.known[0], (len(shop.products), 1)), shop.products])
+    factors, noise = learner.network.factors(rows), policy.regularization
+    own, sizes = learner.form, learner.network.sizes
+    assert isinstance(own, Primal)
+    milliseconds = {}
+    for form in (own, Jacobian(sizes, noise), Diagonal(sizes, noise)):
+        seconds = []
+        for step in range(20):
+            began = time.perf_counter()
+            form.observe(factors[step], 1.0)
+            form.posterior(factors)
+            seconds.append(time.perf_counter() - began)
+        milliseconds[form.name] = 1000 * float(np.median(seconds))
+    told = ", ".join(f"{name} {value:.3f} ms" for name, value in milliseconds.items())
+    print(f"S6 forms, p = {learner.network.slopes}, an observation and 50 bonuses: {told} (the diagonal's are others)")
 
 
 class _Shop:

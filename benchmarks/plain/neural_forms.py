@@ -1,4 +1,7 @@
-"""Forms to compare with: the exact one over an explicit Jacobian, and the diagonal of A that was published as code."""
+"""Forms of NeuralUCB's matrix to compare with: an explicit Jacobian, and the diagonal of A that was published as code.
+
+Source: Zhou, Li & Gu (2020), whose code keeps the diagonal alone.
+"""
 
 from typing import ClassVar
 

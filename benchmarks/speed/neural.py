@@ -112,7 +112,8 @@ def _reward(step: int) -> float:
 
 def _warm(shop: _Shop, params: dict[str, Any], updates: int) -> NeuralUCB:
     """Return a policy that has seen `updates` random actions."""
-    policy = NeuralUCB(PolicySpec(len(shop.products), USER_DIM, PRODUCT_DIM), np.random.default_rng(1), **params)
+    spec = PolicySpec(user_dim=USER_DIM, product_dim=PRODUCT_DIM)
+    policy = NeuralUCB(spec, np.random.default_rng(1), **params)
     rng = np.random.default_rng(2)
     context = next(shop.visits(3))
     for step, context in zip(range(updates), shop.visits(3), strict=False):

@@ -9,8 +9,10 @@ import pytest
 from tests.policies.test_neural_ucb import same, shop, visits
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.linear.condition import CONDITION
 from zoosim.neural.primal import Primal
-from zoosim.policies.neural_ucb import CONDITION, NeuralTS, NeuralUCB
+from zoosim.policies.kernel import REMEMBERED
+from zoosim.policies.neural_ucb import NeuralTS, NeuralUCB
 
 STATES: list[tuple[type, dict[str, Any]]] = [
     *((cls, {}) for cls in (NeuralUCB, NeuralTS)),
@@ -69,7 +71,8 @@ def test_the_rows_form_keeps_no_candidates_for_ever(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("zoosim.neural.learner.MOST_ROWS", 150)
     rng, products = np.random.default_rng(0), np.random.default_rng(1).normal(size=(5, 3))
     params: dict[str, Any] = {"hidden": "4", "train_every": 10, "memory": 30, "steps": 1}
-    rows, dual = (NeuralUCB(PolicySpec(5, 2, 3), np.random.default_rng(2), form=f, **params) for f in ("rows", "dual"))
+    spec = PolicySpec(user_dim=2, product_dim=3)
+    rows, dual = (NeuralUCB(spec, np.random.default_rng(2), form=f, **params) for f in ("rows", "dual"))
     held = []
     for step in range(120):
         arrays = {"product_ids": np.arange(5), "products": products, "available": np.ones(5, bool)}
@@ -86,7 +89,8 @@ def test_the_rows_form_keeps_no_candidates_for_ever(monkeypatch: pytest.MonkeyPa
 def test_more_rows_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for 12: rows that were not observed make place for new candidates, and only then there is none."""
     monkeypatch.setattr("zoosim.neural.learner.MOST_ROWS", 12)
-    policy, rng = NeuralUCB(PolicySpec(5, 2, 3), np.random.default_rng(0), form="rows", hidden="4"), np.random
+    spec = PolicySpec(user_dim=2, product_dim=3)
+    policy, rng = NeuralUCB(spec, np.random.default_rng(0), form="rows", hidden="4"), np.random
     arrays = {"product_ids": np.arange(5), "products": np.arange(15.0).reshape(5, 3), "available": np.ones(5, bool)}
     users = rng.default_rng(1).normal(size=(9, 2))
     for user in users[:8]:
@@ -99,22 +103,26 @@ def test_more_rows_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_candidates_that_are_kept_are_bounded_and_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user of 5 products with 2 + 3 features holds 5 (5 + 3) = 40 numbers: at most two of them fit into 100."""
-    monkeypatch.setattr("zoosim.neural.learner.MAX_CACHED", 100)
-    policy = NeuralUCB(PolicySpec(5, 2, 3), np.random.default_rng(0), hidden="4")
+    """A user of 5 products with 2 + 3 features holds 5 (5 + 5) = 50 numbers: at most two of them fit into 100."""
+    monkeypatch.setattr("zoosim.policies.neural_products.MAX_CACHED", 100)
+    policy = NeuralUCB(PolicySpec(user_dim=2, product_dim=3), np.random.default_rng(0), hidden="4")
     arrays = {"product_ids": np.arange(5), "products": np.arange(15.0).reshape(5, 3), "available": np.ones(5, bool)}
     for user in np.random.default_rng(1).normal(size=(5, 2)):
         policy.select_action(Context(user_id=0, user=user, **arrays))
-        assert 1 <= len(list(policy._learner.cached)) <= 2
-    twin = policy._learner.without_trace(np.ones(2))
-    assert twin is not policy._learner
-    assert not list(twin.cached)
-    assert list(policy._learner.cached)
+        assert 1 <= len(policy._attached[0].candidates.visitors) <= 2
+    reader = policy._reader(Context(user_id=0, user=np.ones(2), **arrays))
+    assert reader is not policy
+    assert not reader._attached
+    for scale in range(10):
+        policy.select_action(
+            Context(user_id=0, user=np.ones(2), **{**arrays, "products": np.full((5, 3), float(scale))})
+        )
+        assert len(policy._attached) <= REMEMBERED
 
 
 def test_one_warning_where_digits_end() -> None:
     """A gradient of squared length about s^2, 40 times, over lambda .3: the line is crossed between scales."""
-    spec = PolicySpec(2, 2, 2)
+    spec = PolicySpec(user_dim=2, product_dim=2)
     for scale, expected in ((1.0, 0), (1e6, 1)):
         policy = NeuralUCB(spec, np.random.default_rng(0), hidden="4", normalise=False)
         arrays = {"product_ids": np.arange(2), "products": scale * np.eye(2), "available": np.ones(2, bool)}

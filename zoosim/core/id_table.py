@@ -66,7 +66,7 @@ def forget_ids(table: IdTable) -> None:
     table.counts[VERSION] += 1
     table.ids[:] = 0
     table.used[:] = 0
-    table.places[:] = EMPTY
+    table.places[:] = UNKNOWN
 
 
 @jit

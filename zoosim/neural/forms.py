@@ -26,11 +26,16 @@ DUAL_UP_TO = 0.8
 class Form(Protocol):
     """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
 
-    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it.
+    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it;
+    `theta (p,)` is the posterior mean of the weights, counted from today's: a candidate's mean is g'theta.
     """
 
     name: ClassVar[str]
     saved: ClassVar[dict[str, str]]
+
+    @property
+    def theta(self) -> FloatArray:
+        """The posterior mean of the weights."""
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with weighted observations."""

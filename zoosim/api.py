@@ -218,7 +218,7 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    if find_class(policy).chooses == ("boosts",):
+    if "boosts" in find_class(policy).chooses:
         return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])

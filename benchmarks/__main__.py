@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S10": optimizers.main,
     "S11": off_policy.main,
     "S12": decision.fresh_candidates,
+    "S13": off_policy.trained,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

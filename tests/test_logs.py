@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.terminal import print_evaluation, print_world
+from zoosim.core.types import FloatArray
+from zoosim.terminal import StatusLine, print_evaluation, print_world
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "tests" / "evaluation" / "off_policy" / "open_bandit"
@@ -33,14 +36,18 @@ def frame() -> pl.DataFrame:
 class Favours(zoosim.Policy):
     """The same target as a policy."""
 
+    learns = False
+
     def select_action(self, context: zoosim.Context) -> int:
         return int(self.rng.choice(4, p=[0.1, 0.1, 0.7, 0.1]))
 
-    def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
+    def update(
+        self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
+    ) -> None:
         raise AssertionError("learns nothing while it is judged")
 
-    def propensity(self, context: zoosim.Context, action: int) -> float:
-        return 0.7 if action == 2 else 0.1
+    def propensities(self, context: zoosim.Context) -> FloatArray:
+        return np.array([0.1, 0.1, 0.7, 0.1])
 
 
 def log_frame() -> pl.DataFrame:
@@ -73,12 +80,8 @@ def test_frames_files_names_classes_and_columns_are_taken(tmp_path: Path) -> Non
 def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
     log_frame().write_parquet(tmp_path / "log.parquet")
     cases: list[tuple[Any, Any, type[Exception], str]] = [
-        (
-            log_frame().with_columns(user_id=0),
-            ["static-mlp"],
-            PolicyError,
-            "static-mlp: trains on a log, and must not be judged by the rows",
-        ),
+        (log_frame(), ["linucb"], PolicyError, "policy linucb: has learned nothing yet, .*; add --train"),
+        (log_frame(), ["learned:mlp"], ConfigError, "learned:mlp: is now the policy mlp; write --policy mlp --train"),
         (log_frame(), ["random", "random"], ConfigError, "got random twice"),
         (log_frame(), ["randm"], ConfigError, "unknown policy 'randm' .did you mean random"),
         (tmp_path / "log.parquet", ["column:p_nw"], DataError, "no column 'p_nw' .did you mean p_new"),
@@ -131,6 +134,82 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     assert done.stderr.startswith("zoosim: bad.csv: row 5, column p: got '0.0', expected above 0 and at most 1;")
     done = command("import", "bad.csv", "map.yaml", "bad.parquet", "--skip-bad", folder=tmp_path)
     assert (done.returncode, done.stderr.startswith("skipped 1 rows: p: expected above 0")) == (0, True)
+
+
+def test_policies_are_trained_and_judged_on_the_command_line(tmp_path: Path) -> None:
+    clicks = log_frame().with_columns(user=pl.Series(np.random.default_rng(1).normal(size=(N, 2))).arr.to_list())
+    clicks.write_parquet(tmp_path / "log.parquet")
+    refused = command("evaluate", "log.parquet", "--policy", "linear", folder=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "policy linear: has learned nothing yet" in refused.stderr
+    line = ("evaluate", "log.parquet", "--train", "--policy", "linear", "--policy", "column:p_new", "--json")
+    done = command(*line, "--out", "page", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    assert summary["rows"] == 0.4 * N
+    values = {(row["policy"], row["estimator"]): row["value"] for row in summary["results"]}
+    assert values["linear", "snips"] > 0.5  # shows action 2 in 92.5% of the visits: .57
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "zoosim evaluate log.parquet --policy linear --policy column:p_new --train --out page" in page
+
+
+SLOW = """
+import time
+import numpy as np
+from zoosim import Policy
+
+class Slow(Policy):
+    learns = False
+
+    def select_action(self, context):
+        return 2
+
+    def update(self, context, action, reward, feedback=None, next_context=None):
+        pass
+
+    def propensities(self, context):
+        open("asked", "w").close()
+        time.sleep(0.05)
+        return np.eye(4)[2]
+"""
+
+
+@pytest.mark.parametrize("first", ["random", None])
+def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp_path: Path) -> None:
+    """Ctrl-C while a policy is asked that takes 100 s: it ends within 2 s, and the policy before it is there."""
+    clicks = log_frame().with_columns(user=pl.Series(np.arange(float(N)).reshape(-1, 1)).arr.to_list())
+    clicks.write_parquet(tmp_path / "log.parquet")
+    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
+    policies = [*(["--policy", first] if first else []), "--policy", "slow.py:Slow", "--policy", "column:p_new"]
+    line = [sys.executable, "-m", "zoosim", "evaluate", "log.parquet", *policies, "--json", "--out", "page"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    run = subprocess.Popen(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "asked").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    stdout, stderr = run.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert run.returncode == 130
+    summary_file = tmp_path / "page" / "summary.json"
+    if first is None:
+        assert stderr == "zoosim: interrupted; not evaluated: Slow, p_new; nothing was saved\n"
+        assert not summary_file.exists()
+        return
+    assert stderr == "zoosim: interrupted; not evaluated: Slow, p_new; the others are in page\n"
+    for text in (stdout, summary_file.read_text(encoding="utf-8")):
+        assert {row["policy"] for row in json.loads(text)["results"]} == {"random"}
+    assert "--policy random --out page" in (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+
+
+def test_progress_is_shown_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = iter([0.0, 3.0, 11.0, 11.0, 12.0])
+    monkeypatch.setattr("zoosim.terminal.time.monotonic", lambda: next(seconds))
+    with StatusLine() as status:
+        for line in ("random: judged 1 of 3 rows", "[2 of 3]", "random: judged 3 of 3 rows"):
+            status.show(line)
+    assert capsys.readouterr().err == "[2 of 3]\n"
 
 
 def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -> None:

@@ -115,8 +115,12 @@ Policies = Annotated[
         "--policy",
         metavar="SPEC",
         help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.npz, "
-        "column:NAME (its probabilities in the log), learned:linear or learned:mlp.",
+        "or column:NAME (its probabilities in the log).",
     ),
+]
+Train = Annotated[
+    bool,
+    typer.Option("--train", help="Train policies on the first 60% of the rows, and evaluate all by the rest."),
 ]
 Estimators = Annotated[
     str | None,
@@ -414,6 +418,7 @@ def import_table(
 def evaluate(
     log: LogPath,
     policy: Policies,
+    train: Train = False,
     estimators: Estimators = None,
     interval: Interval = "bootstrap",
     level: Level = 0.95,
@@ -433,14 +438,29 @@ def evaluate(
     The log is that of another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
     """
     from zoosim import logs, terminal
+    from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
     options |= {"samples": samples, "out": out, "rankings": rankings, "bandwidth": bandwidth, "a_max": a_max}
+    options |= {"train": train}
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
-    evaluation = logs.evaluate(log, policy, **options)
+    try:
+        with terminal.StatusLine() as status:
+            evaluation = logs.evaluate(log, policy, progress=status.show, **options)
+    except EvaluationInterrupted as interrupted:
+        if interrupted.evaluation is not None:
+            _show_evaluation(interrupted.evaluation, json, out)
+        saved = "nothing was saved" if interrupted.evaluation is None or out is None else f"the others are in {out}"
+        _stop(f"interrupted; not evaluated: {', '.join(interrupted.missing)}; {saved}", 130)
+    _show_evaluation(evaluation, json, out)
+
+
+def _show_evaluation(evaluation: Any, json: bool, out: Path | None) -> None:
+    from zoosim import terminal
+
     if json:
         import json as writer
 

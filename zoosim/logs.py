@@ -15,6 +15,7 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.core.types import Progress
     from zoosim.evaluation.off_policy.boosted_log import BoostLog
     from zoosim.evaluation.off_policy.evaluate import Evaluation
     from zoosim.evaluation.off_policy.log import Log
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.policies.base import Policy
 
-LEARNED = "learned:"
+FORMER = "learned:"
+"""How policies were once named that learn from a log."""
 
 
 def evaluate(
@@ -33,28 +35,37 @@ def evaluate(
     skip_bad: bool = False,
     rankings: bool = False,
     a_max: float | None = None,
+    train: bool = False,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
+    progress: "Progress" = lambda line: None,
     **options: Any,
 ) -> "Evaluation":
     """Judge policies by a log that another policy wrote: values, intervals, verdicts, and differences.
 
     `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
-    the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged;
-    by name it is judged as it starts), a file that `save_policy` wrote, `column:NAME` for target probabilities in the
-    log, or, in a mapping by name, an array or function of probabilities. With `rankings`, rows that share their
-    `decision_id` are one visit's ranking, and policies draw rankings without replacement. Where actions are lists of
-    numbers they are boosts in [-`a_max`, `a_max`], by default what its column `a_max` says or the largest boost, and an
-    array or function gives a policy's boosts. With `learned:linear` or `learned:mlp` policies are learned from the
-    first 60% of the rows in order of time, and all are judged by the rest. The folder `out`, where given, gets
-    summary.json and report.html. `options` are `estimators`, `interval`, `level`, `samples`, `reward_range` and
-    `bandwidth` of `zoosim.evaluation.off_policy.evaluate`. Raises `ConfigError`, `DataError` or `PolicyError`.
+    the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged),
+    a file that `save_policy` wrote, `column:NAME` for target probabilities in the log, or, in a mapping by name, an
+    array or function of probabilities.
+
+    With `train`, policies given by name or class learn from the first 60% of the rows in order of time, and all are
+    judged by the rest; without, those that learn are refused unless they have learned already (objects, files).
+
+    With `rankings`, rows that share their `decision_id` are one visit's ranking, and policies draw rankings without
+    replacement. Where actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default what its column
+    `a_max` says or the largest boost, and an array or function gives a policy's boosts.
+
+    The folder `out`, where given, gets summary.json and report.html. `progress` is called with lines about how far it
+    is. `options` are `estimators`, `interval`, `level`, `samples`, `reward_range` and `bandwidth` of
+    `zoosim.evaluation.off_policy.evaluate`.
+
+    Raises `ConfigError`, `DataError` or `PolicyError`; on Ctrl-C `EvaluationInterrupted`, a `KeyboardInterrupt`, after
+    the policies that are finished were written to `out`.
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted
     from zoosim.evaluation.off_policy.evaluate import evaluate as judge
-    from zoosim.evaluation.off_policy.learning import earlier_and_later, learn_policy
-    from zoosim.evaluation.off_policy.log import Log
     from zoosim.evaluation.off_policy.opening import open_log
 
     named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
@@ -63,25 +74,52 @@ def evaluate(
         raise ConfigError(f"policies: got the name {shown(wrong[0])}, expected a word")
     columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
     read = open_log(log, columns=columns, data=data, skip_bad=skip_bad, rankings=rankings, a_max=a_max)
-    made: dict[str, Any] = {}
-    if any(_is_learned(given) for given in named.values()):
-        if not isinstance(read, Log):
-            raise ConfigError("policies: learned:linear and learned:mlp learn single actions alone; pass others")
-        earlier, read = earlier_and_later(read)
-        learned = {name: given for name, given in named.items() if _is_learned(given)}
-        with threadpool_limits(1):
-            made = {n: learn_policy(earlier, given.removeprefix(LEARNED), seed=seed) for n, given in learned.items()}
-    made |= {name: _made(name, given, read, seed) for name, given in named.items() if name not in made}
-    made = {name: made[name] for name in named}
+    judged_by, made = _prepared(named, read, train, seed)
     folder = None if out is None else writable_folder(out, "results")
-    with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
-        found = judge(read, made, seed=seed, overlap=folder is not None, **options)
+    usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
+    told = {name: value for name, value in options.items() if repr(value) != repr(usual.get(name))}
+    told |= {"train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad}
+    try:
+        with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
+            found = judge(judged_by, made, seed=seed, overlap=folder is not None, progress=progress, **options)
+    except EvaluationInterrupted as interrupted:
+        if folder is not None and interrupted.evaluation is not None:
+            finished = {name: given for name, given in named.items() if name not in interrupted.missing}
+            _write_evaluation(folder, interrupted.evaluation, finished, told)
+        raise
     if folder is not None:
-        usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
-        told = {name: value for name, value in options.items() if repr(value) != repr(usual[name])}
-        told |= {"rankings": found.unit == "visits", "a_max": a_max, "data": data, "skip_bad": skip_bad}
         _write_evaluation(folder, found, named, told)
     return found
+
+
+def _prepared(
+    named: Mapping[str, Any], log: "Log | RankingLog | BoostLog", train: bool, seed: int
+) -> "tuple[Log | RankingLog | BoostLog, dict[str, Any]]":
+    """Return the log to judge by, and what is judged: with `train`, policies that have learned nothing learn first."""
+    from zoosim.evaluation.off_policy.learning import Training, earlier_and_later
+    from zoosim.evaluation.off_policy.log import Log
+
+    made = {name: _made(name, given, log, seed) for name, given in named.items()}
+    untrained = [name for name in named if _is_untrained(named[name], made[name])]
+    if not train and untrained:
+        saved = "give a FILE.npz of zoosim.save_policy"
+        advice = f"add --train (train=True), or {saved}" if isinstance(log, Log) else saved
+        raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
+    if not train:
+        return log, made
+    if not isinstance(log, Log):
+        raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
+    earlier, later = earlier_and_later(log)
+    return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in named}
+
+
+def _is_untrained(given: Any, made: Any) -> bool:
+    """Tell whether a policy learns, and was just made from a name or a class."""
+    from zoosim.policies.base import Policy
+    from zoosim.policies.saved import SUFFIX
+
+    by_name = isinstance(given, type) or (isinstance(given, str) and not given.endswith(SUFFIX))
+    return by_name and isinstance(made, Policy) and made.learns
 
 
 def _write_evaluation(
@@ -92,7 +130,8 @@ def _write_evaluation(
 
     write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
     given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
-    asked = "".join(f" --policy {spec}" for spec in given) + "".join(_as_typed(*told) for told in options.items())
+    told = {**options, "rankings": found.unit == "visits"}
+    asked = "".join(f" --policy {spec}" for spec in given) + "".join(_as_typed(*option) for option in told.items())
     command = f"zoosim evaluate {found.source}{asked} --out {folder}"
     question = f"What would these policies have earned, by {found.source}?"
     write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
@@ -193,10 +232,6 @@ def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
 
 
-def _is_learned(given: Any) -> bool:
-    return isinstance(given, str) and given.startswith(LEARNED)
-
-
 def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -229,6 +264,9 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
 
     if _is_column(given) or not isinstance(given, str | type):
         return given
+    if isinstance(given, str) and given.startswith(FORMER):
+        kind = given.removeprefix(FORMER)
+        raise ConfigError(f"policy {given}: is now the policy {kind}; write --policy {kind} --train (train=True)")
     saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
     if isinstance(log, BoostLog):
         return saved if saved is not None else _made_of_boosts(name, given, log, seed)
@@ -244,9 +282,6 @@ def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) 
             policy = cls(spec_of(first), stream(seed, "policy", name))
     except (PolicyError, DataError) as error:
         raise named(name, error) from error
-    if policy.past_visits:
-        advice = "train it on another log first, and pass the object"
-        raise PolicyError(f"policy {name}: trains on a log, and must not be judged by the rows it has seen; {advice}")
     return policy
 
 

@@ -13,7 +13,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from zoosim.evaluation.store import CellKey
 from zoosim.evaluation.time_left import CellEvent, TimeLeft
@@ -107,6 +109,33 @@ class Progress:
         if seconds is None:
             return ""
         return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+
+
+class StatusLine:
+    """What a long call is doing: one line that changes on a terminal; elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, markup=False)
+        self._status: Status | None = None
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> "StatusLine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, line: str) -> None:
+        """Show a line in place of the last one."""
+        if self._console.is_terminal:
+            if self._status is None:
+                self._status = self._console.status("")
+                self._status.start()
+            self._status.update(Text(line))
+        elif time.monotonic() - self._last_line >= QUIET_SECONDS:
+            self._last_line = time.monotonic()
+            self._console.print(line, highlight=False, soft_wrap=True)
 
 
 class Column(NamedTuple):

@@ -1,19 +1,30 @@
-"""S11: IPS, SNIPS and DR of a log with 80 actions, model and 1,000 bootstrap samples, against pandas and numpy."""
+"""S11: IPS, SNIPS and DR of a log with 80 actions, model and 1,000 bootstrap samples, against pandas and numpy.
+
+S13: a policy that draws, trained on the earlier part of a log and judged by the later.
+"""
 
 import multiprocessing
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+import zoosim
+from zoosim.api import write_log
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy import Evaluation, Log, evaluate
+from zoosim.evaluation.off_policy import Evaluation, Log, evaluate, read_log
 
 ACTIONS, SEGMENTS, FEATURES, SAMPLES = 80, 20, 5, 1_000
 BOTH, LARGE = 1_000_000, 10_000_000
+ROWS, PRODUCTS = 50_000, 300
+"""Of the log that `adaptive` learns from and is judged by."""
+
 EXACT, MODEL, ENDS = 1e-9, 0.05, 0.1
 """How far the plain figures may be: ips and snips, as a share; dr and the ends of intervals, in widths of those."""
 
@@ -41,6 +52,24 @@ def main() -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         seconds, gigabytes = pool.submit(large).result()
     print(f"S11 off-policy, {LARGE:,} rows of {3 * LARGE // 10:,} users: {seconds:.1f} s, {gigabytes:.2f} GB at most")
+
+
+def trained() -> None:
+    """Print how long it takes to train and judge `adaptive` by a shop's log, and by one without two visitors alike."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        write_log(path, n=ROWS, settings=[f"env.n_products={PRODUCTS}"])
+        log = read_log(path)
+    noise = np.random.default_rng(0).normal(size=(ROWS, FEATURES))
+    apart = replace(log, features=np.hstack([log.features, noise]))
+    zoosim.evaluate(log.rows(np.arange(1_000)), ["adaptive"], train=True)  # compile
+    for what, given in {"of 4 kinds of visitors": log, "each of another visitor": apart}.items():
+        lines: list[str] = []
+        began, began_cpu = time.perf_counter(), time.process_time()
+        found = zoosim.evaluate(given, ["adaptive"], train=True, progress=lines.append)
+        seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+        size = f"{ROWS:,} rows of {PRODUCTS} products, {what}, {found.n:,} to judge by"
+        print(f"S13 adaptive, {size}: {cpu:.1f} s of processor time ({seconds:.1f} s), {len(lines)} lines of progress")
 
 
 def gaps(fast: Evaluation, slow: Mapping[str, tuple[float, float, float]]) -> dict[str, float]:

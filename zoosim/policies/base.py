@@ -11,6 +11,7 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import check_parameters
 from zoosim.core.types import BoolArray, Context, FloatArray, PastLog, PolicySpec, Progress
+from zoosim.policies.requests import checked_action
 
 FIT_CHUNK = 1_000
 """Logged visits that are learned from between two lines of progress, at most."""
@@ -35,6 +36,9 @@ class Policy(ABC):
 
     chooses: ClassVar[tuple[str, ...]] = ("products", "templates")
     """The action spaces that the policy can choose in: of "products", "templates" and "boosts"."""
+
+    learns: ClassVar[bool] = True
+    """Whether the policy learns from rewards or logs, so that it is worth little before it has."""
 
     needs_user_ids: ClassVar[bool] = False
     """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
@@ -91,7 +95,7 @@ class Policy(ABC):
         The default is right for a policy that decides without chance: 1 for the action it would choose, else 0.
         """
         chances = np.zeros(len(context.available))
-        chances[copy.deepcopy(self).select_action(context)] = 1.0
+        chances[checked_action(copy.deepcopy(self).select_action(context), len(chances))] = 1.0
         return chances
 
     def recommend(self, context: Context) -> Any:
@@ -124,6 +128,7 @@ class Policy(ABC):
 
     def warm_up(self) -> None:
         """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that the policy has learned, as arrays and plain values."""

@@ -185,7 +185,7 @@ class DrawingPolicy(Policy):
 
         Args:
             context: The request.
-            draw: A number in [0, 1) that settles the draw, such as a hash of an event's id; by default the policy's next.
+            draw: A number in [0, 1) that settles the draw, such as a hash of an event's id. Default: the policy's next.
 
         Returns:
             The action, and the probability of each candidate `(K,)` that it was drawn from.

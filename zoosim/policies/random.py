@@ -39,6 +39,7 @@ class Random(KernelPolicy):
     """Show any available product, each with the same probability."""
 
     name = "random"
+    learns = False
     kernel = Kernel("random", _choose, _distribution, _learn, nothing_decided)
 
     def _new_state(self) -> State:

@@ -31,6 +31,8 @@ FIXED: dict[str, dict[str, Any]] = {
 BUILT_IN = {
     "random": "zoosim.policies.random:Random",
     "static-mlp": "zoosim.policies.static_mlp:StaticMLP",
+    "linear": "zoosim.policies.from_log.linear:Linear",
+    "mlp": "zoosim.policies.from_log.mlp:MLP",
     "greedy": "zoosim.policies.shared_linear:Greedy",
     "linucb": "zoosim.policies.linucb:LinUCB",
     "neural-linear-online": "zoosim.policies.published_neural_linear:NeuralLinearOnline",

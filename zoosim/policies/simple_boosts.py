@@ -18,6 +18,7 @@ class RandomBoosts(BoostPolicy):
     """Draw boosts uniformly from the box; recommends the base ranker's own ranking."""
 
     name = "random-boosts"
+    learns = False
 
     def select_action(self, context: Context) -> FloatArray:
         """Draw from the box."""
@@ -83,6 +84,7 @@ class ConstantBoosts(BoostPolicy):
     """Boost alike for everybody."""
 
     name = "constant-boosts"
+    learns = False
     boosts: str = parameter("0", help="numbers with spaces between, in units of a_max; one stands for all")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:

@@ -16,6 +16,7 @@ class StaticTemplate(Policy):
 
     name = "template"
     chooses = ("templates",)
+    learns = False
     template: str = parameter("neutral", choices=TEMPLATES, help="which template")
 
     def select_action(self, context: Context) -> int:

@@ -353,7 +353,7 @@ def test_bad_rows_are_refused_by_row_and_column(frame: Any, words: str) -> None:
         (np.zeros(2), {"estimators": ["ips"]}, "policy p: none of ips can do with the boosts that a policy without"),
         (np.zeros(2), {"estimators": ["dr"]}, "unknown estimator 'dr'"),
         (np.zeros(2), {"rankings": True}, "column action holds values of type List"),
-        ("learned:linear", {}, "learn single actions alone"),
+        ("learned:linear", {}, "is now the policy linear; write --policy linear --train"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_by_name(policy: Any, options: dict[str, Any], words: str) -> None:

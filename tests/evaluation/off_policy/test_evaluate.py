@@ -57,37 +57,44 @@ class Softmax(Policy):
     def select_action(self, context: Any) -> int:
         return int(self.rng.choice(10, p=self.weights(context)))
 
-    def update(self, context: Any, action: int, reward: float, feedback: Any = None) -> None:
+    def update(self, context: Any, action: int, reward: float, feedback: Any = None, next_context: Any = None) -> None:
         raise AssertionError("a policy that is judged learns nothing")
 
-    def propensity(self, context: Any, action: int) -> float:
-        return float(self.weights(context)[action])
+    def propensities(self, context: Any) -> FloatArray:
+        return self.weights(context)
 
     def weights(self, context: Any) -> FloatArray:
         return np.asarray(context.user @ TableWorld(0, 0.5).target)
 
 
 class Restless(Softmax):
-    """A policy whose propensity moves its state."""
+    """A policy whose propensities move its state."""
 
     asked = 0
 
-    def propensity(self, context: Any, action: int) -> float:
+    def propensities(self, context: Any) -> FloatArray:
         self.asked += 1
-        return super().propensity(context, action)
+        return super().propensities(context)
 
     def state_dict(self) -> dict[str, Any]:
         return {"asked": self.asked}
 
 
+class TwoChances(Softmax):
+    """A policy that gives too few propensities."""
+
+    def propensities(self, context: Any) -> FloatArray:
+        return np.array([0.5, 0.5])
+
+
 class Favourite(Policy):
-    """Always shows the product that its visitors click most: draws nothing, and has no propensity of its own."""
+    """Always shows the product that its visitors click most: draws nothing, and has no propensities of its own."""
 
     def select_action(self, context: Any) -> int:
         self.rng.random()  # a draw that moves the generator must move nothing that is judged
         return int((context.user @ TableWorld(0, 0.5).clicks).argmax())
 
-    def update(self, context: Any, action: int, reward: float, feedback: Any = None) -> None:
+    def update(self, context: Any, action: int, reward: float, feedback: Any = None, next_context: Any = None) -> None:
         raise AssertionError("a policy that is judged learns nothing")
 
 
@@ -182,7 +189,9 @@ def test_built_in_policies_are_judged_by_their_kernels(tmp_path: Path) -> None:
         (lambda log: lambda log, start, stop: np.ones((3, 2)), "policy p: gives probabilities of shape"),
         (lambda log: "column:p_old", "policy p: the log has no column p_old; it has p_new"),
         (lambda log: made(Restless, log), "policy p: changed its state while it was judged"),
-        (lambda log: Softmax(replace(spec_of(log), n_products=7), np.random.default_rng(0)), "made for n_products 7"),
+        (lambda log: Softmax(replace(spec_of(log), user_dim=7), np.random.default_rng(0)), "made for user_dim 7"),
+        (lambda log: Softmax(replace(spec_of(log), product_dim=7), np.random.default_rng(0)), "made for product_dim 7"),
+        (lambda log: made(TwoChances, log), r"policy p: row 0: gives propensities of shape \(2,\), expected \(10,\)"),
         (lambda log: holed(log, -0.1), "policy p: row 7: gives a probability of -0.1"),
         (lambda log: holed(log, np.nan), "policy p: row 7: gives a probability of nan, expected 0 to 1"),
     ],

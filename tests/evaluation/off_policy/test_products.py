@@ -15,10 +15,13 @@ from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.importing import import_log
-from zoosim.evaluation.off_policy.learning import learn_policy, traits_of
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.reading import read_log
-from zoosim.evaluation.off_policy.reward_model import Rows, _shared, _sum_moments, fit_reward_model
+from zoosim.evaluation.off_policy.reward_model import fit_reward_model
+from zoosim.evaluation.off_policy.targets import PolicyTarget, spec_of
+from zoosim.models.linear_rewards import Rows, _shared, sum_moments
+from zoosim.policies.from_log.traits import find_traits, traits_of
+from zoosim.policies.registry import find_class
 
 COLUMNS = {"action": "item", "propensity": "p", "reward": "click"}
 PRODUCTS = {"table": "items.csv", "id": "item", "category": "brand", "features": ["price", "colour"]}
@@ -184,7 +187,7 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
     out, page = tmp_path / "log.parquet", tmp_path / "page"
     for line in (
         ["import", str(table), str(mapping), str(out)],
-        ["evaluate", str(out), "--policy", "linucb", "--policy", "learned:linear", "--out", str(page)],
+        ["evaluate", str(out), "--train", "--policy", "linucb", "--policy", "linear", "--out", str(page)],
         ["fit-world", str(out), "--out", str(tmp_path / "world")],
     ):
         done = CliRunner().invoke(app, line)
@@ -193,7 +196,7 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
     world = yaml.safe_load((tmp_path / "world" / "world.yaml").read_text(encoding="utf-8"))["env"]
     assert world["category_sizes"] == {f"{colour} brand": 10 for colour in ("blue", "gold", "jade", "red")}
     assert len(world["personas"]) == 4
-    found = zoosim.evaluate(out, ["learned:linear", "learned:mlp"], estimators=["snips"], samples=99)
+    found = zoosim.evaluate(out, ["linear", "mlp"], train=True, estimators=["snips"], samples=99)
     for row in found.results:
         assert row.low is not None
         assert row.high is not None
@@ -221,7 +224,13 @@ def test_learning_uses_what_products_have_in_common(tmp_path: Path, kind: str) -
 def click_rates(log: Log, kind: str, order: np.ndarray) -> np.ndarray:
     """Learn a policy from each 200 rows in turn, the network of each from another seed; return true click rates."""
     parts = [log.rows(np.arange(start, start + 200)) for start in range(0, len(log), 200)]
-    return np.array([earned(learn_policy(part, kind, seed=seed), log, order) for seed, part in enumerate(parts)])
+    return np.array([earned(learned(part, kind, seed=seed), log, order) for seed, part in enumerate(parts)])
+
+
+def learned(log: Log, kind: str, seed: int) -> Any:
+    policy = find_class(kind)(spec_of(log), np.random.default_rng(seed))
+    policy.fit(log)
+    return policy
 
 
 def standard_errors_above_zero(gains: np.ndarray) -> float:
@@ -239,7 +248,7 @@ def without(log: Log) -> Log:
 
 def earned(policy: Any, log: Log, order: np.ndarray) -> float:
     """Return the policy's true click rate over the last 2,000 rows."""
-    found = policy.probabilities(log, 4_000, 6_000)
+    found = PolicyTarget(policy, log).probabilities(log, 4_000, 6_000)
     kind = log.features[4_000:6_000].argmax(axis=1)
     return float((found * np.where(order[None, :] % 4 == kind[:, None], 0.35, 0.05)).sum(axis=1).mean())
 
@@ -250,7 +259,7 @@ def test_the_shared_model_is_a_ridge_of_visitors_times_traits() -> None:
     actions, zeros = rng.integers(k, size=n), np.zeros(n, np.int64)
     rewards, candidates = rng.normal(size=n), np.ones((1, k), bool)
     log = Log(actions, np.full(n, 1 / k), rewards, candidates, zeros, features, zeros, traits)
-    moments = _sum_moments(Rows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
+    moments = sum_moments(Rows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
     x, z = np.hstack([np.ones((n, 1)), features]), np.hstack([np.ones((k, 1)), traits])
     joint = np.einsum("np,ni->npi", z[actions], x).reshape(n, -1)
     plain = np.linalg.solve(joint.T @ joint + np.eye(12), joint.T @ rewards).reshape(3, 4)
@@ -282,6 +291,18 @@ def test_traits_of_one_size_depend_on_the_products_alone() -> None:
     np.testing.assert_allclose(found[1], [-1 / 3, np.sqrt(9 - 1 / 9), *np.zeros(6)], atol=1e-12)
     rounding = 1e-14 * np.random.default_rng(0).normal(size=(10, 10))
     np.testing.assert_allclose(traits_of(np.eye(10) + rounding), found, atol=1e-11)  # type: ignore[arg-type]
+
+
+def test_traits_of_other_products_follow_from_their_features() -> None:
+    """Of the same products they are the same; halfway between two of them, halfway between theirs."""
+    products = np.random.default_rng(0).normal(size=(30, 12)) * np.logspace(-3, 6, 12)
+    products[:, 3] = 7.0
+    traits = find_traits(products)
+    np.testing.assert_allclose((products - traits.mean) @ traits.weights, traits.scores, atol=1e-9)
+    between = (products[0] + products[1]) / 2
+    wanted = (traits.scores[0] + traits.scores[1]) / 2
+    np.testing.assert_allclose((between - traits.mean) @ traits.weights, wanted, atol=1e-9)
+    assert find_traits(np.ones((5, 3))).scores.shape == (5, 0)
 
 
 def own_table(**changes: Any) -> pl.DataFrame:

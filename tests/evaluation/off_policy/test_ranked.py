@@ -193,7 +193,7 @@ def test_without_being_asked_rankings_are_refused_as_duplicates() -> None:
             "policy p: visit 0: gives 2 actions a probability above 0, a ranking shows 3",
         ),
         (TARGET, {"estimators": ["ips"]}, "unknown estimator 'ips'; known: standard-ips"),
-        ("learned:linear", {}, "learn single actions alone"),
+        ("learned:linear", {}, "is now the policy linear; write --policy linear --train"),
         ("column:p_new", {"estimators": ["independent-ips"]}, "need the column marginal_NAME beside the column NAME"),
     ],
 )

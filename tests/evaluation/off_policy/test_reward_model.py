@@ -9,7 +9,8 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.reward_model import SHRINKAGES, fit_reward_model
+from zoosim.evaluation.off_policy.reward_model import fit_reward_model
+from zoosim.models.linear_rewards import SHRINKAGES
 
 N, K, D = 400, 4, 3
 

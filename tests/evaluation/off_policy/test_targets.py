@@ -11,10 +11,12 @@ import pytest
 from tests.evaluation.off_policy.test_evaluate import Favourite, Softmax, drawn, made
 from tests.evaluation.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.evaluation.off_policy.evaluate import evaluate
-from zoosim.evaluation.off_policy.targets import spec_of
+from zoosim.core.types import Context, FloatArray
+from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted, evaluate
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.targets import PolicyTarget, spec_of, timed_chunks
 from zoosim.logs import evaluate as evaluate_by_name
-from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.registry import find_class
 
 
 class Wild(Softmax):
@@ -22,10 +24,10 @@ class Wild(Softmax):
 
     way: ClassVar[Any] = None
 
-    def propensity(self, context: Any, action: int) -> float:
+    def propensities(self, context: Any) -> FloatArray:
         if self.way == "draws":
             self.rng.random()
-        return super().propensity(context, action)
+        return super().propensities(context)
 
     def state_dict(self) -> dict[str, Any]:
         return {"lock": threading.Lock()} if self.way == "locked" else {}
@@ -76,7 +78,7 @@ def test_a_function_that_fails_and_what_is_no_policy_are_refused_by_name() -> No
             evaluate(log, {"p": given})
 
 
-@pytest.mark.parametrize("name", ["neural-linear", "adaptive"])
+@pytest.mark.parametrize("name", ["adaptive"])
 def test_policies_that_find_categories_can_be_judged_and_stay_as_they_are(name: str) -> None:
     log = replace(drawn(TableWorld(0, 0.5), n=200), user_ids=np.arange(200) % 50)
     policy = made(find_class(name), log)
@@ -86,10 +88,15 @@ def test_policies_that_find_categories_can_be_judged_and_stay_as_they_are(name: 
     assert pickle.dumps(policy.state_dict()) == before
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if find_class(name).only_for == "boosts"])
-def test_policies_of_boosts_are_refused_by_name(name: str) -> None:
-    with pytest.raises(PolicyError, match=rf"policy {name}: sets boosts"):
-        evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [name])
+class Booster(Favourite):
+    """A policy that is made for boosts alone."""
+
+    chooses = ("boosts",)
+
+
+def test_policies_of_boosts_are_refused_by_name() -> None:
+    with pytest.raises(PolicyError, match=r"policy booster: sets boosts"):
+        evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [Booster])
 
 
 def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> None:
@@ -100,20 +107,34 @@ def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> N
         evaluate_by_name(log, ["template-discount"])
 
 
+class Unmakable(Favourite):
+    """Cannot be made."""
+
+    def __init__(self, *_: Any) -> None:
+        raise ValueError("not today")
+
+
 def test_a_policy_that_cannot_be_made_for_the_log_is_refused_by_name() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
-    with pytest.raises(PolicyError, match=r"^policy static-mlp: cannot be made for this log: ValueError"):
-        evaluate_by_name(replace(log, user_ids=np.arange(200) * 10**16), ["static-mlp"])
+    with pytest.raises(PolicyError, match=r"^policy unmakable: cannot be made for this log: ValueError: not today"):
+        evaluate_by_name(log, [Unmakable])
     bare = replace(log, features=np.zeros((200, 0)), products=np.zeros((10, 0)))
     with pytest.raises(DataError, match=r"^policy random: the log holds no features of visitors or products"):
         evaluate_by_name(bare, ["random"])
 
 
+class Regulars(Favourite):
+    """Knows visitors by their id."""
+
+    needs_user_ids = True
+
+
 @pytest.mark.parametrize("stranger", [5, 10**12, -1])
 def test_visitors_whom_a_policy_does_not_know_are_refused(stranger: int) -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
-    policy = find_class("static-mlp")(replace(spec_of(log), n_users=5), np.random.default_rng(0))
-    policy.load_state_dict(policy.state_dict())
+    policy = Regulars(replace(spec_of(log), n_users=5), np.random.default_rng(0))
+    with pytest.raises(PolicyError, match="policy p: knows visitors by their id, and the log has no user_id"):
+        evaluate(log, {"p": policy})
     ids = np.arange(200) % 5
     assert evaluate(replace(log, user_ids=ids), {"p": policy}, estimators=["ips"]).n_clusters == 5
     ids[7] = stranger
@@ -124,7 +145,7 @@ def test_visitors_whom_a_policy_does_not_know_are_refused(stranger: int) -> None
 def test_features_that_policies_do_not_take_are_refused() -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     with pytest.raises(PolicyError, match=r"policy greedy: user: got a feature of 1e\+12, expected at most 1e\+09"):
-        evaluate_by_name(replace(log, features=log.features * 1e12), ["greedy"])
+        evaluate(replace(log, features=log.features * 1e12), {"greedy": made(find_class("greedy"), log)})
 
 
 class Writes(Softmax):
@@ -132,15 +153,103 @@ class Writes(Softmax):
 
     part: ClassVar[str] = ""
 
-    def propensity(self, context: Any, action: int) -> float:
+    def propensities(self, context: Any) -> FloatArray:
         getattr(context, self.part)[:] = 0
-        return super().propensity(context, action)
+        return super().propensities(context)
 
 
-@pytest.mark.parametrize("part", ["user", "available", "products"])
+@pytest.mark.parametrize("part", ["user", "available", "products", "product_ids"])
 def test_a_policy_cannot_write_into_the_log(part: str) -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
     kept = {name: getattr(log, name).copy() for name in ("features", "candidates", "products")}
     with pytest.raises(PolicyError, match=r"policy own: row 0: ValueError: .*read-only"):
         evaluate(log, {"own": made(type("Own", (Writes,), {"part": part}), log)})
     assert all(np.array_equal(getattr(log, name), values) for name, values in kept.items())
+
+
+def masked(n: int = 600) -> Log:
+    """A log with 30 visitors, each with features of the own, and 3 sets of candidates."""
+    log = drawn(TableWorld(0, 0.5), n=n)
+    sets = np.ones((3, 10), bool)
+    sets[1, 9], sets[2, [0, 3]] = False, False
+    rng = np.random.default_rng(2)
+    users = rng.integers(30, size=n)
+    log = replace(log, features=rng.normal(size=(30, 4))[users], user_ids=users, candidates=sets)
+    return replace(log, candidate_set=rng.integers(3, size=n))
+
+
+@pytest.mark.parametrize("name", ["random", "greedy", "linucb", "adaptive"])
+def test_a_kernel_gives_what_the_policy_gives_for_each_row(name: str) -> None:
+    """Trained on the log, with a floor: many rows at once against one request at a time."""
+    log = masked()
+    policy = find_class(name)(spec_of(log), np.random.default_rng(0), floor=0.1)
+    policy.fit(log)
+    found = PolicyTarget(policy, log).probabilities(log, 100, 400)
+    for row in range(100, 400, 7):
+        context = Context(
+            user_id=0,
+            user=log.features[row],
+            product_ids=log.product_ids,
+            products=log.products,
+            available=log.candidates[log.candidate_set[row]],
+        )
+        np.testing.assert_array_equal(found[row - 100], policy.propensities(context))
+
+
+class Counting(Softmax):
+    """Counts how often it is asked, on the class, so that nothing of its own moves."""
+
+    times: ClassVar[int] = 0
+
+    def propensities(self, context: Any) -> FloatArray:
+        type(self).times += 1
+        return np.asarray(context.available / context.available.sum())
+
+
+def test_a_policy_is_asked_about_each_context_once() -> None:
+    log = masked()
+    own = type("Own", (Counting,), {"times": 0})
+    target = PolicyTarget(made(own, log), log)
+    found = np.vstack([target.probabilities(log, start, start + 200) for start in (0, 200, 400)])
+    np.testing.assert_array_equal(found > 0, log.available(0, 600))
+    assert own.times == len({(user, mask) for user, mask in zip(log.user_ids, log.candidate_set, strict=True)})
+
+
+def test_long_judging_shows_progress_and_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks grow towards their time and shrink where rows take long: by a clock that says so, 16, 64, 100, 1, ..."""
+    clock = iter(range(10**6))
+    seconds = {"now": 0.0}
+    monkeypatch.setattr("zoosim.evaluation.off_policy.targets.time.perf_counter", lambda: seconds["now"])
+    sizes = []
+    for start, stop in timed_chunks(400):
+        sizes.append(stop - start)
+        seconds["now"] += (stop - start) * (0.002 if next(clock) < 3 else 1.0)
+    assert sizes[:6] == [16, 64, 100, 100, 1, 1]
+    assert sum(sizes) == 400
+
+
+class Interrupts(Softmax):
+    """Is interrupted at the third context."""
+
+    times: ClassVar[int] = 0
+
+    def propensities(self, context: Any) -> FloatArray:
+        type(self).times += 1
+        if type(self).times == 3:
+            raise KeyboardInterrupt
+        return super().propensities(context)
+
+
+def test_an_interrupt_carries_what_is_finished() -> None:
+    log = drawn(TableWorld(0, 0.5), n=200)
+    policies = {"first": np.full(10, 0.1), "second": made(Softmax, log)}
+    later = {"third": made(type("Own", (Interrupts,), {"times": 0}), log), "fourth": np.full(10, 0.1)}
+    with pytest.raises(EvaluationInterrupted) as interrupted:
+        evaluate(log, {**policies, **later})
+    assert interrupted.value.missing == ("third", "fourth")
+    found, alone = interrupted.value.evaluation, evaluate(log, policies)
+    assert found is not None
+    assert found.summary == alone.summary
+    with pytest.raises(EvaluationInterrupted) as interrupted:
+        evaluate(log, {"third": made(type("Own", (Interrupts,), {"times": 0}), log)})
+    assert (interrupted.value.evaluation, interrupted.value.missing) == (None, ("third",))

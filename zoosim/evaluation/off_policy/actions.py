@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, Progress
 from zoosim.evaluation.off_policy import single
 from zoosim.evaluation.off_policy.clusters import Clusters, group_sums
 from zoosim.evaluation.off_policy.diagnostics import (
@@ -18,13 +18,15 @@ from zoosim.evaluation.off_policy.diagnostics import (
 from zoosim.evaluation.off_policy.groups import Groups
 from zoosim.evaluation.off_policy.judging import Judged, judge
 from zoosim.evaluation.off_policy.kinds import Bounded, Estimated, Judgement, Kind, refuse_bandwidth
+from zoosim.evaluation.off_policy.learning import Training
 from zoosim.evaluation.off_policy.limits import choose_limit
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.overlap import Overlap, action_shares, overlap_of
-from zoosim.evaluation.off_policy.reward_model import RewardModel, fit_reward_model
+from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.targets import Target, make_target
 from zoosim.evaluation.off_policy.terms import Terms
 from zoosim.evaluation.off_policy.verdict import Verdict, judge_model, judge_weighted
+from zoosim.models.linear_rewards import RewardModel
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
@@ -43,9 +45,14 @@ class Actions(Kind):
         refuse_bandwidth(bandwidth)
         self.log, self.clusters, self.wanted = log, clusters, wanted
 
-    def take(self, given: Any) -> Callable[[], Judgement]:
+    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
         """Check a policy; those that know all probabilities get a reward model where an estimator needs one."""
-        return partial(self._judge, make_target(given, self.log))
+        if isinstance(given, Training):
+            return partial(self._train_and_judge, given, progress)
+        return partial(self._judge, make_target(given, self.log, progress))
+
+    def _train_and_judge(self, training: Training, progress: Progress) -> Judgement:
+        return self._judge(make_target(training.run(progress), self.log, progress))
 
     def _judge(self, target: Target) -> Judgement:
         needed = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)

@@ -6,7 +6,7 @@ from typing import Any
 
 from zoosim.core.checks import LARGEST, check_number
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, Progress
 from zoosim.evaluation.off_policy import boosts, single
 from zoosim.evaluation.off_policy.bandwidth import Tried, choose_bandwidth, kernel_figures
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
@@ -40,7 +40,7 @@ class Boosts(Kind):
             check_number("bandwidth", bandwidth, 0.0, LARGEST, above=True)
         self.log, self.clusters, self.wanted, self.bandwidth = log, clusters, wanted, bandwidth
 
-    def take(self, given: Any) -> Callable[[], Judgement]:
+    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
         """Check a policy."""
         return partial(self._judge, make_boost_target(given, self.log))
 

@@ -8,15 +8,7 @@ import numpy as np
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.evaluation.off_policy.clusters import Clusters
-from zoosim.evaluation.off_policy.reward_model import (
-    FOLDS,
-    Fitting,
-    Moments,
-    RewardModel,
-    Solve,
-    fit_linear_model,
-    model_terms,
-)
+from zoosim.models.linear_rewards import FOLDS, Fitting, Moments, RewardModel, Solve, fit_linear_model, model_terms
 
 STRENGTHS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 """Ridge penalties, in rows of columns of variance 1; tried in turn."""
@@ -41,7 +33,7 @@ class BoostModel(NamedTuple):
 def fit_boost_model(log: BoostLog, clusters: Clusters) -> BoostModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more columns than memory takes."""
     inputs, zeros = inputs_of(log.features, log.actions / log.a_max), np.zeros(len(log), np.int64)
-    model = fit_linear_model(inputs, zeros, [log.rewards], 1, clusters, FOLDS, RIDGE)
+    model = fit_linear_model(inputs, zeros, [log.rewards], 1, clusters.group % FOLDS, FOLDS, RIDGE)
     return BoostModel(model, log.features, log.a_max)
 
 

@@ -8,9 +8,9 @@ from scipy import special
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix, stream_key
+from zoosim.core.threads import in_threads
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.evaluation.off_policy.clusters import Sums, standard_error
-from zoosim.evaluation.off_policy.threads import in_threads
 
 SAMPLES = 1_000
 PIECES = 16

@@ -4,17 +4,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from zoosim.core.errors import DataError
-from zoosim.core.jit import jit
-from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.user_groups import MAX_GROUPS, group_by_user
 from zoosim.evaluation.off_policy.terms import Terms
-
-MAX_GROUPS = 20_000
-"""More clusters than this are put together, whole and at random: variance and skewness of a sum stay what they are on
-average, and a bootstrap's standard error is known to 1 / sqrt(2 x 20,000), half a percent."""
 
 
 def dot(x: FloatArray, y: FloatArray) -> float:
@@ -38,24 +32,9 @@ class Clusters(NamedTuple):
 
 def make_clusters(n: int, user_ids: IntArray | None = None, max_groups: int = MAX_GROUPS) -> Clusters:
     """Put `n` rows together by `user_ids (n,)`; without them, each row is a cluster of its own."""
-    if user_ids is None:
-        group = np.arange(n) if n <= max_groups else _hashed(np.arange(n), max_groups)
-        return Clusters(group, np.bincount(group, minlength=min(n, max_groups)).astype(float), n)
-    count = pl.Series(user_ids).n_unique()
-    if count > max_groups:
-        group = _hashed(user_ids, max_groups)
-    else:
-        group = np.unique(user_ids, return_inverse=True)[1].astype(np.int64)
-    return Clusters(group, np.bincount(group).astype(float), count)
-
-
-@jit
-def _hashed(ids: IntArray, groups: int) -> IntArray:
-    """Return a group for each id, the same for the same id."""
-    out = np.empty(ids.shape[0], np.int64)
-    for i in range(ids.shape[0]):
-        out[i] = np.int64(mix(np.uint64(ids[i])) % np.uint64(groups))
-    return out
+    group, n_clusters = group_by_user(n, user_ids, max_groups)
+    n_groups = min(n, max_groups) if user_ids is None else 0
+    return Clusters(group, np.bincount(group, minlength=n_groups).astype(float), n_clusters)
 
 
 class Sums(NamedTuple):

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.types import Progress
 from zoosim.evaluation.off_policy.actions import Actions
 from zoosim.evaluation.off_policy.boosted import Boosts
 from zoosim.evaluation.off_policy.boosted_log import BoostLog
 from zoosim.evaluation.off_policy.bootstrap import Bootstrap, bootstrap, bootstraps
 from zoosim.evaluation.off_policy.choosing import Lead, Ranked, rank_policies
 from zoosim.evaluation.off_policy.clusters import (
+    Clusters,
     Sums,
     difference,
     go_together,
@@ -24,7 +26,7 @@ from zoosim.evaluation.off_policy.clusters import (
     standard_error,
 )
 from zoosim.evaluation.off_policy.diagnostics import Moved, WeightFigures, halves
-from zoosim.evaluation.off_policy.groups import group_rows
+from zoosim.evaluation.off_policy.groups import Groups, group_rows
 from zoosim.evaluation.off_policy.intervals import (
     asymptotic_interval,
     bernstein_interval,
@@ -139,6 +141,17 @@ class Evaluation:
         }
 
 
+class EvaluationInterrupted(KeyboardInterrupt):
+    """Ctrl-C came while policies were judged.
+
+    Carries the `evaluation` of those that are finished, None without any, and the names of those that are `missing`.
+    """
+
+    def __init__(self, evaluation: Evaluation | None, missing: Sequence[str]) -> None:
+        super().__init__()
+        self.evaluation, self.missing = evaluation, tuple(missing)
+
+
 def evaluate(
     log: Log | RankingLog | BoostLog,
     policies: Mapping[str, Any],
@@ -152,6 +165,7 @@ def evaluate(
     bandwidth: float | None = None,
     overlap: bool = False,
     compare: bool = True,
+    progress: Progress = lambda line: None,
 ) -> Evaluation:
     """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
 
@@ -165,8 +179,9 @@ def evaluate(
     `interval` is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log
     tells it); the last two bound the policy's value whatever the estimator, and need to know the `reward_range`, by
     default the smallest and largest reward of a visit of the log. `overlap` asks for the weights by size, action and
-    segment; without `compare` there are no differences and no ranking. Raises `ConfigError`, `DataError`, or
-    `PolicyError` with the policy's name.
+    segment; without `compare` there are no differences and no ranking. `progress` is called with lines such as
+    "linucb: judged 2,000 of 50,000 rows". Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name;
+    on Ctrl-C `EvaluationInterrupted`, a `KeyboardInterrupt` with the results so far.
     """
     if LOGGED in policies:
         raise ConfigError(
@@ -176,39 +191,74 @@ def evaluate(
     options = read_options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
     clusters = make_clusters(len(log), log.user_ids)
     kind = KINDS[type(log)](log, clusters, options.estimators, bandwidth)
-    taken = {name: _taken(name, policy, kind) for name, policy in policies.items()}
+    taken = {name: _taken(name, policy, kind, progress) for name, policy in policies.items()}
     if not taken:
         raise ConfigError("policies: got none, expected at least one to judge")
-    logged = group_sums(clusters, Terms(log.earned))
-    compared = _Compared(logged, options) if compare else None
+    findings = _Findings(log, clusters, kind.unit, options, compare)
     groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
-    results, overlaps, notes = list[Result](), dict[str, Overlap](), dict[str, tuple[str, ...]]()
-    for name, judged in taken.items():
-        found, judgement = _judged(name, judged, options)
-        if groups is not None:
-            overlaps[name] = judgement.overlap(groups)
-        notes[name] = judgement.notes
-        for result, sums in found:
-            results.append(result)
-            if compared is not None and sums is not None:
-                compared.add(result, sums)
-    if not any(row.ess for row in results) and any(math.isnan(row.value) for row in results):
+    finished = list[str]()
+    try:
+        for name, judged in taken.items():
+            findings.add(name, *_judged(name, judged, options), groups)
+            finished.append(name)
+    except KeyboardInterrupt:
+        missing = [name for name in taken if name not in finished]
+        raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
+    evaluation = findings.evaluation(finished)
+    if not any(row.ess for row in evaluation.results) and any(math.isnan(row.value) for row in evaluation.results):
         raise DataError(
             f"policies: {', '.join(policies)} would have made none of the logged choices: nothing to judge by"
         )
-    earned = bootstrap_interval(logged, level, samples=samples, seed=seed)
-    told = (len(log), clusters.n_clusters, dict(log.skipped), log.source)
-    ranking = compared.ranking(results) if compared is not None else ()
-    differences = tuple(compared.differences) if compared is not None else ()
-    return Evaluation(tuple(results), differences, earned, *told, ranking, overlaps, notes, kind.unit)
+    return evaluation
 
 
 def _judged(name: str, judged: Callable[[], Judgement], options: Options) -> tuple[list[Found], Judgement]:
     try:
         judgement = judged()
         return _results(name, judgement, options), judgement
-    except (PolicyError, DataError) as error:
+    except (PolicyError, DataError, ConfigError) as error:
         raise named(name, error) from error
+
+
+class _Findings:
+    """What was found so far, of one policy after another."""
+
+    def __init__(
+        self, log: Log | RankingLog | BoostLog, clusters: Clusters, unit: str, options: Options, compare: bool
+    ) -> None:
+        logged = group_sums(clusters, Terms(log.earned))
+        self._known = (len(log), clusters.n_clusters, dict(log.skipped), log.source)
+        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
+        self._compared = _Compared(logged, options) if compare else None
+        self._unit = unit
+        self._results: list[Result] = []
+        self._overlaps: dict[str, Overlap] = {}
+        self._notes: dict[str, tuple[str, ...]] = {}
+
+    def add(self, name: str, found: Sequence[Found], judgement: Judgement, groups: Groups | None) -> None:
+        """Take in the results of a policy; with `groups` of rows, where its weights lie, too."""
+        if groups is not None:
+            self._overlaps[name] = judgement.overlap(groups)
+        self._notes[name] = judgement.notes
+        for result, sums in found:
+            self._results.append(result)
+            if self._compared is not None and sums is not None:
+                self._compared.add(result, sums)
+
+    def evaluation(self, finished: Sequence[str]) -> Evaluation:
+        """Return what was found of the policies that are finished."""
+        results = tuple(row for row in self._results if row.policy in finished)
+        compared = self._compared
+        return Evaluation(
+            results,
+            () if compared is None else tuple(each for each in compared.differences if each.policy in finished),
+            self._logged,
+            *self._known,
+            ranking=() if compared is None else compared.ranking(results),
+            overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
+            notes={name: self._notes[name] for name in finished},
+            unit=self._unit,
+        )
 
 
 class _Compared:
@@ -247,9 +297,9 @@ class _Compared:
         return tuple(ranked)
 
 
-def _taken(name: str, given: Any, kind: Kind) -> Callable[[], Judgement]:
+def _taken(name: str, given: Any, kind: Kind, progress: Progress) -> Callable[[], Judgement]:
     try:
-        return kind.take(given)
+        return kind.take(given, lambda line: progress(f"{name}: {line}"))
     except (PolicyError, DataError, ConfigError) as error:
         raise named(name, error) from error
 

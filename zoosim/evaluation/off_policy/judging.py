@@ -6,11 +6,11 @@ import numpy as np
 
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
+from zoosim.core.threads import in_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.reward_model import RewardModel, model_terms
 from zoosim.evaluation.off_policy.targets import TOLERANCE, PolicyTarget, Target, check_probabilities
-from zoosim.evaluation.off_policy.threads import in_threads
+from zoosim.models.linear_rewards import RewardModel, model_terms
 
 BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where there are so many actions that they have more probabilities than that."""

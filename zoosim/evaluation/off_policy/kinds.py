@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.evaluation.off_policy.clusters import Clusters, Sums
 from zoosim.evaluation.off_policy.diagnostics import Moved, WeightFigures, error_figures
 from zoosim.evaluation.off_policy.groups import Groups
@@ -118,8 +118,11 @@ class Kind(ABC):
         """Get ready to judge by a log; `wanted` are the estimators that were asked for, `bandwidth` that of kernels."""
 
     @abstractmethod
-    def take(self, given: Any) -> Callable[[], Judgement]:
-        """Check what is to be judged, and return what judges it; raises `ConfigError`, `DataError`, `PolicyError`."""
+    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
+        """Check what is to be judged, and return what judges it; raises `ConfigError`, `DataError`, `PolicyError`.
+
+        `progress` is called with lines about how far it is.
+        """
 
 
 def refuse_bandwidth(bandwidth: float | None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, Progress
 from zoosim.evaluation.off_policy import rankings
 from zoosim.evaluation.off_policy.clusters import Clusters
 from zoosim.evaluation.off_policy.diagnostics import WeightFigures, cut_weights, lost_choices, weight_figures
@@ -32,9 +32,9 @@ class Rankings(Kind):
         refuse_bandwidth(bandwidth)
         self.log, self.clusters, self.wanted = log, clusters, wanted
 
-    def take(self, given: Any) -> Callable[[], Judgement]:
+    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
         """Check a policy; those that know all probabilities get a reward model where an estimator needs one."""
-        return partial(self._judge, make_ranking_target(given, self.log))
+        return partial(self._judge, make_ranking_target(given, self.log, progress))
 
     def _judge(self, target: RankingTarget | RankedColumn) -> Judgement:
         weighed, guesses = weigh(self.log, target), None

@@ -13,8 +13,9 @@ from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.ranked_reading import MARGINAL
 from zoosim.evaluation.off_policy.ranked_targets import RankedColumn, RankingTarget, marginals
-from zoosim.evaluation.off_policy.reward_model import FOLDS, RewardModel, fit_reward_model, model_terms
+from zoosim.evaluation.off_policy.reward_model import fit_reward_model
 from zoosim.evaluation.off_policy.targets import LoggedColumn, Table, Target
+from zoosim.models.linear_rewards import FOLDS, RewardModel, model_terms
 
 
 class Guesses(NamedTuple):

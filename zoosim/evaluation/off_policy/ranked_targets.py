@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.evaluation.off_policy.ranked_log import RankingLog
 from zoosim.evaluation.off_policy.ranked_reading import MARGINAL
 from zoosim.evaluation.off_policy.targets import PolicyTarget, Target, make_target
@@ -86,14 +86,16 @@ class RankedColumn:
         self.values, self.marginals = values, marginals
 
 
-def make_ranking_target(given: Any, log: RankingLog) -> RankingTarget | RankedColumn:
+def make_ranking_target(
+    given: Any, log: RankingLog, progress: Progress = lambda line: None
+) -> RankingTarget | RankedColumn:
     """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
     if isinstance(given, str):
         name = given.removeprefix("column:")
         if name not in log.columns:
             raise DataError(f"the log has no column {name}; it has {', '.join(log.columns) or 'none read'}")
         return RankedColumn(log.columns[name], log.columns.get(MARGINAL + name))
-    target = make_target(given, log.at(0))
+    target = make_target(given, log.at(0), progress)
     return Asked(target) if isinstance(target, PolicyTarget) else Drawn(target, log)
 
 

@@ -1,0 +1,283 @@
+"""Rewards linear in the visitor's features for each action, shrunk towards one model for all actions; cross-fitted.
+
+All that fitting needs are sums over rows, so models without each fold, and the choice of how much to shrink, cost one
+pass over the rows.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.jit import jit
+from zoosim.core.threads import in_threads
+from zoosim.core.types import FloatArray, IntArray
+
+FOLDS = 5
+SHRINKAGES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+"""How many rows the model of all actions counts for beside those of one action; tried in turn."""
+MAX_BYTES = 800_000_000
+PIECES = 4
+
+
+class RewardModel(NamedTuple):
+    """`coefficients (F, 1 + d, K)` of the model that has not seen fold f; `fold (n,)` of each row.
+
+    Features are `inputs (n, d)` less `centre`, times `scale`; guesses are cut to the rewards seen, `low` to `high`.
+    """
+
+    coefficients: FloatArray
+    fold: IntArray
+    inputs: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    low: float
+    high: float
+
+    def predict(self, start: int, stop: int) -> FloatArray:
+        """Return the guesses for rows `start` to `stop - 1` and all actions: `(stop - start, K)`."""
+        out = np.empty((stop - start, self.coefficients.shape[2]))
+        for row in range(start, stop):
+            _predict_row(self, row, out[row - start])
+        return out
+
+
+class Moments(NamedTuple):
+    """Sums over rows by fold and action: `gram (F, K, D, D)`, `cross (F, K, D)` with rewards, `square (F, K)`."""
+
+    gram: FloatArray
+    cross: FloatArray
+    square: FloatArray
+
+
+Solve = Callable[[float], FloatArray]
+"""Coefficients `(K, D)` for a strength."""
+
+
+class Fitting(NamedTuple):
+    """How to solve by moments and folds for any of the `strengths`; `without`, what does not need it."""
+
+    solver: Callable[["Moments", list[int]], Solve]
+    strengths: tuple[float, ...]
+    without: str
+
+
+def fit_linear_model(
+    inputs: FloatArray,
+    actions: IntArray,
+    told: Sequence[FloatArray],
+    n_actions: int,
+    fold: IntArray,
+    folds: int,
+    fitting: Fitting,
+) -> RewardModel:
+    """Fit rewards linear in `inputs (n, d)` for each of `actions (n,)`, without each `fold (n,)` in turn.
+
+    What is `told` are the rewards `(n,)`, once or by fold. Raises `ConfigError` for more actions and inputs than memory
+    takes.
+    """
+    _check_size(inputs, n_actions, folds, fitting)
+    rows = _scaled(inputs, fold, actions)
+    moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in told]
+    coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
+    bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
+    return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, rows.centre, rows.scale, *bounds)
+
+
+class PooledModel(NamedTuple):
+    """Coefficients of [1, (x - centre) scale], the means over folds.
+
+    An action with traits z `(p,)` has those of [1, z] `shared (1 + p, 1 + d)`, plus its `own (K, 1 + d)`.
+    """
+
+    shared: FloatArray
+    own: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+
+
+def fit_pooled_model(
+    inputs: FloatArray,
+    actions: IntArray,
+    rewards: FloatArray,
+    n_actions: int,
+    fold: IntArray,
+    folds: int,
+    traits: FloatArray | None,
+) -> PooledModel:
+    """Fit the same to rewards `(n,)`, and take what all actions share apart from what is each one's own.
+
+    So actions that were never seen have coefficients, too. Raises `ConfigError` as `fit_linear_model` does.
+    """
+    fitting = shared_first(traits)._replace(without="some of them")
+    _check_size(inputs, n_actions, folds, fitting)
+    rows = _scaled(inputs, fold, actions)
+    moments = sum_moments(rows, rewards, folds, n_actions)
+    coefficients = np.mean([_fit_without(moments, f, fitting) for f in range(folds)], axis=0)
+    without = [[other for other in range(folds) if other != f] for f in range(folds)]
+    shared = np.atleast_2d(np.mean([_shared_weights(moments, others, traits) for others in without], axis=0))
+    known = np.zeros((n_actions, 0)) if traits is None else traits
+    own = coefficients.T - with_ones(known) @ shared
+    return PooledModel(shared, own, rows.centre, rows.scale)
+
+
+def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting) -> None:
+    size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
+    if size * PIECES > MAX_BYTES:
+        what = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
+        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out {fitting.without}")
+
+
+class Rows(NamedTuple):
+    """What is known of rows but their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
+
+    inputs: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    fold: IntArray
+    actions: IntArray
+
+
+def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
+    """Return rows with the mean and the inverse of the standard deviation of each input, 1 where it does not vary."""
+    centre = inputs.mean(axis=0)
+    spread = inputs.std(axis=0)
+    spread[spread == 0.0] = 1.0
+    return Rows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
+
+
+def sum_moments(told: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
+    """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
+    d = told.inputs.shape[1] + 1
+    shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
+    parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
+    bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
+
+    def add(piece: int) -> None:
+        rows = slice(bounds[piece], bounds[piece + 1])
+        inputs, centre, scale, fold, actions = told
+        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], actions[rows], rewards[rows])
+
+    in_threads(add, PIECES)
+    gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
+    upper = np.triu(np.ones((d, d), bool))
+    return Moments(np.where(upper, gram, gram.swapaxes(-1, -2)), cross, square)
+
+
+@jit
+def _add_moments(
+    moments: Moments,
+    inputs: FloatArray,
+    centre: FloatArray,
+    scale: FloatArray,
+    fold: IntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+) -> None:
+    d = inputs.shape[1] + 1
+    x = np.ones(d)
+    for i in range(inputs.shape[0]):
+        for j in range(1, d):
+            x[j] = (inputs[i, j - 1] - centre[j - 1]) * scale[j - 1]
+        f, a, r = fold[i], actions[i], rewards[i]
+        moments.square[f, a] += r * r
+        for j in range(d):
+            moments.cross[f, a, j] += x[j] * r
+            for k in range(j, d):
+                moments.gram[f, a, j, k] += x[j] * x[k]
+
+
+def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
+    """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
+    others = [f for f in range(len(moments.square)) if f != fold]
+    errors = np.zeros(len(fitting.strengths))
+    for held in others:
+        train = [f for f in others if f != held]
+        solve = fitting.solver(moments, train)
+        for number, strength in enumerate(fitting.strengths):
+            errors[number] += _squared_error(moments, held, solve(strength))
+    return fitting.solver(moments, others)(fitting.strengths[int(errors.argmin())]).T
+
+
+def shared_first(traits: FloatArray | None) -> Fitting:
+    """Return how to fit a model of all actions, by their `traits (K, p)` if given, and each one's deviation from it."""
+
+    def solver(moments: Moments, folds: list[int]) -> Solve:
+        return partial(_solve, moments, folds, _shared(moments, folds, traits))
+
+    return Fitting(solver, SHRINKAGES, "dm and dr")
+
+
+def _shared(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
+    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(K, D)`, linear in these."""
+    weights = _shared_weights(moments, folds, traits)
+    return weights if traits is None else np.asarray(with_ones(traits) @ weights)
+
+
+def _shared_weights(moments: Moments, folds: list[int], traits: FloatArray | None) -> FloatArray:
+    """Return the coefficients `(D,)` of a ridge model of all actions; with traits, `(1 + p, D)`.
+
+    With z = [1, traits] of an action the model is x^T M z; vec M solves sum_a kron(zz^T, gram_a) + 1.
+    """
+    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    d = gram.shape[-1]
+    if traits is None:
+        return np.asarray(np.linalg.solve(gram.sum(axis=0) + np.eye(d), cross.sum(axis=0)))
+    z = with_ones(traits)
+    p = z.shape[1]
+    system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
+    return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
+
+
+def with_ones(columns: FloatArray) -> FloatArray:
+    """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
+    return np.hstack([np.ones((len(columns), 1)), columns])
+
+
+def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:
+    """Return coefficients `(K, D)`: ridge deviations of each action from the `shared` ones."""
+    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
+    own = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
+    found: FloatArray = shared + own
+    return found
+
+
+def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:
+    """Return the sum of squared errors on a fold, from its sums alone."""
+    fitted = np.einsum("kij,kj->ki", moments.gram[fold], coefficients)
+    return float(moments.square[fold].sum() + ((fitted - 2.0 * moments.cross[fold]) * coefficients).sum())
+
+
+@jit
+def _predict_row(model: RewardModel, row: int, out: FloatArray) -> None:
+    """Fill in the guesses for all actions `(K,)`."""
+    own = model.coefficients[model.fold[row]]
+    for a in range(out.shape[0]):
+        out[a] = own[0, a]
+    for j in range(model.inputs.shape[1]):
+        x = (model.inputs[row, j] - model.centre[j]) * model.scale[j]
+        for a in range(out.shape[0]):
+            out[a] += x * own[j + 1, a]
+    for a in range(out.shape[0]):
+        out[a] = min(max(out[a], model.low), model.high)
+
+
+@jit
+def model_terms(
+    model: RewardModel,
+    start: int,
+    actions: IntArray,
+    probabilities: FloatArray,
+    predicted: FloatArray,
+    expected: FloatArray,
+) -> None:
+    """Fill in guesses for the logged `actions (m,)` of rows from `start` on, and means under `probabilities (m, K)`."""
+    guesses = np.empty(probabilities.shape[1])
+    for i in range(actions.shape[0]):
+        _predict_row(model, start + i, guesses)
+        predicted[i], expected[i] = guesses[actions[i]], 0.0
+        for a in range(guesses.shape[0]):
+            expected[i] += probabilities[i, a] * guesses[a]

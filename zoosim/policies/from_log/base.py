@@ -1,0 +1,167 @@
+"""Policies that learn from logs alone: show what a model of the rewards favours, and now and then anything."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from zoosim.core.checks import check_generator_state
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.parameters import parameter
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
+from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.from_log.traits import Traits, find_traits
+from zoosim.policies.requests import check_finite, check_shape, checked_candidates, checked_request
+
+
+class FromLog(Policy):
+    """Show the product with the highest guessed reward, and with probability `explore` any product.
+
+    A guess is linear in a representation h of the visitor: the product's own weights times h, plus its traits times
+    weights that all products share. A product that the log did not know has its traits, and stands for the rest as all
+    others do in the mean.
+
+    A subclass trains the weights in `_fit_model` and represents visitors in `_represent`. Rewards of the policy's own
+    decisions teach it nothing: only `fit` does.
+    """
+
+    past_visits: int = parameter(
+        20_000, low=10, high=100_000_000, help="logged visits to learn from in a simulated shop"
+    )
+    explore: float = parameter(0.1, low=0, high=1, help="share of decisions spent on a random product")
+
+    def __init__(self, spec: Any, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that cannot decide before `fit` or `load_state_dict`; raises `ConfigError` as `Policy` does."""
+        super().__init__(spec, rng, **params)
+        self._model: dict[str, np.ndarray] = {}
+
+    @abstractmethod
+    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+        """Train on a log of K products with p traits; return the arrays that make guesses, by name.
+
+        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, and what `_represent`
+        needs.
+        """
+
+    @abstractmethod
+    def _represent(self, user: FloatArray) -> FloatArray:
+        """Return what guesses are linear in `(D,)`, of a visitor `(d_u,)`."""
+
+    @abstractmethod
+    def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what `_fit_model` returns."""
+
+    def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of the past, and forget what was learned before.
+
+        Raises:
+            PolicyError: the log has no features of visitors, or others than the policy is made for.
+        """
+        if not self.spec.user_dim:
+            raise PolicyError("rows have no features to learn a policy from; name some in the mapping")
+        check_shape("features", log.features, (len(log), self.spec.user_dim))
+        check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
+        order = np.argsort(log.product_ids)
+        with threadpool_limits(1):  # with more, the last digits depend on how many there are
+            traits = find_traits(log.products)
+            model = self._fit_model(log, traits, progress)
+        model["own"] = np.vstack([model["own"][order], model["own"][-1:]])
+        known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
+        self._model = {**known, **model}
+        return {}
+
+    def select_action(self, context: Context) -> int:
+        """Draw an action."""
+        chances = self.propensities(context)
+        return int(self.rng.choice(len(chances), p=chances))
+
+    def propensities(self, context: Context) -> FloatArray:
+        """Return the probability of each candidate `(K,)`; moves no state."""
+        guesses, available = self._guesses(context)
+        chances = self.explore * available / available.sum()
+        chances[guesses.argmax()] += 1.0 - self.explore
+        return np.asarray(chances)
+
+    def recommend(self, context: Context) -> int:
+        """Return the candidate with the highest guess; moves no state."""
+        return int(self._guesses(context)[0].argmax())
+
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Learn nothing: the policy learns from logs alone, by `fit`."""
+
+    def _guesses(self, context: Context) -> tuple[FloatArray, BoolArray]:
+        """Return the guessed reward of each candidate `(K,)`, -inf for what is not available, and the mask `(K,)`."""
+        if not self._model:
+            raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
+        request = checked_request(context, self.spec)
+        ids, products = checked_candidates(context, self.spec)
+        model = self._model
+        represented = self._represent(request.user)
+        guesses = model["own"][self._places(ids)] @ represented
+        if len(model["shared"]):
+            traits = (products - model["trait_mean"]) @ model["trait_weights"]
+            guesses += traits @ (model["shared"] @ represented)
+        return np.where(request.available, guesses, -np.inf), request.available
+
+    def _places(self, ids: IntArray) -> IntArray:
+        """Return where the weights of products `(K,)` stand; the last place for those that the log did not know."""
+        known = self._model["product_ids"]
+        places = np.searchsorted(known, ids)
+        is_known = known[np.minimum(places, len(known) - 1)] == ids
+        return np.where(is_known, places, len(known))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of what was learned, and where the generator stands."""
+        model = {name: array.copy() for name, array in self._model.items()}
+        return {"model": model, "rng": self.rng.bit_generator.state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state; raises `ConfigError` or `DataError`, and then changes nothing, if it is broken."""
+        label = f"{policy_name(type(self))}: the saved state"
+        if not isinstance(state, Mapping) or set(state) != {"model", "rng"}:
+            raise ConfigError(f"{label} is of another policy, or broken")
+        drawn = check_generator_state(label, state["rng"])
+        model = self._checked_model(label, state["model"])
+        self.rng.bit_generator.state = drawn
+        self._model = model
+
+    def _checked_model(self, label: str, model: Any) -> dict[str, np.ndarray]:
+        """Return copies of saved arrays whose shapes fit together; none for a policy that had learned nothing."""
+        broken = ConfigError(f"{label} is of another policy, task or parameters, or broken")
+        try:
+            arrays = {str(name): np.array(value, np.float64) for name, value in dict(model).items()}
+            ids = np.array(dict(model).get("product_ids", ()))
+            products, traits = len(ids), arrays["trait_weights"].shape[-1] if arrays else 0
+        except (TypeError, ValueError, LookupError):
+            raise broken from None
+        if not arrays:
+            return {}
+        dims = self.spec.product_dim
+        shapes: dict[str, tuple[int, ...]] = {
+            "product_ids": (products,),
+            "trait_mean": (dims,),
+            "trait_weights": (dims, traits),
+            **self._shapes(products, traits),
+        }
+        if set(arrays) != set(shapes) or ids.dtype.kind not in "iu" or not products or (np.diff(ids) <= 0).any():
+            raise broken
+        if any(arrays[name].shape != shape or not np.isfinite(arrays[name]).all() for name, shape in shapes.items()):
+            raise broken
+        return {**arrays, "product_ids": ids.astype(np.int64)}
+
+
+def standardised(features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the inverse of the standard deviation of each column `(d,)`, 0 where it does not vary."""
+    check_finite("features", np.ascontiguousarray(features))
+    centre, spread = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
+    return centre, scale

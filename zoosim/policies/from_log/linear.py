@@ -1,0 +1,36 @@
+"""A linear model of the rewards of each product, learned from a log."""
+
+import numpy as np
+
+from zoosim.core.types import FloatArray, PastLog, Progress
+from zoosim.core.user_groups import group_by_user
+from zoosim.models.linear_rewards import FOLDS, fit_pooled_model
+from zoosim.policies.from_log.base import FromLog
+from zoosim.policies.from_log.traits import Traits
+
+
+class Linear(FromLog):
+    """Show what a linear model for each product favours: learned from a log alone, shrunk towards products alike.
+
+    The model is the reward model of the doubly robust estimators: ridge regression of each product's rewards on the
+    visitor's features, shrunk towards one that is linear in what products differ in. How much is cross-validated.
+    """
+
+    name = "linear"
+
+    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+        fold = group_by_user(len(log), log.user_ids).group % FOLDS
+        n_products = len(log.products)
+        told = traits.scores if traits.scores.shape[1] else None
+        fitted = fit_pooled_model(log.features, log.actions, log.rewards, n_products, fold, FOLDS, told)
+        everywhere = fitted.shared[0]
+        own = np.vstack([fitted.own + everywhere, everywhere])
+        return {"own": own, "shared": fitted.shared[1:], "centre": fitted.centre, "scale": fitted.scale}
+
+    def _represent(self, user: FloatArray) -> FloatArray:
+        scaled = (user - self._model["centre"]) * self._model["scale"]
+        return np.concatenate(([1.0], scaled))
+
+    def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
+        dim = self.spec.user_dim
+        return {"own": (products + 1, 1 + dim), "shared": (traits, 1 + dim), "centre": (dim,), "scale": (dim,)}

@@ -1,0 +1,100 @@
+"""One network for the rewards of all products, learned from a log."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.types import FloatArray, PastLog, Progress
+from zoosim.policies.from_log.base import FromLog, standardised
+from zoosim.policies.from_log.traits import Traits
+
+HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 20, 512, 0.003, 1e-4
+
+
+class Layers(NamedTuple):
+    """A network: the `hidden` layer `(H, d_u)`, and `outputs (K + p, H)`: of the products, then of their traits."""
+
+    hidden: FloatArray
+    hidden_bias: FloatArray
+    outputs: FloatArray
+    output_bias: FloatArray
+
+
+class MLP(FromLog):
+    """Show what one network favours: learned from a log alone, with an output for each product and for what they share.
+
+    A product's guess is its own output plus its traits times outputs that all products share. Trained on the squared
+    error of the logged choices.
+    """
+
+    name = "mlp"
+
+    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+        centre, scale = standardised(log.features)
+        seed = int(self.rng.integers(2**31))
+        layers = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
+        weights = np.column_stack([layers.output_bias, layers.outputs])
+        own, shared = weights[: len(log.products)], weights[len(log.products) :]
+        unknown = own.mean(axis=0)
+        return {
+            "own": np.vstack([own, unknown]),
+            "shared": shared,
+            "centre": centre,
+            "scale": scale,
+            "hidden": layers.hidden,
+            "hidden_bias": layers.hidden_bias,
+        }
+
+    def _represent(self, user: FloatArray) -> FloatArray:
+        model = self._model
+        hidden = model["hidden"] @ ((user - model["centre"]) * model["scale"]) + model["hidden_bias"]
+        return np.concatenate(([1.0], np.maximum(hidden, 0.0)))
+
+    def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
+        dim = self.spec.user_dim
+        weights = {"own": (products + 1, 1 + HIDDEN), "shared": (traits, 1 + HIDDEN)}
+        return {**weights, "centre": (dim,), "scale": (dim,), "hidden": (HIDDEN, dim), "hidden_bias": (HIDDEN,)}
+
+
+def train_network(inputs: FloatArray, log: PastLog, traits: FloatArray, seed: int, progress: Progress) -> Layers:
+    """Train a network of one hidden layer on a log's rewards, by scaled `inputs (n, d_u)` and `traits (K, p)`.
+
+    The same `seed` gives the same network on the same kind of processor.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = _trained(inputs, log, traits, progress)
+    finally:
+        torch.set_num_threads(threads)
+    return Layers(*(np.asarray(value.detach().numpy(), float) for value in network.state_dict().values()))
+
+
+def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Progress) -> Any:
+    import torch
+    from torch import nn, optim
+
+    n_products, n_traits = traits.shape
+    outputs = n_products + n_traits
+    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outputs))
+    optimizer = optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
+    x, actions = torch.from_numpy(inputs.astype(np.float32)), torch.from_numpy(np.array(log.actions))
+    rewards, z = (torch.from_numpy(part.astype(np.float32)) for part in (log.rewards, traits))
+
+    def guess(outputs: Any, chosen: Any) -> Any:
+        own = outputs.gather(1, chosen[:, None])[:, 0]
+        return own + (outputs[:, n_products:] * z[chosen]).sum(dim=1)
+
+    for epoch in range(EPOCHS):
+        for batch in torch.split(torch.randperm(len(log)), BATCH):
+            guessed = guess(network(x[batch]), actions[batch])
+            loss = ((guessed - rewards[batch]) ** 2).mean()
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+        progress(f"trained {epoch + 1} of {EPOCHS} epochs")
+    return network

@@ -93,9 +93,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     pass
 
 
@@ -103,7 +101,7 @@ class StaticMLP(KernelPolicy):
     """Show what an embedding + MLP recommender, trained on a log of random choices, thinks is clicked most.
 
     It knows users and products by their ids, not by their features, and never learns again. It cannot decide before
-    `fit`. A product that was not in the log is taken for the mean of those that were; a user it does not know is refused.
+    `fit`. A product that was not in the log is taken for the mean of those that were; an unknown user is refused.
     """
 
     name = "static-mlp"

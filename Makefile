@@ -2,10 +2,10 @@ PYTHON_BIN := .venv/bin/python
 SOURCES := $(wildcard zoosim tests benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test test-processors check format bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## create .venv and install zoosim into it (returns at once when .venv is current)
 	@scripts/setup
@@ -16,6 +16,9 @@ demo: setup ## run the gauntlet with 10 seeds into runs/demo
 test: export OMP_NUM_THREADS ?= 1
 test: setup ## run the tests (ARGS="-k name" is passed on)
 	$(PYTHON_BIN) -m pytest $(ARGS)
+
+test-processors: setup ## run the tests as other x86 processors compute, one after another (ARGS likewise)
+	@scripts/test-processors $(ARGS)
 
 check: setup ## check format, lint and types
 	.venv/bin/ruff format --check .

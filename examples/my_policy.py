@@ -23,9 +23,10 @@ class MyPolicy(zoosim.Policy):
             return int(self.rng.choice(np.flatnonzero(context.available)))
         return self.best(context)
 
-    def propensity(self, context: zoosim.Context, action: int) -> float:
-        by_chance = self.epsilon * context.available[action] / context.available.sum()
-        return float(by_chance + (1 - self.epsilon) * (action == self.best(context)))
+    def propensities(self, context: zoosim.Context) -> np.ndarray:
+        chances = self.epsilon * context.available / context.available.sum()
+        chances[self.best(context)] += 1 - self.epsilon
+        return chances
 
     def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
         kind = context.user.argmax(), context.products[action].argmax()

@@ -92,7 +92,7 @@ def test_a_context_pickles_and_copies_as_one(again: Callable[[Context], Context]
 
 
 def test_a_spec_is_frozen() -> None:
-    spec: Any = PolicySpec(3, 2, 2)
+    spec: Any = PolicySpec(user_dim=2, product_dim=2)
     assert (spec.n_users, spec.steps) == (0, 0)
     with pytest.raises(FrozenInstanceError):
         spec.steps = 5
@@ -101,12 +101,12 @@ def test_a_spec_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((0, 2, 2), "PolicySpec.n_products: got 0, expected at least 1"),
-        ((3, -1, 2), "PolicySpec.user_dim: got -1, expected at least 0"),
-        ((3, 0, 0), "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
+        ({"user_dim": -1, "product_dim": 2}, "PolicySpec.user_dim: got -1, expected at least 0"),
+        ({"user_dim": 1, "product_dim": 2, "steps": -1}, "PolicySpec.steps: got -1, expected at least 0"),
+        ({"user_dim": 0, "product_dim": 0}, "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
     ],
 )
-def test_a_task_with_nothing_to_choose_from_or_to_see_is_refused(sizes: tuple[int, int, int], message: str) -> None:
+def test_a_task_with_nothing_to_see_is_refused(sizes: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        PolicySpec(*sizes)
-    assert PolicySpec(1, 0, 1).n_products == PolicySpec(1, 1, 0).n_products
+        PolicySpec(**sizes)
+    assert PolicySpec(user_dim=0, product_dim=1).n_users == PolicySpec(user_dim=1, product_dim=0).n_users

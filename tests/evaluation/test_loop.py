@@ -9,7 +9,8 @@ import pytest
 
 from zoosim import Context, Policy, PolicySpec
 from zoosim.core.config import EnvConfig
-from zoosim.core.errors import PolicyFailure
+from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.evaluation import loop
 from zoosim.evaluation.loop import Block, check_action, play
 from zoosim.evaluation.past import uniform_log
@@ -31,6 +32,13 @@ CONFIG: dict[str, Any] = {
         {"step": 333, "change": "run-out", "products": [0, 1, 2], "until": 777},
         {"step": 1_100, "change": "vanish", "category": "Cat Toy"},
     ],
+}
+
+TURNOVER: dict[str, Any] = {
+    "n_products": 15,
+    "n_users": 40,
+    "noise_features": {"user": 2, "product": 1},
+    "turnover": {"share": 0.2, "every": 250, "over": STEPS},
 }
 
 
@@ -70,11 +78,18 @@ class Hidden(Policy):
     def select_action(self, context: Context) -> int:
         return int(self.inner.select_action(context))
 
-    def propensity(self, context: Context, action: int) -> float:
-        return self.inner.propensity(context, action)
+    def propensities(self, context: Context) -> np.ndarray:
+        return self.inner.propensities(context)
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        self.inner.update(context, action, reward, feedback)
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        self.inner.update(context, action, reward, feedback, next_context)
 
 
 def made(world: World, name: str, params: dict[str, Any]) -> Policy:
@@ -84,9 +99,9 @@ def made(world: World, name: str, params: dict[str, Any]) -> Policy:
     return policy
 
 
-def rows(world: World, policy: Policy, steps: int = STEPS) -> list[np.ndarray]:
+def rows(world: World, policy: Policy, steps: int = STEPS, feedback: Feedback = AT_ONCE) -> list[np.ndarray]:
     """Return every column of a run, the visit numbers first."""
-    blocks = list(play(world, policy, steps, logged=True))
+    blocks = list(play(world, policy, steps, feedback=feedback, logged=True))
     steps_of = [np.arange(block.start, block.start + len(block.actions)) for block in blocks]
     names = Block._fields[1:]
     return [np.concatenate(steps_of), *(np.concatenate([getattr(b, name) for b in blocks]) for name in names)]
@@ -118,6 +133,60 @@ def test_compiled_and_context_by_context_give_the_same_rows(
         must_be_equal(rows(world, made(world, *variant)), expected)
 
 
+@pytest.mark.parametrize("feedback", [Feedback(7), Feedback(100), Feedback(0, batch=50), Feedback(30, batch=128)])
+@pytest.mark.parametrize("name", ["random", "linucb", "adaptive"])
+def test_late_rewards_give_the_same_rows_compiled_and_context_by_context(
+    name: str, feedback: Feedback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With products that come and go, so that rewards come for products that are no longer candidates."""
+    world = build_world(EnvConfig.model_validate(TURNOVER), seed=5)
+    policy = made(world, name, {})
+    expected = rows(world, Hidden.around(policy), feedback=feedback)
+    for size in (1_000, 33):
+        monkeypatch.setattr(loop, "BLOCK", size)
+        compiled = made(world, name, {})
+        must_be_equal(rows(world, compiled, feedback=feedback), expected)
+        same_state(compiled, policy)
+
+
+def same_state(one: Policy, two: Policy) -> None:
+    """What was learned is equal; arrays may have room for more products in one."""
+    theirs = two.state_dict()
+    for name, array in one.state_dict().items():
+        cut = tuple(map(slice, np.minimum(array.shape, theirs[name].shape)))
+        assert name.endswith(".places") or np.array_equal(array[cut], theirs[name][cut]), name
+
+
+def test_rewards_are_learned_when_they_come(world: World) -> None:
+    """A reward comes after `delay` further visits; with batches, when the next one is full; the last ones never."""
+
+    class Noting(Scripted):
+        at = -1
+        heard: list[tuple[int, int]]
+
+        def update(self, context: Context, action: int, reward: float, feedback: Any = None) -> None:
+            self.heard.append((self.visit, int(context.user_id)))
+
+    for feedback, visits in [
+        (Feedback(), [(t, t) for t in range(40)]),
+        (Feedback(10), [(t, t - 10) for t in range(10, 40)]),
+        (Feedback(0, 16), [(15, t) for t in range(16)] + [(31, t) for t in range(16, 32)]),
+        (Feedback(10, 16), [(15, t) for t in range(6)] + [(31, t) for t in range(6, 22)]),
+    ]:
+        policy = Noting(world.spec(40), np.random.default_rng(0))
+        policy.heard = []
+        rows(world, policy, 40, feedback)
+        users = world.visitors(0, 40)
+        assert policy.heard == [(now, users[visit]) for now, visit in visits]
+
+
+@pytest.mark.parametrize("values", [{"delay": -1}, {"batch": 0}, {"delay": 1.5}, {"delay": True}, {"batch": "many"}])
+def test_a_delay_is_a_number_of_visits(values: dict[str, Any]) -> None:
+    [name] = values
+    with pytest.raises(ConfigError, match=f"run.{name}: got {values[name]!r}, expected a whole number of visits"):
+        Feedback(**values)
+
+
 @pytest.mark.parametrize("name", ["greedy", "neural-linear-online"])
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(name: str, world: World) -> None:
     long, short = rows(world, made(world, name, {})), rows(world, made(world, name, {}), 601)
@@ -131,7 +200,7 @@ def test_rows_are_what_the_world_says(world: World) -> None:
     assert np.array_equal(users, world.visitors(0, STEPS))
     for t in range(0, STEPS, 13):
         stretch = world.stretch(t)
-        context, truth = world.context(int(users[t]), stretch.available), GroundTruth(world, t)
+        context, truth = world.context(int(users[t]), t), GroundTruth(world, t)
         assert stretch.available[actions[t]]
         assert propensities[t] == 1 / stretch.available.sum()
         assert true[t] == truth.expected_reward(context, int(actions[t]))
@@ -211,16 +280,32 @@ def test_any_integer_will_do(action: Any) -> None:
     assert type(check_action(action, np.ones(5, bool))) is int
 
 
-@pytest.mark.parametrize("chance", [0.0, -0.1, 1.1, float("nan"), None, "1"])
-def test_a_propensity_of_a_chosen_action_is_above_0_and_at_most_1(chance: Any, world: World) -> None:
+def on_first(context: Context) -> np.ndarray:
+    return (np.arange(len(context.available)) == context.available.argmax()).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (lambda c: on_first(c)[:-1], "propensities returned shape (14,), expected (15,)"),
+        (lambda c: 1.0, "propensities returned shape (), expected (15,)"),
+        (lambda c: np.nan * on_first(c), "propensities returned a number outside [0, 1]"),
+        (lambda c: 2 * on_first(c), "propensities returned a number outside [0, 1]"),
+        (lambda c: 0.5 * on_first(c), "propensities add up to 0.5, expected 1"),
+        (lambda c: np.roll(on_first(c), 1), "propensities give 0 to 0, which select_action then chose"),
+        (lambda c: np.roll(on_first(c), 3), "propensities give a product a chance that is not available"),
+    ],
+)
+def test_propensities_that_cannot_be_are_refused_with_seed_and_step(
+    wrong: Callable[[Context], Any], reason: str, world: World
+) -> None:
     class Wrong(Scripted):
-        def propensity(self, context: Context, action: int) -> Any:
-            return 0.5 if self.visit < 33 else chance
+        def propensities(self, context: Context) -> Any:
+            return on_first(context) if self.visit < 32 else wrong(context)
 
     error = failure_of(world, Wrong)
     assert error.step == 33
-    told = f"propensity returned {chance!r} for the chosen action, expected a number in (0, 1]"
-    assert error.reason == f"ValueError: {told}"
+    assert error.reason.startswith(f"ValueError: {reason}")
 
 
 def test_a_policy_without_propensities_of_its_own_is_logged_with_1(world: World) -> None:
@@ -283,8 +368,8 @@ def test_a_subclass_that_decides_otherwise_is_asked(world: World) -> None:
         def select_action(self, context: Context) -> int:
             return int(np.flatnonzero(context.available)[-1])
 
-        def propensity(self, context: Context, action: int) -> float:
-            return 1.0
+        def propensities(self, context: Context) -> np.ndarray:
+            return (np.arange(len(context.available)) == np.flatnonzero(context.available)[-1]).astype(float)
 
     run = rows(world, Last(world.spec(STEPS), np.random.default_rng(1)))
     last = [np.flatnonzero(world.stretch(t).available)[-1] for t in range(STEPS)]
@@ -292,6 +377,6 @@ def test_a_subclass_that_decides_otherwise_is_asked(world: World) -> None:
 
 
 def test_a_spec_of_another_task_is_refused(world: World) -> None:
-    policy = find_class("linucb")(PolicySpec(3, 2, 2), np.random.default_rng(0))
-    with pytest.raises(Exception, match=r"products: got shape \(15, 6\), expected \(3, 2\)"):
+    policy = find_class("linucb")(PolicySpec(user_dim=2, product_dim=2), np.random.default_rng(0))
+    with pytest.raises(Exception, match=r"products: got shape \(15, 6\), expected \(15, 2\)"):
         rows(world, policy)

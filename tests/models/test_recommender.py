@@ -78,16 +78,20 @@ def quiet(line: str) -> None:
 
 
 def test_it_learns_who_likes_what() -> None:
+    """6,000 rows: over training seeds 0 to 3 the loss has a mean of .261 and an sd of .017, and 3 sd stay below .321.
+
+    A network that ignores who comes, or what is shown, has at best the entropy of the click rate of 1/3, .637.
+    """
     lines: list[str] = []
-    training = Training(embedding=32, epochs=15, batch_size=32, learning_rate=0.01)
-    weights, losses = train(make_log(3_000), USERS, PRODUCTS, training, 0, lines.append)
+    training = Training(embedding=32, epochs=8, batch_size=32, learning_rate=0.01)
+    weights, losses = train(make_log(6_000), USERS, PRODUCTS, training, 0, lines.append)
     plain = PlainStaticMLP(USERS, PRODUCTS, as_plain(weights))
     for user in range(USERS):
         scores, likes = plain.scores(user), np.arange(PRODUCTS) % 3 == user % 3
         assert scores[likes].min() > 0.5 > scores[~likes].max()
     # The best loss is the entropy: a third of clicks at .9, the rest at .05: (0.325 + 2 * 0.199) / 3.
     assert losses["validation_loss"] == pytest.approx(0.241, abs=0.08)
-    assert [line.split(", ")[0] for line in lines] == [f"offline model: epoch {n}/15" for n in range(1, 16)]
+    assert [line.split(", ")[0] for line in lines] == [f"offline model: epoch {n}/8" for n in range(1, 9)]
     assert lines[-1].endswith(f"validation loss {losses['validation_loss']:.4f}")
 
 

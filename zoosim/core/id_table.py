@@ -1,7 +1,7 @@
 """A table from ids to slots in arrays, as compiled code reads and extends it: what is kept for each id seen so far.
 
-Open addressing with linear probing (Knuth 1998, section 6.4, algorithms L and R). Slot 0 belongs to no id: it holds what
-is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room.
+Open addressing with linear probing (Knuth 1998, section 6.4, algorithms L and R). Slot 0 belongs to no id: it holds
+what is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room.
 """
 
 from typing import NamedTuple
@@ -13,15 +13,13 @@ from zoosim.core.rng import mix
 from zoosim.core.types import IntArray
 
 UNKNOWN = 0
-"""The slot of ids that have none."""
-
-EMPTY = -1
+"""The slot of ids that have none, and what stands in an empty place."""
 
 
 class IdTable(NamedTuple):
     """Slots 1 to C - 1 for ids, C the capacity.
 
-    `places (P,)` slots by hashed place, P a power of two of at least 2 C, -1 where there is none; `ids (C,)` by slot;
+    `places (P,)` slots by hashed place, P a power of two of at least 2 C, 0 where there is none; `ids (C,)` by slot;
     `used (C,)` when each slot was used last, by the clock; `counts (3,)`: slots in use, clock, and a version that
     changes whenever an id gets or loses a slot.
     """
@@ -39,7 +37,7 @@ def new_id_table(capacity: int) -> IdTable:
     """Return a table with `capacity` slots, the one for unknown ids included, and no ids."""
     places = 1 << int(np.ceil(np.log2(2 * capacity)))
     counts = np.array([1, 0, 0])
-    return IdTable(np.full(places, EMPTY), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), counts)
+    return IdTable(np.zeros(places, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), counts)
 
 
 def grown(table: IdTable, capacity: int) -> IdTable:
@@ -56,7 +54,7 @@ def grown(table: IdTable, capacity: int) -> IdTable:
 @jit
 def index_ids(table: IdTable) -> None:
     """Compute the places anew from the ids in the slots."""
-    table.places[:] = EMPTY
+    table.places[:] = UNKNOWN
     for slot in range(1, table.counts[IN_USE]):
         table.places[_place_of(table, table.ids[slot])] = slot
 
@@ -71,7 +69,7 @@ def _place_of(table: IdTable, key: int) -> int:
     """Return the place where an id stands, or the empty one where it would."""
     last = table.places.shape[0] - 1
     place = _first_place(table, key)
-    while table.places[place] != EMPTY and table.ids[table.places[place]] != key:
+    while table.places[place] != UNKNOWN and table.ids[table.places[place]] != key:
         place = (place + 1) & last
     return place
 
@@ -79,8 +77,8 @@ def _place_of(table: IdTable, key: int) -> int:
 @jit
 def find_slot(table: IdTable, key: int) -> int:
     """Return the slot of an id, `UNKNOWN` when it has none."""
-    slot = table.places[_place_of(table, key)]
-    return UNKNOWN if slot == EMPTY else slot
+    slot: int = table.places[_place_of(table, key)]
+    return slot
 
 
 @jit
@@ -91,15 +89,21 @@ def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
 
 
 @jit
+def use_slot(table: IdTable, slot: int) -> None:
+    """Note that a slot is used now."""
+    table.counts[CLOCK] += 1
+    table.used[slot] = table.counts[CLOCK]
+
+
+@jit
 def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
     """Return the slot of an id, used now, and whether it is new: what it holds is then to be cleared.
 
     When no slot is free, the id that was used longest ago loses its own.
     """
-    table.counts[CLOCK] += 1
     place = _place_of(table, key)
     slot = table.places[place]
-    is_new = slot == EMPTY
+    is_new = slot == UNKNOWN
     if is_new:
         table.counts[VERSION] += 1
         if table.counts[IN_USE] < table.ids.shape[0]:
@@ -111,7 +115,7 @@ def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
             place = _place_of(table, key)
         table.ids[slot] = key
         table.places[place] = slot
-    table.used[slot] = table.counts[CLOCK]
+    use_slot(table, slot)
     return slot, is_new
 
 
@@ -135,9 +139,9 @@ def release_slot(table: IdTable, slot: int) -> int:
 def _vacate(table: IdTable, hole: int) -> None:
     """Empty a place, and move up the ids behind it that a search would no longer find (Knuth's algorithm R)."""
     last = table.places.shape[0] - 1
-    table.places[hole] = EMPTY
+    table.places[hole] = UNKNOWN
     place = (hole + 1) & last
-    while table.places[place] != EMPTY:
+    while table.places[place] != UNKNOWN:
         first = _first_place(table, table.ids[table.places[place]])
         # Whether `first` lies cyclically in (hole, place]: then the id is found without the hole.
         if hole < place:
@@ -146,6 +150,6 @@ def _vacate(table: IdTable, hole: int) -> None:
             stays = first > hole or first <= place
         if not stays:
             table.places[hole] = table.places[place]
-            table.places[place] = EMPTY
+            table.places[place] = UNKNOWN
             hole = place
         place = (place + 1) & last

@@ -48,7 +48,10 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
         with threadpool_limits(1), _listening() as said, compiling:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
-            blocks = _play(play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log), lambda done: report(key, done, ""))
+            blocks = _play(
+                play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log),
+                lambda done: report(key, done, ""),
+            )
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
         report(key, 0, CellEvent.FAILED)

@@ -4,6 +4,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,14 +116,14 @@ def _sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[in
         marks |= set(range(0, steps, feedback.batch))
     marks |= set(range(0, steps, BLOCK))
     ordered = sorted(mark for mark in marks if mark <= steps)
-    yield from zip(ordered, ordered[1:], strict=False)
+    yield from pairwise(ordered)
 
 
 def _learn_late(world: World, policy: Any, course: Course, start: int, stop: int) -> None:
     """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
     changes = [stretch.start for stretch in world.stretches if start < stretch.start < stop]
     borders = [start, *changes, stop]
-    for first, behind in zip(borders, borders[1:], strict=False):
+    for first, behind in pairwise(borders):
         if first < behind:
             offer = world.offered(first)
             candidates = policy.attach_block(offer.ids, offer.products, behind - first)
@@ -136,9 +137,7 @@ def compiled_play(kernel: Kernel, logged: bool) -> Callable[..., None]:
     """Compile the loop over visits around a policy's kernel; the distribution takes part only where it is `logged`."""
     functions = {"choose": floored_choice(kernel), "decided": kernel.decided, "learn": kernel.learn}
     if logged:
-        functions["chance_of"] = bind(
-            _chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel)
-        )
+        functions["chance_of"] = bind(_chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel))
     return bind(_play, f"play_{kernel.name}{'_logged' if logged else ''}", **functions)
 
 
@@ -187,9 +186,9 @@ def _play(
     past_actions: IntArray,
     past_rewards: FloatArray,
 ) -> None:
-    """Decide `visits`, and learn after each one from the same place of the `past` ones: `now` and `then` are candidates.
+    """Decide `visits`, and learn after each one from the same place of the `past` ones.
 
-    Without delay both are the same visits, whose actions and rewards are written here just before they are read.
+    The candidates are `now` those of the decision, and `then` those of the past visit. Without delay both are the same visits, whose actions and rewards are written here just before they are read.
     """
     available = visits.available
     for i in range(actions.shape[0]):
@@ -219,17 +218,18 @@ def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray,
 
 def _run_contexts(world: World, policy: Policy, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
     steps = len(course.actions)
+    draws = type(policy).propensities is not Policy.propensities
     waiting = deque[tuple[int, Context, int]]()
     for visits in world.blocks(steps, BLOCK):
         for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
             step = visits.start + i
             context = world.context(int(visitor), step, int(user_id))
             try:
-                if logged:
+                if logged and draws:
                     chances = check_propensities(policy.propensities(context), visits.available)
                 action = check_action(policy.select_action(context), visits.available)
                 if logged:
-                    course.propensities[step] = check_chosen(chances, action)
+                    course.propensities[step] = check_chosen(chances, action) if draws else 1.0
                 course.actions[step] = action
                 course.rewards[step] = earn(visits, i, action)
                 waiting.append((step, context, action))

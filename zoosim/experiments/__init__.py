@@ -26,6 +26,7 @@ from zoosim.experiments.study import (
 )
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
+from zoosim.experiments.turnover import TURNOVER
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -38,6 +39,7 @@ EXPERIMENTS = {
         NETWORK_SEEDS,
         ROBUSTNESS,
         LARGE_WORLD,
+        TURNOVER,
         TEMPLATE_BANDITS,
         MARKET_SHIFTS,
         TEMPLATE_WIDTHS,

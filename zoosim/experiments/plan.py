@@ -203,7 +203,7 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
-    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
+    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries) + _late(feedback)
     plan = Plan(experiment, env, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
@@ -321,6 +321,14 @@ def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
                 raise ConfigError(
                     f"policy {entry.name}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR"
                 )
+
+
+def _late(feedback: Feedback) -> tuple[str, ...]:
+    """Say when rewards come late, as every figure of the run hangs on it."""
+    if feedback == AT_ONCE:
+        return ()
+    batches = f", in batches of {feedback.batch:,}" if feedback.batch > 1 else ""
+    return (f"rewards reach the policies {feedback.delay:,} visits late{batches}",)
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:

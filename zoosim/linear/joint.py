@@ -47,7 +47,8 @@ def contract(
 ) -> None:
     """Write theta and A^-1 of a model, as one `left` sees them, to `mean (w,)` and `spread (w, w)` over the right.
 
-    theta is that of `ridge`, A that of `widths`, most often the same. `left (m,)`, `nonzero` the indices where it is not 0. What is written into must be 0.
+    theta is that of `ridge`, A that of `widths`, most often the same. `left (m,)`, `nonzero` the
+    indices where it is not 0. What is written into must be 0.
     """
     theta, inverse, width = ridge.theta[model], widths.inverse[model], mean.shape[0]
     for a in nonzero:

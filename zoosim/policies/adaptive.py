@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from zoosim.core.id_table import use_slot
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import beta, draw_key
@@ -291,12 +292,11 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
     state.cells.shown[s, g] = state.segments.decided[s]
     state.decisions[0] += 1
     state.shown[g] = state.decisions[0]
+    use_slot(state.categories.table, g)
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     cells, g = state.cells, candidates.group_of[action]
     s = _segment_of(state, user)
     state.segments.clock[s] += 1.0
@@ -350,7 +350,7 @@ class Adaptive(KernelPolicy):
     """Find segments and categories by itself, follow each cell through jumps, explore where it may pay (recommended).
 
     Rewards lie between 0 and 1. There are at most 256 segments, of which the last takes all further visitors, and 2,048
-    categories, of which the one whose products were candidates longest ago makes room for a new one.
+    categories, of which the one that was shown longest ago makes room for a new one.
     """
 
     name = "adaptive"
@@ -359,9 +359,13 @@ class Adaptive(KernelPolicy):
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
     enters_candidates = True
     hazard: float = parameter(5e-4, low=0, high=0.1, help="probability per visit that one of a segment's cells jumps")
-    due: float = parameter(1.5e-4, low=0, high=0.1, help="rate at which long unseen categories are tried again; 0 never")
+    due: float = parameter(
+        1.5e-4, low=0, high=0.1, help="rate at which long unseen categories are tried again; 0 never"
+    )
     sharpness: float = parameter(2.0, low=0.1, high=100, help="how much narrower than the posterior it samples")
-    together: float = parameter(0.1, low=0, high=1, help="probability that a jump in one cell comes with one in another")
+    together: float = parameter(
+        0.1, low=0, high=1, help="probability that a jump in one cell comes with one in another"
+    )
     alpha: float = parameter(1.2, low=0, high=100, help="width of the linear models' bound, in standard deviations")
 
     def _new_state(self) -> State:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import CLOCK, IN_USE, VERSION, IdTable, claim_slot, grown, new_id_table
+from zoosim.core.id_table import CLOCK, IN_USE, UNKNOWN, VERSION, IdTable, claim_slot, find_slot, grown, new_id_table
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.choice import distinct_rows, hash_row
@@ -41,7 +41,7 @@ def count(categories: Categories) -> int:
 def number(categories: Categories, products: FloatArray, most: int) -> tuple[Categories, IntArray, IntArray, bool]:
     """Number the categories of `products (K, d_p)`, of which there may be `most`, number 0 included.
 
-    When all numbers are taken, the category whose products were candidates longest ago loses its own.
+    When all numbers are taken, the category that was shown longest ago (`use_slot`) loses its own.
 
     Returns:
         The categories, with more room where it was needed; the category `(K,)` of each product; the numbers that are
@@ -64,7 +64,10 @@ def number(categories: Categories, products: FloatArray, most: int) -> tuple[Cat
 def _claim(table: IdTable, rows: FloatArray, numbers: IntArray, is_new: BoolArray) -> None:
     """Write the number of each distinct pattern to `numbers (R,)`: 0 for those there is no room for at once."""
     for r in range(min(rows.shape[0], table.ids.shape[0] - 1)):
-        numbers[r], is_new[r] = claim_slot(table, hash_row(rows[r]))
+        pattern = hash_row(rows[r])
+        numbers[r] = find_slot(table, pattern)
+        if numbers[r] == UNKNOWN:
+            numbers[r], is_new[r] = claim_slot(table, pattern)
 
 
 def _shed(categories: Categories, products: FloatArray) -> bool:
@@ -78,7 +81,7 @@ def _shed(categories: Categories, products: FloatArray) -> bool:
     if anew:
         categories.binary[:] &= binary
         table = categories.table
-        table.places[:] = -1
+        table.places[:] = 0
         table.ids[:] = 0
         table.used[:] = 0
         table.counts[IN_USE] = 1

@@ -23,6 +23,9 @@ VISITS = 60
 ASKED = 200
 """How often a policy is asked the same thing to see whether it draws."""
 
+NEAR = 0.25
+"""How far apart two distributions of one policy may be on average when only draws differ."""
+
 
 class ContractViolation(Exception):
     """A policy does not keep the contract; the message says in one line where and what was expected."""
@@ -65,7 +68,7 @@ class Shop:
     @cached_property
     def spec(self) -> PolicySpec:
         """Say what a policy is told when it is made."""
-        return PolicySpec(self.n_products, self.user_dim, self.product_dim, self.n_users, VISITS)
+        return PolicySpec(user_dim=self.user_dim, product_dim=self.product_dim, n_users=self.n_users, steps=VISITS)
 
     @cached_property
     def _arrays(self) -> tuple[FloatArray, FloatArray, IntArray, BoolArray, FloatArray]:
@@ -85,13 +88,30 @@ class Shop:
         user_id = int(visitors[visit % VISITS])
         arrays: dict[str, np.ndarray] = {
             "user": users[user_id].copy(),
-            "product_ids": np.arange(self.n_products),
+            "product_ids": self.product_ids,
             "products": products.copy(),
             "available": masks[visit % VISITS].copy() if available is None else np.array(list(available)),
         }
         for array in arrays.values():
             array.flags.writeable = not frozen
         return Context(user_id=user_id, **arrays)
+
+    @property
+    def product_ids(self) -> IntArray:
+        """Return the ids of the products `(K,)`: numbers that are no places among the candidates."""
+        return 100 + 7 * np.arange(self.n_products)
+
+    def rearranged(self, visit: int, places: IntArray, newcomers: int = 0) -> Context:
+        """Return the context of a visit with the products at `places`, in that order, and some new ones behind."""
+        context = self.everything(visit)
+        fresh = np.random.default_rng(self.seed + 2).normal(0, 1, (newcomers, self.product_dim))
+        return Context(
+            user_id=context.user_id,
+            user=context.user,
+            product_ids=np.concatenate([context.product_ids[places], 10_000 + np.arange(newcomers)]),
+            products=np.vstack([context.products[places], fresh]),
+            available=np.ones(len(places) + newcomers, bool),
+        )
 
     def everything(self, visit: int) -> Context:
         """Return the context of a visit with every product available."""
@@ -101,15 +121,40 @@ class Shop:
         """Return what `action` earns at a visit."""
         return float(self._arrays[4][visit % VISITS, action])
 
-    def log(self, visits: int) -> dict[str, np.ndarray]:
+    def log(self, visits: int) -> "ShopLog":
         """Return a past of uniformly random choices, as `Policy.fit` takes it."""
         rng = np.random.default_rng(self.seed + 1)
-        return {
-            "user_id": rng.integers(0, self.n_users, visits),
-            "action": rng.integers(0, self.n_products, visits),
-            "reward": (rng.random(visits) < 0.3).astype(np.float64),
-            "propensity": np.full(visits, 1 / self.n_products),
-        }
+        users, products, _, _, _ = self._arrays
+        user_ids = rng.integers(0, self.n_users, visits)
+        return ShopLog(
+            actions=rng.integers(0, self.n_products, visits),
+            rewards=(rng.random(visits) < 0.3).astype(np.float64),
+            propensities=np.full(visits, 1 / self.n_products),
+            features=users[user_ids],
+            products=products,
+            user_ids=user_ids,
+            product_ids=self.product_ids,
+        )
+
+
+@dataclass(frozen=True)
+class ShopLog:
+    """A log of a made-up shop in which every product could always be shown; see `PastLog`."""
+
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    features: FloatArray
+    products: FloatArray
+    user_ids: IntArray
+    product_ids: IntArray
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def available(self, start: int, stop: int) -> BoolArray:
+        """Return what could be shown in rows `start` to `stop - 1`: everything."""
+        return np.ones((stop - start, len(self.products)), bool)
 
 
 ONE_PRODUCT = Shop("a shop of 1 product", n_products=1, user_dim=1, product_dim=1, n_users=1, seed=1)
@@ -142,7 +187,7 @@ class Maker:
     @property
     def draws_openly(self) -> bool:
         """Tell whether the class gives propensities of its own."""
-        return self.cls.propensity is not Policy.propensity
+        return self.cls.propensities is not Policy.propensities
 
 
 def check_policy(source: str | type, params: Mapping[str, Any] | None = None) -> list[CheckResult]:
@@ -234,8 +279,10 @@ def _leaves_inputs_alone(maker: Maker) -> None:
                 context, before = shop.context(visit, frozen=frozen), shop.context(visit)
                 action = int(policy.select_action(context))
                 _must_be_as_before(context, before, "select_action", shop)
-                policy.propensity(context, action)
-                _must_be_as_before(context, before, "propensity", shop)
+                policy.propensities(context)
+                _must_be_as_before(context, before, "propensities", shop)
+                policy.recommend(context)
+                _must_be_as_before(context, before, "recommend", shop)
                 policy.update(context, action, 1.0)
                 _must_be_as_before(context, before, "update", shop)
 
@@ -269,43 +316,48 @@ def _gives_propensities(maker: Maker) -> None:
             context, where = shop.context(visit), f"{shop.name}, visit {visit}"
             chances = _chances(policy, context, where)
             action = int(policy.select_action(context))
-            logged = policy.propensity(context, action) if maker.draws_openly else 1.0
-            if not chances[action] > 0 or not 0 < logged <= 1:
+            if not chances[action] > 0:
                 raise ContractViolation(f"{where}: chose {action}, whose propensity is 0; expected more than 0")
             policy.update(context, action, shop.reward(visit, action))
 
 
 def _chances(policy: Policy, context: Context, where: str) -> FloatArray:
     """Return the propensity of every action, each checked, and so is their sum."""
-    given: list[Any] = [policy.propensity(context, action) for action in range(len(context.available))]
-    for action, chance in enumerate(given):
-        if not isinstance(chance, float | int | np.floating) or not 0 <= chance <= 1:
+    chances = np.asarray(policy.propensities(context))
+    if chances.shape != context.available.shape or chances.dtype.kind != "f":
+        expected = f"expected numbers {context.available.shape}"
+        raise ContractViolation(f"{where}: propensities are {chances.dtype} {chances.shape}, {expected}")
+    for action, chance in enumerate(chances):
+        if not 0 <= chance <= 1 + 1e-9:
             raise ContractViolation(f"{where}: propensity of {action} is {chance!r}, expected a number from 0 to 1")
         if chance > 0 and not context.available[action]:
             raise ContractViolation(f"{where}: propensity of {action} is {chance:g}, expected 0: it is not available")
-    chances = np.array(given, np.float64)
     if abs(chances.sum() - 1) > 1e-9:
         raise ContractViolation(f"{where}: propensities add up to {chances.sum():.10g} over all actions, expected 1")
     return chances
 
 
-def _propensity_only_reads(maker: Maker) -> None:
-    asked, left = maker.ready(SMALL, 7), maker.ready(SMALL, 7)
+def _propensities_only_read(maker: Maker) -> None:
+    asked, not_asked = maker.ready(SMALL, 7), maker.ready(SMALL, 7)
     for visit in range(VISITS // 2):
         context, before = SMALL.context(visit), copy.deepcopy(asked.state_dict())
-        for action in np.flatnonzero(context.available):
-            asked.propensity(context, int(action))
+        asked.propensities(context)
+        recommended = asked.recommend(context)
+        if not context.available[recommended]:
+            raise ContractViolation(f"visit {visit}: recommended {recommended}, which is not available")
         if not same(asked.state_dict(), before):
-            raise ContractViolation(f"visit {visit}: propensity changed the state (see state_dict); it must only read")
+            raise ContractViolation(
+                f"visit {visit}: propensities or recommend changed the state (see state_dict); they must only read"
+            )
         _must_be_equal(
             _walk(asked, SMALL, visit, 1),
-            _walk(left, SMALL, visit, 1),
+            _walk(not_asked, SMALL, visit, 1),
             f"visit {visit}, one object asked for propensities and one not",
-            "propensity must only read",
+            "propensities and recommend must only read",
         )
 
 
-def _propensity_is_honest(maker: Maker) -> None:
+def _propensities_are_honest(maker: Maker) -> None:
     """Compare how often each action is chosen with its propensities; 5 standard errors are let pass, and a little."""
     if not maker.draws_openly:
         return
@@ -314,7 +366,7 @@ def _propensity_is_honest(maker: Maker) -> None:
     counts, expected, variance = np.zeros((3, SMALL.n_products))
     for _ in range(2 * ASKED):
         context = SMALL.everything(0)
-        chances = np.array([policy.propensity(context, action) for action in range(SMALL.n_products)])
+        chances = policy.propensities(context)
         counts[int(policy.select_action(context))] += 1
         expected += chances
         variance += chances * (1 - chances)
@@ -323,6 +375,72 @@ def _propensity_is_honest(maker: Maker) -> None:
     if excess[worst] > 0:
         seen = f"chose {worst} {counts[worst]:.0f} times of {2 * ASKED}"
         raise ContractViolation(f"{seen}, expected about {expected[worst]:.1f} by its propensities")
+
+
+def _knows_products_by_id(maker: Maker) -> None:
+    """Permute the candidates, and let others come, go and return: what is known of a product stays its own.
+
+    Distributions are compared by their total variation distance: 256 draws of a policy that samples leave some .1.
+    """
+    shop = LARGER
+    everything = np.arange(shop.n_products)
+    order = np.random.default_rng(0).permutation(shop.n_products)
+    policy = maker.ready(shop, 0)
+    _walk(policy, shop)
+    visits = range(20)
+    before = [policy.propensities(shop.rearranged(visit, everything)) for visit in visits]
+    moved = [policy.propensities(shop.rearranged(visit, order)) for visit in visits]
+    _must_be_near(
+        before,
+        [_unpermuted(chances, order) for chances in moved],
+        "permuting the candidates changes what it chooses: keep what you know by context.product_ids",
+    )
+    for visit in range(VISITS):
+        for places, newcomers in ((everything[3:], 0), (order, 8), (order[:4], 2)):
+            context = shop.rearranged(visit, places, newcomers)
+            action = _must_be_available(policy, context, f"{shop.name}, {len(context.available)} candidates")
+            if action >= len(places):  # no reward of a product that was known
+                policy.update(context, action, 0.0)
+    known = [policy.propensities(shop.rearranged(visit, everything)) for visit in visits]
+    for chances in known:
+        if abs(chances.sum() - 1.0) > 1e-9:
+            raise ContractViolation(f"propensities add up to {chances.sum():.10g} after products came and went")
+
+
+def _unpermuted(chances: FloatArray, order: IntArray) -> FloatArray:
+    restored = np.empty_like(chances)
+    restored[order] = chances
+    return restored
+
+
+def _must_be_near(one: list[FloatArray], two: list[FloatArray], message: str) -> None:
+    distances = [0.5 * np.abs(a - b).sum() for a, b in zip(one, two, strict=True)]
+    if np.mean(distances) > NEAR:
+        raise ContractViolation(f"{message} (total variation distance {np.mean(distances):.2f})")
+
+
+def _learns_late(maker: Maker) -> None:
+    """Leave many decisions open, then learn from them in any order, while the candidates are others."""
+    for shop in (SMALL, LARGER):
+        policy = maker.ready(shop, 0)
+        everything = np.arange(shop.n_products)
+        waiting = []
+        for visit in range(5 * VISITS):
+            context = shop.rearranged(visit, everything[visit % 3 :], visit % 2)
+            waiting.append((visit, context, _must_be_available(policy, context, f"{shop.name}, visit {visit}")))
+        for place in np.random.default_rng(1).permutation(len(waiting)):
+            visit, context, action = waiting[place]
+            policy.update(context, action, float(visit % 2))
+        _chances(policy, shop.everything(0), f"{shop.name}, after late rewards")
+
+
+def _fits(maker: Maker) -> None:
+    for shop in (SMALL, LARGER):
+        policy = maker.fresh(shop, 0)
+        figures: Any = policy.fit(shop.log(VISITS))
+        if not isinstance(figures, Mapping):
+            raise ContractViolation(f"fit returned {type(figures).__name__}, expected a mapping of figures")
+        _chances(policy, shop.everything(0), f"{shop.name}, after fit")
 
 
 def _draws_openly(maker: Maker) -> None:
@@ -336,7 +454,7 @@ def _draws_openly(maker: Maker) -> None:
     policies = [maker.ready(SMALL, seed) for seed in (0, 1)]
     one, two = ([int(p.select_action(SMALL.everything(0))) for _ in range(ASKED)] for p in policies)
     if len(set(one)) > 1 and one != two:
-        raise ContractViolation("draws, but gives no propensity: write propensity(context, action)")
+        raise ContractViolation("draws, but gives no propensities: write propensities(context) -> (K,)")
 
 
 def _saves(maker: Maker) -> None:
@@ -380,10 +498,18 @@ CHECKS = (
     Check("available", "Does it only choose what is available?", _chooses_what_is_available, ("learns",)),
     Check("inputs", "Does it leave contexts as they are?", _leaves_inputs_alone, ("learns",)),
     Check("repeats", "Does it choose the same again under the same seed?", _repeats, ("available",)),
-    Check("propensity", "Do its propensities add up to 1?", _gives_propensities, ("repeats",)),
-    Check("reads", "Does propensity only read?", _propensity_only_reads, ("repeats",)),
-    Check("honest", "Does it choose as often as its propensities say?", _propensity_is_honest, ("propensity", "reads")),
+    Check("propensities", "Do its propensities add up to 1?", _gives_propensities, ("repeats",)),
+    Check("reads", "Do propensities and recommend only read?", _propensities_only_read, ("repeats",)),
+    Check(
+        "honest",
+        "Does it choose as often as its propensities say?",
+        _propensities_are_honest,
+        ("propensities", "reads"),
+    ),
     Check("draws", "Does a policy that draws give propensities?", _draws_openly, ("repeats",)),
+    Check("products", "Does it know products by id, as they come and go?", _knows_products_by_id, ("propensities",)),
+    Check("late", "Does it learn from rewards that come late, in any order?", _learns_late, ("propensities",)),
+    Check("fits", "Does it learn from a log of the past?", _fits, ("propensities",)),
     Check("saves", "Does a loaded state decide as the saved one?", _saves, ("repeats",)),
 )
 """All checks, in the order in which they are asked."""

@@ -160,7 +160,7 @@ class KernelPolicy(Policy):
         return attached._replace(candidates=candidates, version=self._version)
 
     def _forget_candidates(self) -> None:
-        """Let all that was derived from candidates be derived anew: the state that it refers to has changed its form."""
+        """Let all that was derived from candidates be derived anew, as the state that it refers to has changed."""
         self._version += 1
 
     def select_action(self, context: Context) -> int:
@@ -173,7 +173,7 @@ class KernelPolicy(Policy):
         return action
 
     def decide(self, context: Context, draw: float | None = None) -> Decision:
-        """Draw an action from the tabulated distribution, for whoever logs or serves it, and move what a decision moves.
+        """Draw an action, with the distribution that it is drawn from, and move what a decision moves.
 
         Args:
             context: The request.
@@ -244,7 +244,7 @@ class KernelPolicy(Policy):
         return self.attach(Context(product_ids=product_ids, products=products))
 
     def _make_room(self, products: int) -> None:
-        """Make room in the state for so many products that it may not have met; called before candidates are attached."""
+        """Make room for so many products that were not met before; called before candidates are attached."""
 
     def _reader(self, context: Context) -> "KernelPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
@@ -292,8 +292,8 @@ class KernelPolicy(Policy):
         before = self.state
         self.state = self._shaped_as(state) if isinstance(state, Mapping) else before
         current = {"policy": self._signed(), **dict(self._learned_arrays())}
-        arrays = current.items() if names == set(current) else ()
-        fitting = [(name, _as_saved(state[name], array, name.endswith("ids"))) for name, array in arrays]
+        comparable = current.items() if names == set(current) else ()
+        fitting = [(name, _as_saved(name, state[name], array)) for name, array in comparable]
         saved = {name: array for name, array in fitting if array is not None}
         if len(saved) < len(current) or not self._sound(saved):
             self.state = before
@@ -321,8 +321,8 @@ class KernelPolicy(Policy):
         rooms = {name: name.removesuffix("found") + "patterns" for name in saved if name.endswith(".found")}
         fits = all(saved[found][0] <= len(saved[patterns]) for found, patterns in rooms.items())
         for name in saved:
-            if name.endswith(".used"):
-                table = name.removesuffix("used")
+            if name.endswith(".places"):
+                table = name.removesuffix("places")
                 fits = fits and 1 <= saved[table + "counts"][IN_USE] <= len(saved[table + "ids"])
         return fits and np.array_equal(saved["policy"], self._signed())
 
@@ -400,8 +400,7 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
         yield name, value
     elif isinstance(value, tuple):
         for field, inner in zip(type(value).__annotations__, value, strict=True):
-            if not isinstance(value, IdTable) or field != "places":  # places are computed from the ids
-                yield from _arrays(f"{name}.{field}", inner)
+            yield from _arrays(f"{name}.{field}", inner)
 
 
 def _id_tables(value: Any) -> Iterator[IdTable]:
@@ -413,10 +412,10 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
             yield from _id_tables(inner)
 
 
-def _as_saved(value: Any, current: np.ndarray, are_ids: bool) -> np.ndarray | None:
+def _as_saved(name: str, value: Any, current: np.ndarray) -> np.ndarray | None:
     """Return a saved value as an array that can stand in the place of `current`, or None.
 
-    Whole numbers that are no ids count or number something: they are at least 0. Other numbers are finite where those
+    Whole numbers, which count or number something, are at least 0, unless they are ids; others are finite where those
     of `current` are.
     """
     try:
@@ -426,5 +425,5 @@ def _as_saved(value: Any, current: np.ndarray, are_ids: bool) -> np.ndarray | No
     if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
         return None
     numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
-    counts = current.dtype.kind == "i" and not are_ids
-    return saved if numbers and not (counts and (saved < 0).any()) else None
+    any_whole = current.dtype.kind != "i" or name.endswith("ids")
+    return saved if numbers and (any_whole or (saved >= 0).all()) else None

@@ -138,9 +138,7 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 
 @inlined
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x = np.concatenate((user, candidates.products[action]))
     model = _model_of(state, candidates.ids[action])
     observe(state.ridge, model, x, nonzeros(x), reward)

@@ -31,9 +31,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: NoCandidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     pass
 
 

@@ -62,7 +62,7 @@ def shed(segments: Segments, user: FloatArray) -> bool:
 
 @jit
 def enter(segments: Segments, user: FloatArray, room: int) -> tuple[int, bool]:
-    """Return the segment of a visitor, after `shed`, and whether it is new: what is kept of it is then to be cleared."""
+    """Return the segment of a visitor, after `shed`, and whether it is new, so that its memory is to be cleared."""
     s = find(segments, user, room)
     is_new = s < 0
     if is_new:

@@ -82,9 +82,7 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
 
 
 @inlined
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x = _features_of(candidates, user, action)
     observe(state.ridge, 0, x, nonzeros(x), reward)
     if state.alpha > 0.0:

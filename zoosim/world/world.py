@@ -80,7 +80,7 @@ def frozen(array: Array) -> Array:
 
 
 class Offer(NamedTuple):
-    """The candidates of some visits: `rows (K,)` of the world's products, `ids (K,)`, `products (K, d_p)`, `groups (K,)`."""
+    """The candidates of some visits: `rows (K,)` of the world's products, their ids, features `(K, d_p)` and groups."""
 
     rows: IntArray
     ids: IntArray
@@ -151,9 +151,7 @@ class World:
     def spec(self, steps: int) -> PolicySpec:
         """Say what a policy may know of this world when it is made."""
         known = 0 if self.anonymous else self.n_users
-        return PolicySpec(
-            user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps
-        )
+        return PolicySpec(user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps)
 
     def visitors(self, start: int, stop: int) -> IntArray:
         """Return the rows of `users` that come at visits `start` to `stop - 1`."""

@@ -16,7 +16,8 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.policies.base import Policy
-from zoosim.policies.kernel import Kernel, KernelPolicy, check_finite, checked_action
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.requests import check_finite, checked_action
 from zoosim.policies.random import Random
 from zoosim.ranking.templates import TEMPLATES
 
@@ -239,7 +240,7 @@ def _contexts(log: Log, start: int, stop: int) -> Iterator[Context]:
 
 
 # `_compiled` puts each kernel's own in the place of this.
-probability = Random.kernel.probability
+probability: Any = None
 
 
 @cache

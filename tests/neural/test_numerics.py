@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.plain.neural_forms import jacobian
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models import mlp
-from zoosim.neural.comparison import jacobian
 from zoosim.neural.forms import new_form
 from zoosim.neural.kernel import trace
 from zoosim.policies.neural_ucb import CONDITION

@@ -30,7 +30,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ucb", {"form": "dual", "train_every": 7, "memory": 5}),
     ("neural-ucb", {"history": "published", "discount": 1.0, "hidden": "5-3", "mean": "network"}),
     ("neural-ucb", {"history": "published", "discount": 1.0, "hidden": "1", "normalise": False}),
+    ("neural-ucb", {"form": "last-layer", "hidden": "4"}),
     ("neural-ts", {"form": "last-layer", "train_every": 7, "batch_size": 5}),
+    ("neural-ts", {"form": "primal", "mean": "network"}),
     ("neural-ts", {"form": "primal", "hidden": "4", "mean": "network", "train_every": 1}),
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]

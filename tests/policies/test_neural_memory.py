@@ -9,14 +9,14 @@ import pytest
 from tests.policies.test_neural_ucb import same, shop, visits
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.neural.primal import Primal
 from zoosim.policies.neural_ucb import CONDITION, NeuralTS, NeuralUCB
 
 STATES: list[tuple[type, dict[str, Any]]] = [
     *((cls, {}) for cls in (NeuralUCB, NeuralTS)),
     (NeuralUCB, {"hidden": "5"}),
     (NeuralUCB, {"hidden": "2-2"}),
-    *((NeuralUCB, {"form": form}) for form in ("rows", "dual", "primal", "jacobian", "last-layer")),
-    (NeuralUCB, {"form": "diagonal", "mean": "network"}),
+    *((NeuralUCB, {"form": form}) for form in ("rows", "dual", "primal", "last-layer")),
     (NeuralUCB, {"history": "published", "discount": 1.0}),
     (NeuralUCB, {"history": "published", "discount": 1.0, "form": "primal"}),
     (NeuralUCB, {"normalise": False}),
@@ -47,14 +47,14 @@ def test_a_state_made_for_something_else_is_refused_and_changes_nothing() -> Non
 
 
 def test_a_broken_state_is_refused_and_changes_nothing() -> None:
-    for form in ("rows", "dual", "primal", "jacobian"):
+    for form in ("rows", "dual", "primal"):
         policy = learned(NeuralTS, {"form": form})
         state = policy.state_dict()
         arrays = [name for name, value in state.items() if isinstance(value, np.ndarray)]
         broken = [{key: value for key, value in state.items() if key != name} for name in state]
         broken += [{**state, name: value} for name in state for value in (None, np.zeros((2, 2, 2)), [[1], [1, 2]])]
         broken += [{**state, name: state[name][:-1]} for name in arrays]
-        broken += [{**state, "more": 1}, {**state, "form.more": 1}, {**state, "form": "diagonal"}]
+        broken += [{**state, "more": 1}, {**state, "form.more": 1}, {**state, "form": "another"}]
         broken += [{**state, "form.n": 10**6}] if form == "dual" else []
         for one in broken:
             with pytest.raises(ConfigError, match="another policy, task or parameters"):
@@ -131,12 +131,14 @@ def test_one_warning_where_digits_end() -> None:
 
 
 @pytest.mark.parametrize("history", ["fresh", "published"])
-@pytest.mark.parametrize("form", ["auto", "dual", "primal", "jacobian"])
+@pytest.mark.parametrize("form", ["auto", "dual", "primal"])
 def test_the_condition_number_is_bounded_by_the_trace(form: str, history: str) -> None:
     """1 + trace(sum of g g') / lambda, from A itself in numpy."""
     policy = learned(NeuralUCB, {"form": form, "history": history, "discount": 1.0})
-    other = learned(NeuralUCB, {"form": "jacobian", "history": history, "discount": 1.0})
-    a = other._learner.form.a  # type: ignore[union-attr]
+    other = learned(NeuralUCB, {"form": "primal", "history": history, "discount": 1.0})._learner.form
+    assert isinstance(other, Primal)
+    sums = np.tril(other.square[1:])  # of g g', kept below A^-1
+    a = 0.3 * np.eye(len(sums)) + sums + np.tril(sums, -1).T
     bound = 1 + (np.trace(a) - 0.3 * len(a)) / 0.3
     assert policy._learner.condition == pytest.approx(bound, rel=1e-9)
     assert bound > np.linalg.cond(a)

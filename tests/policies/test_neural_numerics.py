@@ -14,7 +14,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ucb", {"normalise": False}),
     ("neural-ucb", {"form": "dual", "normalise": False}),
     ("neural-ucb", {"form": "primal", "hidden": "4", "normalise": False}),
-    ("neural-ucb", {"form": "jacobian", "hidden": "4", "normalise": False}),
     ("neural-ucb", {"history": "published", "discount": 1.0, "hidden": "8-8-8"}),
     ("neural-ts", {"form": "last-layer"}),
     ("neural-linear", {}),

@@ -15,7 +15,7 @@ from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.template_world import template_world
-from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
+from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
@@ -182,9 +182,13 @@ def make_plan(request: Request) -> Plan:
     experiment = EXPERIMENTS.get(request.experiment)
     if request.experiment in STUDIES:
         name = request.experiment
-        raise ConfigError(f"{name}: compares no policies; call zoosim.run_study({name!r}), or zoosim run {name}")
+        raise ConfigError(
+            f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
+        )
+    if request.experiment == CONTINUOUS_VS_DISCRETE:
+        raise ConfigError(f"{request.experiment}: runs on the command line alone, `zoosim run {request.experiment}`")
     if experiment is None:
-        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, *STUDIES]))
+        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, CONTINUOUS_VS_DISCRETE]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)

@@ -147,7 +147,7 @@ class _Neural(Policy):
     def _heed(self) -> None:
         """Warn, once, when the features are so scaled that A is ill-conditioned."""
         condition = self._learner.condition
-        if condition > CONDITION and not self._warned and self.form != "diagonal":
+        if condition > CONDITION and not self._warned:
             self._warned = True
             scaled = "" if self.normalise else ", set normalise"
             warnings.warn(
@@ -233,8 +233,6 @@ class _Neural(Policy):
     def _check_together(self) -> None:
         """Refuse parameters that are each right and do not go together."""
         label = policy_name(type(self))
-        if self.form == "diagonal" and self.mean == "posterior":
-            raise ConfigError(f"{label}.form: a diagonal has no posterior mean; set mean to network")
         if self.history == "published" and self.form == "rows":
             raise ConfigError(f"{label}.form: rows are for fresh gradients; set form to auto, or history to fresh")
         if self.history == "published" and self.discount < 1:

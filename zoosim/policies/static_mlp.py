@@ -50,7 +50,8 @@ def _scores_of(state: State, candidates: Candidates, user_id: int) -> Float32Arr
     if not candidates.known[slot] or candidates.scores.shape[0] == 1:
         _score(state.upper[user_id], candidates.lower, state.w2, state.b2, state.w3, candidates.scores[slot])
         candidates.known[slot] = True
-    return candidates.scores[slot]
+    scores: Float32Array = candidates.scores[slot]
+    return scores
 
 
 @jit

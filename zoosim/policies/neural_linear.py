@@ -115,18 +115,32 @@ def _estimates(
     state: State, candidates: Candidates, user: FloatArray, found: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
+    ridge, noise = state.ridge, state.levels[VARIANCE]
+    zs = hidden_layers(state.learner, candidates, user).astype(np.float64) * state.levels[SCALE]
+    if candidates.joint:
+        return _estimates_of_rows(ridge.theta[0], ridge.inverse[0], noise, zs)
     means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
-    zs = hidden_layers(state.learner, candidates, user)
-    z = zs[0].astype(np.float64) * state.levels[SCALE]
-    nonzero = nonzeros(z)
-    for g in range(found.shape[0]):
-        if found[g] >= 0:
-            head = 0 if candidates.joint else g
-            if candidates.joint:
-                z = zs[g].astype(np.float64) * state.levels[SCALE]
-                nonzero = nonzeros(z)
-            means[g] = dot(z, state.ridge.theta[head])
-            deviations[g] = np.sqrt(state.levels[VARIANCE] * variance(state.ridge, head, z, nonzero))
+    nonzero = nonzeros(zs[0])
+    for head in range(found.shape[0]):
+        if found[head] >= 0:
+            means[head] = dot(zs[0], ridge.theta[head])
+            deviations[head] = np.sqrt(noise * variance(ridge, head, zs[0], nonzero))
+    return means, deviations
+
+
+@jit
+def _estimates_of_rows(
+    theta: FloatArray, inverse: FloatArray, noise: float, zs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation `(R,)` of each row of `zs (R, h)` by one model.
+
+    One matrix product takes a third of the time of a `variance` for each of 500 rows (h = 128).
+    """
+    means, deviations, spread = np.empty(zs.shape[0]), np.empty(zs.shape[0]), np.zeros(zs.shape)
+    add_matrix(zs, inverse, spread)
+    for r in range(zs.shape[0]):
+        means[r] = dot(zs[r], theta)
+        deviations[r] = np.sqrt(noise * max(dot(zs[r], spread[r]), 0.0))
     return means, deviations
 
 

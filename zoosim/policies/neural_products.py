@@ -28,6 +28,7 @@ class Products:
     def __init__(self, products: FloatArray) -> None:
         """`products (K, d_p)`."""
         self.rows, self.row_of = distinct_rows(products)
+        self.ones = np.ones(len(self.rows))
         self.visitors = dict[bytes, Candidates]()
 
     @cached_property

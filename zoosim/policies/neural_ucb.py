@@ -320,7 +320,7 @@ class NeuralUCB(_Neural):
     alpha: float = parameter(0.8, low=0, high=100, help="width of the bonus, in standard deviations")
 
     def _multipliers(self, products: Products, draw: float) -> FloatArray:
-        return np.ones(len(products.rows))
+        return products.ones
 
     def _add_chances(self, request: Request, products: Products, out: FloatArray) -> None:
         out[self._best(request, products, self._multipliers(products, 0.0))] = 1.0

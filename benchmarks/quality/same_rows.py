@@ -43,7 +43,10 @@ def _compare(experiment: str, policy: str, old: pl.DataFrame, new: pl.DataFrame)
     if not len(new):
         print(f"Q5 {experiment}: {policy}: not there any more")
         return
-    equal = (old["action"] == new["action"]).mean()
-    reached = [100 * rows["true_probability"].sum() / rows["best_probability"].sum() for rows in (old, new)]
-    same = "all rows equal" if equal == 1.0 else f"{100 * float(equal or 0):.1f}% of actions equal"
+    equal = float((old["action"].to_numpy() == new["action"].to_numpy()).mean())
+    reached = [
+        100 * rows["true_probability"].to_numpy().sum() / rows["best_probability"].to_numpy().sum()
+        for rows in (old, new)
+    ]
+    same = "all rows equal" if equal == 1.0 else f"{100 * equal:.1f}% of actions equal"
     print(f"Q5 {experiment}: {policy}: {same}; % of oracle {reached[0]:.2f} before, {reached[1]:.2f} now")

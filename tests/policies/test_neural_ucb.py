@@ -34,7 +34,7 @@ def visits(world: World, policy: Any, steps: int) -> Iterator[tuple[Context, int
     """Let `policy` decide and learn; yield each context, choice and reward in between."""
     for block in world.blocks(steps, 1_000):
         for i, (visitor, user_id) in enumerate(zip(block.visitors, block.user_ids, strict=True)):
-            context = world.context(int(visitor), block.available, int(user_id))
+            context = world.context(int(visitor), block.start + i, int(user_id))
             action = policy.select_action(context)
             reward = float(earn(block, i, action))
             yield context, action, reward
@@ -273,7 +273,7 @@ def compiled():
 for name in ("neural-ucb", "neural-ts"):
     policy = find_class(name)(PolicySpec(user_dim=2, product_dim=3), np.random.default_rng(0), hidden="6", floor=0.1)
     before = policy.state_dict()
-    policy.warm_up()
+    policy.prepare()
     assert str(policy.state_dict()) == str(before)
     ready = compiled()
     rng = np.random.default_rng(1)
@@ -288,7 +288,7 @@ for name in ("neural-ucb", "neural-ts"):
 """
 
 
-def test_nothing_is_compiled_after_warm_up() -> None:
+def test_nothing_is_compiled_after_prepare() -> None:
     """In a process of its own: 150 requests that lead through all forms and past trainings."""
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

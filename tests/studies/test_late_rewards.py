@@ -19,7 +19,7 @@ def test_it_measures_what_runs_with_the_same_delay_reach() -> None:
     rows = measure(seeds="3:5", jobs=1, policies="random,linucb", steps=300)
     assert len(rows) == 2 * 2 * len(TIMINGS)
     run = zoosim.run("gauntlet", policies=["linucb"], seeds=[3], steps=300, jobs=1, settings=["run.delay=100"])
-    expected = 100 * run.rows["true_probability"].sum() / run.rows["best_probability"].sum()
+    expected = 100 * run.rows["true_probability"].to_numpy().sum() / run.rows["best_probability"].to_numpy().sum()
     assert values_where(rows, "percent", policy="linucb", seed=3, timing="100 late") == pytest.approx([expected])
     assert "rewards reach the policies 100 visits late" in run.notes
 

@@ -103,13 +103,14 @@ class Candidates(NamedTuple):
 @jit
 def _per_category(state: State, chance: float) -> float:
     """Return the share of one category in a chance that is given for all of a segment's."""
-    return chance / max(state.categories.table.counts[0] - 1, 1)
+    share: float = chance / max(state.categories.table.counts[0] - 1, 1)
+    return share
 
 
 @jit
 def _room(state: State) -> int:
     """Return how many segments there is room for."""
-    return state.cells.shown.shape[0]
+    return int(state.cells.shown.shape[0])
 
 
 @jit

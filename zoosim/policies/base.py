@@ -126,7 +126,7 @@ class Policy(ABC):
             progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 
-    def warm_up(self) -> None:
+    def prepare(self) -> None:
         """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
         return None
 

@@ -212,7 +212,7 @@ class DrawingPolicy(Policy):
         return reader._exploit(request, reader.attach(context))
 
     def _make_room(self, products: int) -> None:
-        """Make room in the state for so many products that it may not have met; called before candidates are attached."""
+        """Make room for so many products that were not met before; called before candidates are attached."""
 
     def _reader(self, context: Context) -> "DrawingPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
@@ -285,11 +285,11 @@ class KernelPolicy(DrawingPolicy):
         return {}
 
     def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
-        """Return what is derived from candidates that stay the same for a number of decisions, made by compiled code."""
+        """Return what is derived from candidates that stay the same for a number of compiled decisions."""
         self._make_room(min(len(product_ids), decisions))
         return self.attach(Context(product_ids=product_ids, products=products))
 
-    def warm_up(self) -> None:
+    def prepare(self) -> None:
         """Compile all that a request and a reward need, by playing one on a copy."""
         context = Context(
             user_id=0,

@@ -28,7 +28,7 @@ from zoosim.models.row_memory import new_row_memory
 from zoosim.policies.base import policy_name
 from zoosim.policies.categories import Categories, count, new_categories, number
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
-from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
+from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided
 
 MAX_HEADS = 64
 """Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
@@ -293,7 +293,7 @@ class HeadsPolicy(KernelPolicy):
         for array in (memory.counts, memory.sums, memory.seen):
             array[:] = 0
 
-    def _reader(self, context: Context) -> KernelPolicy:
+    def _reader(self, context: Context) -> DrawingPolicy:
         # With one head for all, candidates no longer enter the state.
         return self if self.state.joint[0] else super()._reader(context)
 

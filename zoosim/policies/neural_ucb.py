@@ -146,7 +146,7 @@ class _Neural(DrawingPolicy):
         self._learner.learn(np.concatenate((request.user, products[chosen])), earned)
         self._heed()
 
-    def warm_up(self) -> None:
+    def prepare(self) -> None:
         """Compile all that a decision or a reward may ever call, by a short made-up stream; moves no state."""
         params = {name: getattr(self, name) for name in parameters_of(type(self))}
         params |= {"hidden": "4", "train_every": 3, "batch_size": 2, "steps": 1, "regularization": 1.0}

@@ -33,7 +33,7 @@ def no_open_decisions() -> OpenDecisions:
 @jit
 def hash_decision(model: int, x: FloatArray) -> int:
     """Return the hash of a decision: the number of a model, and its features `(d,)`."""
-    return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))
+    return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))  # type: ignore[return-value]
 
 
 @jit

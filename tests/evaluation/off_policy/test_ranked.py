@@ -30,7 +30,9 @@ class Left(zoosim.Policy):
     def select_action(self, context: zoosim.Context) -> int:
         raise AssertionError("is asked for its propensity alone")
 
-    def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
+    def update(
+        self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
+    ) -> None:
         raise AssertionError("learns nothing while it is judged")
 
     def propensity(self, context: zoosim.Context, action: int) -> float:
@@ -43,7 +45,9 @@ class Best(zoosim.Policy):
     def select_action(self, context: zoosim.Context) -> int:
         return int(np.flatnonzero(context.available).max())
 
-    def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
+    def update(
+        self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
+    ) -> None:
         raise AssertionError("learns nothing while it is judged")
 
 

@@ -88,29 +88,33 @@ def factorise_rows(
     for start in range(0, xs.shape[0], SIDE_BY_SIDE):
         part = out[start : start + SIDE_BY_SIDE]
         _forward_rows(params, sizes, xs[start : start + SIDE_BY_SIDE], part, outputs[start : start + SIDE_BY_SIDE])
-        for row in part:
-            row[row.shape[0] - 1] = scale
-            _backward(params, sizes, row)
+        for n in range(part.shape[0]):
+            part[n, part.shape[1] - 1] = scale
+            _backward(params, sizes, part[n])
 
 
 @jit
 def _forward_rows(params: FloatArray, sizes: IntArray, xs: FloatArray, out: FloatArray, outputs: FloatArray) -> None:
     """Do `_forward` for all rows of `xs (n, n_0)`."""
     weights, place = 0, 0
-    inputs = xs.T.copy()
-    out[:, : xs.shape[1]] = xs
+    inputs = np.empty((xs.shape[1], xs.shape[0]))
+    for r in range(xs.shape[0]):
+        for i in range(xs.shape[1]):
+            out[r, i] = inputs[i, r] = xs[r, i]
     for layer in range(1, sizes.shape[0]):
         n, m = sizes[layer - 1], sizes[layer]
         sums = np.empty((m, xs.shape[0]))
         for i in range(m):
             row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
             _dots(row[:n], inputs, sums[i])
-            sums[i] += row[n]
-        if layer == sizes.shape[0] - 1:
-            outputs[:] = sums[m - 1]
-        else:
-            inputs = np.maximum(sums, 0.0)
-            out[:, place + n + m : place + n + 2 * m] = inputs.T
+            for r in range(xs.shape[0]):
+                sums[i, r] += row[n]
+                if layer == sizes.shape[0] - 1:
+                    outputs[r] = sums[i, r]
+                else:
+                    sums[i, r] = max(sums[i, r], 0.0)
+                    out[r, place + n + m + i] = sums[i, r]
+        inputs = sums
         weights, place = weights + m * (n + 1), place + n + m
 
 

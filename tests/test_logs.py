@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,6 +107,12 @@ def command(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+def errors(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """Return what a command said on standard error, but for progress, which a busy machine shows."""
+    progress = re.compile(r"compiling |\S+: (judged|learned from) ")
+    return [line for line in done.stderr.splitlines() if not progress.match(line)]
+
+
 def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> None:
     table = frame().drop("user").rename({"action": "item", "propensity": "p", "reward": "click"})
     table.write_csv(tmp_path / "shop.csv")
@@ -114,12 +121,12 @@ def test_a_table_is_imported_and_judged_on_the_command_line(tmp_path: Path) -> N
     done = command("import", "shop.csv", "map.yaml", "log.parquet", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     done = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, errors(done)) == (0, [])
     options = ("--interval", "bernstein", "--reward-range", "0:9", "--level", ".999", "--samples", "2000")
     wide = command("evaluate", "log.parquet", "--policy", "column:p_new", "--json", *options, folder=tmp_path)
     assert json.loads(wide.stdout)["results"][0]["high"] > 1.0
     narrow = command("evaluate", "log.parquet", "--policy", "column:p_new", "--reward-range", "0:.5", folder=tmp_path)
-    assert (narrow.returncode, narrow.stderr.count("\n")) == (2, 1)
+    assert (narrow.returncode, len(errors(narrow))) == (2, 1)
     assert "expected 0 to 0.5 (reward_range)" in narrow.stderr
     row = json.loads(done.stdout)["results"][0]
     assert (row["policy"], row["estimator"], row["verdict"], row["reasons"]) == ("p_new", "ips", "trust", [])
@@ -144,7 +151,7 @@ def test_policies_are_trained_and_judged_on_the_command_line(tmp_path: Path) -> 
     assert "policy linear: has learned nothing yet" in refused.stderr
     line = ("evaluate", "log.parquet", "--train", "--policy", "linear", "--policy", "column:p_new", "--json")
     done = command(*line, "--out", "page", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, errors(done)) == (0, [])
     summary = json.loads(done.stdout)
     assert summary["rows"] == 0.4 * N
     values = {(row["policy"], row["estimator"]): row["value"] for row in summary["results"]}
@@ -176,7 +183,10 @@ class Slow(Policy):
 
 @pytest.mark.parametrize("first", ["random", None])
 def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp_path: Path) -> None:
-    """Ctrl-C while a policy is asked that takes 100 s: it ends within 2 s, and the policy before it is there."""
+    """Ctrl-C while a policy is asked that takes 100 s: it ends soon, and the policy before it is there.
+
+    That takes .5 s of processor time, most of it to draw the page; 10 s leave room for tests that share the cores.
+    """
     clicks = log_frame().with_columns(user=pl.Series(np.arange(float(N)).reshape(-1, 1)).arr.to_list())
     clicks.write_parquet(tmp_path / "log.parquet")
     (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
@@ -190,14 +200,14 @@ def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp
     run.send_signal(signal.SIGINT)
     began = time.monotonic()
     stdout, stderr = run.communicate(timeout=60)
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10.0
     assert run.returncode == 130
     summary_file = tmp_path / "page" / "summary.json"
     if first is None:
-        assert stderr == "zoosim: interrupted; not evaluated: Slow, p_new; nothing was saved\n"
+        assert stderr.endswith("zoosim: interrupted; not evaluated: Slow, p_new; nothing was saved\n")
         assert not summary_file.exists()
         return
-    assert stderr == "zoosim: interrupted; not evaluated: Slow, p_new; the others are in page\n"
+    assert stderr.endswith("zoosim: interrupted; not evaluated: Slow, p_new; the others are in page\n")
     for text in (stdout, summary_file.read_text(encoding="utf-8")):
         assert {row["policy"] for row in json.loads(text)["results"]} == {"random"}
     assert "--policy random --out page" in (tmp_path / "page" / "report.html").read_text(encoding="utf-8")

@@ -438,6 +438,7 @@ def evaluate(
     The log is that of another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
     """
     from zoosim import logs, terminal
+    from zoosim.core.jit import watch_compilation
     from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
@@ -448,7 +449,7 @@ def evaluate(
     if estimators is not None:
         options["estimators"] = [part.strip() for part in estimators.split(",") if part.strip()]
     try:
-        with terminal.StatusLine() as status:
+        with terminal.StatusLine() as status, watch_compilation(lambda: status.show(terminal.COMPILING)):
             evaluation = logs.evaluate(log, policy, progress=status.show, **options)
     except EvaluationInterrupted as interrupted:
         if interrupted.evaluation is not None:

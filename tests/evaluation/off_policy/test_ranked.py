@@ -10,8 +10,9 @@ import pytest
 
 import zoosim
 from tests.evaluation.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld, marginal
-from tests.test_logs import command
+from tests.test_logs import command, errors
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.ranked import ESTIMATORS
@@ -21,26 +22,32 @@ from zoosim.evaluation.off_policy.ranked_targets import Drawn, make_ranking_targ
 
 TIGHT = 1e-10
 SOUND = {"standard": ("own", "above", "all"), "cascade": ("own", "above"), "independent": ("own",)}
-SPEC = {"n_products": K, "user_dim": 0, "product_dim": 0, "steps": 1}
 
 
 class Left(zoosim.Policy):
     """The target as a policy: draws from what is left."""
 
-    def select_action(self, context: zoosim.Context) -> int:
-        raise AssertionError("is asked for its propensity alone")
+    learns = False
 
+<<<<<<< HEAD
+=======
+    def select_action(self, context: zoosim.Context) -> int:
+        raise AssertionError("is asked for its propensities alone")
+
+>>>>>>> ope
     def update(
         self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
     ) -> None:
         raise AssertionError("learns nothing while it is judged")
 
-    def propensity(self, context: zoosim.Context, action: int) -> float:
-        return float(TARGET[action] / TARGET[context.available].sum())
+    def propensities(self, context: zoosim.Context) -> FloatArray:
+        return np.where(context.available, TARGET, 0.0) / TARGET[context.available].sum()
 
 
 class Best(zoosim.Policy):
     """Always shows the available action with the highest number."""
+
+    learns = False
 
     def select_action(self, context: zoosim.Context) -> int:
         return int(np.flatnonzero(context.available).max())
@@ -198,6 +205,8 @@ def test_without_being_asked_rankings_are_refused_as_duplicates() -> None:
         ),
         (TARGET, {"estimators": ["ips"]}, "unknown estimator 'ips'; known: standard-ips"),
         ("learned:linear", {}, "is now the policy linear; write --policy linear --train"),
+        ("linucb", {}, "policy p: has learned nothing yet, so there is nothing to judge; give a FILE.npz"),
+        (TARGET, {"train": True}, "train: policies learn from logs of single actions alone"),
         ("column:p_new", {"estimators": ["independent-ips"]}, "need the column marginal_NAME beside the column NAME"),
     ],
 )
@@ -257,7 +266,7 @@ def test_rankings_are_judged_on_the_command_line(tmp_path: Path) -> None:
     world.listed(20).write_parquet(tmp_path / "log.parquet")
     line = ("evaluate", "log.parquet", "--rankings", "--policy", "column:p_new", "--policy", "random")
     done = command(*line, "--json", "--out", "page", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, errors(done)) == (0, [])
     rows = json.loads(done.stdout)["results"]
     assert [(row["policy"], row["estimator"]) for row in rows] == [
         ("p_new", "cascade-ips"),

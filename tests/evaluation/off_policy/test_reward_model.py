@@ -92,7 +92,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
     log, _ = drawn()
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr("zoosim.evaluation.off_policy.threads.n_threads", lambda threads=threads: threads)
+        monkeypatch.setattr("zoosim.core.threads.n_threads", lambda threads=threads: threads)
         found.append(fit_reward_model(log, make_clusters(N)).predict(0, N))
     assert np.array_equal(found[0], found[1])
 

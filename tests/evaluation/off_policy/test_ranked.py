@@ -29,12 +29,9 @@ class Left(zoosim.Policy):
 
     learns = False
 
-<<<<<<< HEAD
-=======
     def select_action(self, context: zoosim.Context) -> int:
         raise AssertionError("is asked for its propensities alone")
 
->>>>>>> ope
     def update(
         self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
     ) -> None:

@@ -1,5 +1,5 @@
 PYTHON_BIN := .venv/bin/python
-SOURCES := $(wildcard zoosim tests benchmarks examples)
+SOURCES := $(wildcard zoosim tests studies benchmarks examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-processors check format bench clean
@@ -35,4 +35,4 @@ bench: ## run the benchmarks
 
 clean: ## remove .venv, caches, build outputs and runs/demo
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo
-	find zoosim tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find zoosim tests studies benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

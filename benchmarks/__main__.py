@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import faithful, from_logs, guardrail, search_templates
+from benchmarks.quality import faithful, from_logs, guardrail, same_rows, search_templates
 from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -18,11 +18,13 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S9": search.main,
     "S10": optimizers.main,
     "S11": off_policy.main,
-    "S12": off_policy.trained,
+    "S12": decision.fresh_candidates,
+    "S13": off_policy.trained,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,
     "Q4": guardrail.main,
+    "Q5": same_rows.main,
 }
 
 

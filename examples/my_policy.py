@@ -24,11 +24,13 @@ class MyPolicy(zoosim.Policy):
         return self.best(context)
 
     def propensities(self, context: zoosim.Context) -> np.ndarray:
-        chances = self.epsilon * context.available / context.available.sum()
+        chances: np.ndarray = self.epsilon * context.available / context.available.sum()
         chances[self.best(context)] += 1 - self.epsilon
         return chances
 
-    def update(self, context: zoosim.Context, action: int, reward: float, feedback: Any = None) -> None:
+    def update(
+        self, context: zoosim.Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
+    ) -> None:
         kind = context.user.argmax(), context.products[action].argmax()
         self.rates[kind] += self.step_size * (reward - self.rates[kind])
 

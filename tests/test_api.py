@@ -31,7 +31,14 @@ class First(Policy):
     def select_action(self, context: Context) -> int:
         return int(np.argmax(context.available))
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         pass
 
 

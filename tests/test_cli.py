@@ -98,6 +98,8 @@ def mine(folder: Path, choose: str) -> str:
         (["run", "gauntlet", "--jobs", "0"], "jobs: got 0"),
         (["run", "gauntlet", "--sedes", "3"], "No such option: --sedes"),
         (["run"], "Missing argument 'NAME'"),
+        (["run", "q-sanity"], "q-sanity is a study, which compares no policies; run `python -m studies q-sanity` in a"),
+        (["run", "continuous-vs-discrete", "--steps", "9"], "--out, --json and --debug alone; leave --steps out"),
         (["runn"], "No such command 'runn'"),
         (["run", "gauntlet", "--config", "none.yaml"], "none.yaml: no such file"),
         (["run", "gauntlet", "--policy", "none.py:Mine"], "none.py is not there"),

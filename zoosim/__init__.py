@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from zoosim.envs.registration import register_envs
 
 if TYPE_CHECKING:
-    from zoosim.api import RunResult, StudyResult, read_run, run, run_study
+    from zoosim.api import RunResult, read_run, run
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
     from zoosim.core.types import Context, PolicySpec
@@ -22,7 +22,6 @@ __all__ = [
     "Policy",
     "PolicySpec",
     "RunResult",
-    "StudyResult",
     "ZoosimError",
     "describe",
     "evaluate",
@@ -33,12 +32,11 @@ __all__ = [
     "parameter",
     "read_run",
     "run",
-    "run_study",
     "save_policy",
 ]
 
 _MODULES = {
-    "zoosim.api": ("RunResult", "StudyResult", "read_run", "run", "run_study"),
+    "zoosim.api": ("RunResult", "read_run", "run"),
     "zoosim.core.errors": ("ZoosimError",),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),

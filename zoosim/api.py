@@ -16,21 +16,15 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
-    from zoosim.core.types import Progress
     from zoosim.evaluation.cell import Report
     from zoosim.evaluation.store import CellKey, RunFolder
     from zoosim.evaluation.summary import Comparison
-    from zoosim.experiments import Study
     from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
-    from zoosim.report import Story
 
 
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
-
-FLAGS = ("seeds", "jobs", "data")
-"""Options of studies that `zoosim run` has as options of its own; others are given by --set."""
 
 EARNED = (
     *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
@@ -181,73 +175,6 @@ def run(
     return result
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """A finished study: what was measured, a record a `row`; its `story`; and the folder with summary and page."""
-
-    study: "Study"
-    rows: Sequence[Any]
-    story: "Story"
-    path: Path
-
-    @property
-    def verdict(self) -> str:
-        """What was found, in a sentence."""
-        return self.story.verdict
-
-
-def run_study(
-    name: str,
-    out: str | os.PathLike[str] | None = None,
-    *,
-    progress: "Progress" = lambda line: None,
-    **options: Any,
-) -> StudyResult:
-    """Do a study, such as "cem-optima", and write summary.json and report.html to the folder `out`, runs/NAME if none.
-
-    `options` are those of `zoosim.studies.NAME.measure`. Raises `ConfigError` when there is no such study, or `out`
-    cannot be written or holds a run of policies.
-    """
-    import json
-    from dataclasses import asdict
-    from importlib import import_module
-
-    from zoosim.core.errors import ConfigError
-    from zoosim.core.files import write_text
-    from zoosim.core.parameters import unknown
-    from zoosim.experiments import STUDIES
-    from zoosim.logs import writable_folder
-    from zoosim.report import render_story
-
-    study = STUDIES.get(name)
-    if study is None:
-        raise ConfigError(unknown("unknown study", name, STUDIES))
-    folder = writable_folder(f"runs/{name}" if out is None else out)
-    module = import_module(study.module)
-    rows = module.measure(progress=progress, **{**study.options, **options})
-    story = module.tell(rows)
-    summary = {"schema_version": 1, "study": name, "verdict": story.verdict, "rows": [asdict(row) for row in rows]}
-    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-    write_text(folder / "report.html", render_story(name, study.question, story, _study_command(name, folder, options)))
-    return StudyResult(study, rows, story, folder)
-
-
-def _study_command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
-    """Say how to do a study again, as far as the command line can."""
-    from zoosim.experiments import STUDIES
-
-    known = {key: value for key, value in options.items() if key in STUDIES[name].options}
-    chosen = "".join(f" --{key} {value}" if key in FLAGS else f" --set {key}={value}" for key, value in known.items())
-    return f"zoosim run {name}{chosen} --out {folder}"
-
-
-def study_options(name: str) -> list[str]:
-    """Say how the command line takes the options of a study."""
-    from zoosim.experiments import STUDIES
-
-    return [f"--{key}" if key in FLAGS else f"--set {key}=VALUE" for key in STUDIES[name].options]
-
-
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
     from zoosim.experiments.plan import make_plan
@@ -291,7 +218,7 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    if find_class(policy).chooses == ("boosts",):
+    if "boosts" in find_class(policy).chooses:
         return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
     plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
     entry, world = plan.entries[0], plan.world(plan.seeds[0])

@@ -17,9 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Experiment = Annotated[
-    str, typer.Argument(metavar="NAME", help="Experiment or study to run (`zoosim list` names them).")
-]
+Experiment = Annotated[str, typer.Argument(metavar="NAME", help="Experiment to run (`zoosim list` names them).")]
 Seeds = Annotated[
     str | None,
     typer.Option(
@@ -227,12 +225,12 @@ def run(
 ) -> None:
     """Compare policies on the same visitors and write a report."""
     from zoosim import api, terminal
-    from zoosim.experiments import STUDIES
+    from zoosim.experiments import CONTINUOUS_VS_DISCRETE
 
-    if name in STUDIES:
+    if name == CONTINUOUS_VS_DISCRETE:
         numbers = {"seeds": seeds, "steps": steps, "jobs": jobs, "data": data, "label": label, "config": config}
         rest = {"policies": policies, "policy": policy, "log": log or None, "csv": csv or None}
-        _study(name, out, json, {**numbers, **rest}, settings or [])
+        _continuous_vs_discrete(out, json, {**numbers, **rest}, settings or [])
         return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
@@ -258,25 +256,20 @@ def run(
     _show(result, json, debug)
 
 
-def _study(name: str, out: Path | None, json: bool, given: dict[str, Any], settings: list[str]) -> None:
-    """Run a study, which compares no policies; each takes some of the options of a run, others by --set."""
-    from zoosim import api, terminal
+def _continuous_vs_discrete(out: Path | None, json: bool, given: dict[str, Any], settings: list[str]) -> None:
+    """Compare learners of boosts and of templates; some options of a run do not go with it."""
+    from zoosim import terminal
     from zoosim.core.config import read_setting
-    from zoosim.core.errors import ConfigError
-    from zoosim.experiments import STUDIES
+    from zoosim.experiments import CONTINUOUS_VS_DISCRETE
+    from zoosim.studies.continuous_vs_discrete.run import run as compare
 
     options = {key: value for key, value in given.items() if value is not None}
     options |= {".".join(path): value for path, value in map(read_setting, settings)}
-    allowed = api.study_options(name)
-    for key in options:
-        if key not in STUDIES[name].options:
-            others = ", ".join([*allowed, "--out", "--json"])
-            raise ConfigError(f"{name}: takes {others} and --debug alone; leave --{key} out")
-    result = api.run_study(name, out, progress=_tell, **options)
+    _, story, folder = compare(out, progress=_tell, **options)
     if json:
-        typer.echo((result.path / "summary.json").read_text(encoding="utf-8"), nl=False)
+        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal.print_study(result)
+        terminal.print_story(CONTINUOUS_VS_DISCRETE, story, folder)
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
@@ -311,11 +304,13 @@ def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
 
 @app.command("list")
 def list_experiments() -> None:
-    """List the experiments and studies, one line each."""
-    from zoosim.experiments import EXPERIMENTS, STUDIES
+    """List the experiments, one line each."""
+    from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
-    summaries |= {name: study.summary for name, study in STUDIES.items()}
+    summaries[CONTINUOUS_VS_DISCRETE] = (
+        "learners of boosts and of templates, beside what both can reach at best (hours)"
+    )
     for name, summary in summaries.items():
         typer.echo(f"{name:<{max(map(len, summaries))}}  {summary}")
 

@@ -23,10 +23,11 @@ from zoosim.evaluation.time_left import CellEvent, TimeLeft
 if TYPE_CHECKING:
     import polars as pl
 
-    from zoosim.api import RunResult, StudyResult
+    from zoosim.api import RunResult
     from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
     from zoosim.experiments.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
+    from zoosim.report import Story
 
 QUIET_SECONDS = 10.0
 """Away from a terminal, a line of progress appears this often."""
@@ -193,18 +194,18 @@ def print_result(result: "RunResult") -> None:
     console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
 
 
-def print_study(result: "StudyResult") -> None:
-    """Print the first table of a study, its verdict and the page's address."""
-    told = result.story.tables[0]
-    table = Table(title=f"{result.study.name}: {told.heading}", title_justify="left")
+def print_story(name: str, story: "Story", path: Path) -> None:
+    """Print the first table of a story, its verdict and the address of the page in the folder `path`."""
+    told = story.tables[0]
+    table = Table(title=f"{name}: {told.heading}", title_justify="left")
     for number, head in enumerate(told.heads):
         table.add_column(head, justify="left" if number < told.n_text else "right")
     for row in told.rows:
         table.add_row(*row)
     console = _console()
     console.print(table)
-    console.print(result.verdict, highlight=False, soft_wrap=True)
-    console.print(f"Page: {address(result.path / 'report.html')}", highlight=False, soft_wrap=True)
+    console.print(story.verdict, highlight=False, soft_wrap=True)
+    console.print(f"Page: {address(path / 'report.html')}", highlight=False, soft_wrap=True)
 
 
 def print_optimum(frame: "pl.DataFrame") -> None:

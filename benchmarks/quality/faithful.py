@@ -51,7 +51,7 @@ def main() -> None:
         store, seeds = RunFolder(result.path), result.summary["seeds"]
         losses = [_loss(store, seed) for seed in seeds]
         print(f"Q1 static-mlp: validation loss {np.mean(losses):.4f} (sd {np.std(losses, ddof=1):.4f})")
-    means = [float(uniform_log(build_world(EnvConfig(), seed=seed), 200_000)["reward"].mean()) for seed in seeds]
+    means = [float(uniform_log(build_world(EnvConfig(), seed=seed), 200_000).rewards.mean()) for seed in seeds]
     print(f"Q1 uniform log of 200,000 visits: mean click {np.mean(means):.4f} (sd {np.std(means, ddof=1):.4f})")
 
 

@@ -1,28 +1,32 @@
-"""S2 and S3: what one decision and one update cost, through the contract's own calls, and whether that grows."""
+"""S2, S3 and S12: what a decision and an update cost, through the contract's own calls, and whether that grows."""
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from benchmarks.plain import PlainLinUCB
 from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
-from zoosim.core.types import Context, PolicySpec
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.evaluation.loop import play
+from zoosim.policies.base import Policy
 from zoosim.policies.linucb import LinUCB
 from zoosim.policies.registry import make_entry
 from zoosim.world.recommendation import build_world
+from zoosim.world.world import frozen
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
+FRESH = ((500, 40), (10_000, 20))
 
 
 def linucb() -> None:
     """Print the cost of `linucb` with 1,000 products and 20 dense features, against the plain loop."""
     rng = np.random.default_rng(0)
-    contexts = [_context(rng, rng.normal(size=(PRODUCTS, PRODUCT_DIM)))]
-    contexts += [_context(rng, contexts[0].products) for _ in range(499)]
-    policy = LinUCB(PolicySpec(PRODUCTS, USER_DIM, PRODUCT_DIM), stream(0, "policy"), alpha=0.5)
+    ids, products = frozen(np.arange(PRODUCTS)), frozen(rng.normal(size=(PRODUCTS, PRODUCT_DIM)))
+    contexts = [_context(rng.normal(size=USER_DIM), ids, products) for _ in range(500)]
+    policy = LinUCB(PolicySpec(user_dim=USER_DIM, product_dim=PRODUCT_DIM), stream(0, "policy"), alpha=0.5)
     actions = [policy.select_action(context) for context in contexts]
     for context, action in zip(contexts, actions, strict=True):
         policy.update(context, action, 1.0)
@@ -46,15 +50,37 @@ def growth() -> None:
         print(f"S3 growth: {name}, last tenth / second tenth of 400,000 visits: {tenths[9] / tenths[1]:.2f}")
 
 
-def _context(rng: np.random.Generator, products: np.ndarray) -> Context:
-    products.setflags(write=False)
+def fresh_candidates() -> None:
+    """Print the cost of deciding a request whose candidates were never seen, in a new array each time."""
+    for candidates, dim in FRESH:
+        for name in ("linucb", "d-linucb", "adaptive", "neural-linear", "neural-ucb"):
+            rng, half = np.random.default_rng(0), dim // 2
+            policy = make_entry(name).make(PolicySpec(user_dim=half, product_dim=half), stream(0, "policy"))
+            requests = [_fresh(rng, candidates, half) for _ in range(25)]
+            for context in requests[:10]:
+                policy.update(context, policy.select_action(context), 1.0)
+            decide = partial(_decide, policy, requests[10:])
+            print(
+                f"S12 {name}, {candidates:,} fresh candidates, d = {dim}: decision {_milliseconds(decide, 15):.2f} ms"
+            )
+
+
+def _decide(policy: Policy, requests: list[Context], i: int) -> None:
+    policy.select_action(requests[i])
+
+
+def _fresh(rng: np.random.Generator, candidates: int, dim: int) -> Context:
     return Context(
         user_id=0,
-        user=rng.normal(size=USER_DIM),
-        product_ids=np.arange(PRODUCTS),
-        products=products,
-        available=np.ones(PRODUCTS, bool),
+        user=rng.normal(size=dim),
+        product_ids=rng.integers(0, 2**40, candidates),
+        products=rng.normal(size=(candidates, dim)),
+        available=np.ones(candidates, bool),
     )
+
+
+def _context(user: FloatArray, ids: IntArray, products: FloatArray) -> Context:
+    return Context(user_id=0, user=user, product_ids=ids, products=products, available=np.ones(PRODUCTS, bool))
 
 
 def _milliseconds(call: Callable[[int], object], n: int) -> float:

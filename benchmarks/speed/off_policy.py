@@ -1,6 +1,6 @@
 """S11: IPS, SNIPS and DR of a log with 80 actions, model and 1,000 bootstrap samples, against pandas and numpy.
 
-S12: a policy that draws, trained on the earlier part of a log and judged by the later.
+S13: a policy that draws, trained on the earlier part of a log and judged by the later.
 """
 
 import multiprocessing
@@ -69,7 +69,7 @@ def trained() -> None:
         found = zoosim.evaluate(given, ["adaptive"], train=True, progress=lines.append)
         seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
         size = f"{ROWS:,} rows of {PRODUCTS} products, {what}, {found.n:,} to judge by"
-        print(f"S12 adaptive, {size}: {cpu:.1f} s of processor time ({seconds:.1f} s), {len(lines)} lines of progress")
+        print(f"S13 adaptive, {size}: {cpu:.1f} s of processor time ({seconds:.1f} s), {len(lines)} lines of progress")
 
 
 def gaps(fast: Evaluation, slow: Mapping[str, tuple[float, float, float]]) -> dict[str, float]:

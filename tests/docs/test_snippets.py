@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 import typer
 import yaml
 
+from studies.__main__ import make_parser
+from studies.study import FLAGS, STUDIES
 from zoosim.cli import app
-from zoosim.experiments import EXPERIMENTS, STUDIES
+from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.contract import check_policy
@@ -25,6 +28,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(zoosim .*)$", re.MULTILINE)
 PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|describe|check-policy)\b[^`]*)`")
+STUDY = re.compile(r"(?:^|`)python -m studies ([^`\n]+)", re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -88,8 +92,18 @@ def test_commands_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> N
             continue
         name, params = parse(line)
         named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml", shlex.join(shlex.split(line, comments=True)))
-        if name == "run" and params["name"] not in STUDIES and not named:
+        if name == "run" and params["name"] != CONTINUOUS_VS_DISCRETE and not named:
             plan_of(params)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if STUDY.search(page.read_text("utf-8"))], ids=page_id)
+def test_studies_are_asked_for_what_they_take(page: Path) -> None:
+    for line in STUDY.findall(page.read_text(encoding="utf-8")):
+        if "NAME" in line:
+            continue
+        given = vars(make_parser().parse_args(shlex.split(line, comments=True)))
+        chosen = {key for key in FLAGS if given[key] is not None} | {text.split("=")[0] for text in given["set"]}
+        assert chosen <= set(STUDIES[given["name"]].options()), line
 
 
 def test_the_check_of_commands_sees_what_is_wrong() -> None:
@@ -131,13 +145,14 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("experiment | what it asks", {**EXPERIMENTS, **STUDIES}),
+        ("experiment | what it asks", [*EXPERIMENTS, CONTINUOUS_VS_DISCRETE]),
+        ("study | what it asks", STUDIES),
         ("policy | what it does", BUILT_IN),
         ("policy | % of oracle", EXPERIMENTS["gauntlet"].policies),
     ],
-    ids=["experiments", "policies", "gauntlet"],
+    ids=["experiments", "studies", "policies", "gauntlet"],
 )
-def test_tables_name_everything_once(heading: str, names: dict[str, Any]) -> None:
+def test_tables_name_everything_once(heading: str, names: Iterable[str]) -> None:
     tables = [part for part in (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n") if part.startswith("|")]
     [found] = [FIRST_CELL.findall(table) for table in tables if table.startswith(f"| {heading}")]
     assert sorted(found) == sorted(names)

@@ -29,7 +29,9 @@ class FirstAvailable(Policy):
     def select_action(self, context: Context) -> int:
         return int(np.flatnonzero(context.available)[0])
 
-    def update(self, context: Context, action: int, reward: float, feedback: object = None) -> None:
+    def update(
+        self, context: Context, action: int, reward: float, feedback: object = None, next_context: object = None
+    ) -> None:
         pass
 
 

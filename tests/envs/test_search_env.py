@@ -12,7 +12,8 @@ from gymnasium.utils.env_checker import check_env
 import zoosim  # noqa: F401 (registers the environments)
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import LazyContext
-from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv
+from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of
+from zoosim.envs.search_shop import SearchShop
 
 SMALL = {"n_products": 60, "n_users": 30}
 IDS = ("zoosim/Search-v0", "zoosim/SearchTemplates-v0")
@@ -178,6 +179,23 @@ def test_large_arrays_are_made_when_they_are_asked_for() -> None:
     expected = context["base_scores"] + context.boost_features @ np.ones(10)
     shown = env.step(np.ones(10))[4]["feedback"]["shown"]
     assert shown.tolist() == np.argsort(-expected, kind="stable")[:20].tolist()
+
+
+def test_what_the_shop_knows_of_its_products_is_the_same_read_only_table_until_the_market_shifts() -> None:
+    shifts = [{"step": 2, "name": "dear toys", "prices": {"toys": 3.0}}]
+    env, observed = opened(shifts=shifts)
+    shop = SearchShop(env.world)
+    first, second, third = (context_of(shop, shop.arrive(step)) for step in range(3))
+    for name, column in first.product_table._asdict().items():
+        assert column is getattr(second.product_table, name)
+        assert column.tolist() == getattr(observed.product_table, name).tolist()
+        assert column.tolist() == getattr(env.world.catalogue, name).tolist()
+        assert not column.flags.writeable
+        assert not getattr(observed.product_table, name).flags.writeable
+    dearer = third.product_table.price > first.product_table.price
+    toys = list(env.world.config.categories).index("toys")
+    assert dearer.tolist() == (first.product_table.category == toys).tolist()
+    assert dearer.any()
 
 
 @pytest.mark.parametrize("ways", ["copy", "pickle", "unpack", "items", "values", "get"])

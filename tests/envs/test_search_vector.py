@@ -31,6 +31,8 @@ def test_the_same_visits_at_every_batch_size(batch: int) -> None:
             assert np.array_equal(info["final_obs"][n]["base_scores"], ended["base_scores"])
             for name in ("user_id", "features", "base_scores", "product_ids", "boost_features"):
                 assert np.array_equal(context[name][n], following[name]), name
+            for name, column in context.product_table._asdict().items():
+                assert np.array_equal(column[n], getattr(following.product_table, name)), name
 
 
 def test_templates_side_by_side() -> None:

@@ -27,12 +27,12 @@ def written(folder: Path, policy: str = "normal-boosts", settings: Any = (), n: 
 def test_a_log_of_boosts_holds_what_the_shop_saw(tmp_path: Path) -> None:
     frame = written(tmp_path, settings=["policies.normal-boosts.spread=0.2"])
     shop = open_shop({"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}, 5)
-    policy = find_class("normal-boosts")(spec_of(shop, 40), np.random.default_rng(0), spread=0.2)
+    policy: Any = find_class("normal-boosts")(spec_of(shop, 40), np.random.default_rng(0), spread=0.2)
     for row in frame.head(10).iter_rows(named=True):
         visit = shop.arrive(row["step"])
         action = np.array(row["action"])
         result = shop.serve(visit, shop.rank(visit, action))
-        assert row["propensity"] == policy.propensity(zoosim.Context(), action)
+        assert row["propensity"] == policy.density(zoosim.Context(), action)
         assert (row["user_id"], row["user"]) == (visit.user, shop.features(visit).tolist())
         assert (row["reward"], row["gmv"], row["click"]) == (result.reward, result.parts.gmv, result.parts.clicks)
     assert frame["decision_id"].n_unique() == 40
@@ -76,10 +76,10 @@ class Own(RandomBoosts):
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
-        ("propensity", "float('nan')", "gives nan as the density of what it chose, expected one number from 1e-60"),
-        ("propensity", "0.0", "gives 0.0 as the density"),
-        ("propensity", "np.zeros(2)", "gives array"),
-        ("propensity", "None", "gives None as the density"),
+        ("density", "float('nan')", "gives nan as the density of what it chose, expected one number from 1e-60"),
+        ("density", "0.0", "gives 0.0 as the density"),
+        ("density", "np.zeros(2)", "gives array"),
+        ("density", "None", "gives None as the density"),
         ("select_action", "1 / 0", "ZeroDivisionError: division by zero"),
         ("select_action", "np.zeros(3)", "step: got action .*, expected 10 numbers"),
         ("update", "1 / 0", "ZeroDivisionError: division by zero"),

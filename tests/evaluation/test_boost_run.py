@@ -72,7 +72,7 @@ def test_bandits_over_templates_play_by_what_they_see_and_recommend_without_expl
     shop, seen = open_shop(SMALL, 5), {"simple": 7, "rich": 17}
     for sees, width in seen.items():
         spec = template_spec(shop, sees, 40)
-        assert (spec.n_products, spec.user_dim) == (8, width)
+        assert (spec.product_dim, spec.user_dim) == (8, width)
         policy = TemplateTS(spec, np.random.default_rng(0), context=sees, alpha=50.0)
         course = play(shop, policy, CHECKPOINTS, np.zeros((4, 10)))
         player, visit = player_of(shop, policy), shop.arrive(7)

@@ -164,7 +164,9 @@ def test_rewards_are_learned_when_they_come(world: World) -> None:
         at = -1
         heard: list[tuple[int, int]]
 
-        def update(self, context: Context, action: int, reward: float, feedback: Any = None) -> None:
+        def update(
+            self, context: Context, action: int, reward: float, feedback: Any = None, next_context: Any = None
+        ) -> None:
             self.heard.append((self.visit, int(context.user_id)))
 
     for feedback, visits in [
@@ -234,7 +236,14 @@ class Scripted(Policy):
             return action
         return int(np.argmax(context.available))
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         pass
 
 
@@ -281,7 +290,7 @@ def test_any_integer_will_do(action: Any) -> None:
 
 
 def on_first(context: Context) -> np.ndarray:
-    return (np.arange(len(context.available)) == context.available.argmax()).astype(float)
+    return np.asarray(np.arange(len(context.available)) == context.available.argmax(), float)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +378,7 @@ def test_a_subclass_that_decides_otherwise_is_asked(world: World) -> None:
             return int(np.flatnonzero(context.available)[-1])
 
         def propensities(self, context: Context) -> np.ndarray:
-            return (np.arange(len(context.available)) == np.flatnonzero(context.available)[-1]).astype(float)
+            return np.asarray(np.arange(len(context.available)) == np.flatnonzero(context.available)[-1], float)
 
     run = rows(world, Last(world.spec(STEPS), np.random.default_rng(1)))
     last = [np.flatnonzero(world.stretch(t).available)[-1] for t in range(STEPS)]

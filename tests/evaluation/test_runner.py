@@ -35,7 +35,14 @@ class First(Policy):
     def select_action(self, context: Context) -> int:
         return int(np.argmax(context.available))
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         pass
 
 
@@ -66,7 +73,14 @@ class Failing(First):
 class Worried(First):
     """Warns of its visits at two places, of one in other words under each seed."""
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         warnings.warn(f"user {context.user_id}\nis odd", RuntimeWarning, stacklevel=1)
         np.log(np.zeros(1))
 

@@ -21,7 +21,7 @@ def seen(rng: np.random.Generator, width: int) -> tuple[Ridge, FloatArray]:
 
 def view(ridge: Ridge, left: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
     mean, spread = np.zeros(width), np.zeros((width, width))
-    contract(ridge, 1, left, nonzeros(left), mean, spread)
+    contract(ridge, ridge, 1, left, nonzeros(left), mean, spread)
     return mean, spread
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.condition import CONDITION
 from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import CONDITION, Ridge, new_ridge, observe, variance
+from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
 
 Matrix = list[list[Fraction]]
 TOLERANCE = 1e-8

@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.plain.neural_forms import Diagonal, Jacobian, jacobian
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models import mlp
-from zoosim.neural.comparison import Diagonal, Jacobian, jacobian
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import DUAL_UP_TO, FORMS, MAX_ROWS, cheapest, new_form
 from zoosim.neural.kernel import column, cross, norm
 from zoosim.neural.primal import Primal
 from zoosim.neural.rows import Rows
 
+COMPARED: dict[str, Any] = {"jacobian": Jacobian, "diagonal": Diagonal}
 NETWORKS = [([4, 7, 5, 1], 0), ([4, 7, 5, 1], 2), ([9, 64, 1], 0), ([9, 64, 1], 1), ([3, 1], 0)]
 
 
@@ -144,12 +145,12 @@ def test_thousands_of_equal_rows() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("name", ["rows", "dual", "primal", "jacobian", "diagonal"])
+@pytest.mark.parametrize("name", ["rows", "dual", "primal", *COMPARED])
 def test_everything_is_finite_at_any_scale(name: str, scale: float) -> None:
     """Features of 0, tiny and huge ones, each row observed 40 times; no variance is negative."""
     shape = np.array([4, 8, 1])
     factors = factors_of(shape, scale * np.random.default_rng(5).normal(size=(6, 4)), scale=1.0)
-    form: Any = new_form(name, shape, 0, 0.3)
+    form: Any = COMPARED[name](shape, 0.3) if name in COMPARED else new_form(name, shape, 0, 0.3)
     counts, sums = np.zeros((2, 6))
     form.fit(*((factors, counts, sums) if name == "rows" else (factors[:0], *np.zeros((2, 0)))))
     for step in range(240):
@@ -176,6 +177,4 @@ def test_the_cheapest_form() -> None:
         "rows",
         "dual",
         "primal",
-        "jacobian",
-        "diagonal",
     ]

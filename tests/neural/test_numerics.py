@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.plain.neural_forms import jacobian
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.condition import CONDITION
 from zoosim.models import mlp
-from zoosim.neural.comparison import jacobian
 from zoosim.neural.forms import new_form
 from zoosim.neural.kernel import trace
-from zoosim.policies.neural_ucb import CONDITION
 
 NOISE, SIZES = 0.3, np.array([4, 8, 1])
 EXTENDED = np.finfo(np.longdouble).eps < 1e-18

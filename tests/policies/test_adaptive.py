@@ -19,7 +19,7 @@ CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
 
 
 def made(user_dim: int, products: Any, **params: Any) -> Adaptive:
-    spec = PolicySpec(len(products), user_dim, products.shape[1], steps=1_000)
+    spec = PolicySpec(user_dim=user_dim, product_dim=products.shape[1], steps=1_000)
     return Adaptive(spec, np.random.default_rng(0), **params)
 
 
@@ -51,18 +51,18 @@ def test_segments_are_the_patterns_of_binary_columns() -> None:
 def test_products_of_one_category_share_what_is_learned() -> None:
     policy = made(1, CATEGORIES)
     policy.update(context([1], CATEGORIES), 3, 1.0)
-    group_of = policy.state.assortment.group_of.tolist()
-    assert policy.state.assortment.mixed.tolist() == [False] * 3
-    assert policy.state.cells.shown[:3].tolist() == [0, 1, 0]
-    assert group_of == sorted(group_of, reverse=True)
+    candidates = policy.attach(context([1], CATEGORIES))
+    assert candidates.group_of.tolist() == [1, 1, 2, 2, 3, 3]
+    assert not candidates.mixed.any()
+    assert policy.state.cells.learned[0, :4].tolist() == [0, 0, 1, 0]
 
 
 def test_noise_beside_categories_changes_no_group() -> None:
     noise = np.random.default_rng(1).normal(size=(6, 2))
     policy = made(1, np.hstack([CATEGORIES, noise]))
-    policy.update(context([1], np.hstack([CATEGORIES, noise])), 0, 1.0)
-    assert policy.state.assortment.group_of.tolist() == [2, 2, 1, 1, 0, 0]
-    assert policy.state.assortment.mixed.all(), "but products of one category are told apart"
+    candidates = policy.attach(context([1], np.hstack([CATEGORIES, noise])))
+    assert candidates.group_of.tolist() == [1, 1, 2, 2, 3, 3]
+    assert candidates.mixed[1:].all(), "but products of one category are told apart"
 
 
 def test_a_column_that_turns_out_to_be_a_number_begins_anew() -> None:
@@ -153,12 +153,12 @@ def test_what_was_learned_of_a_category_stays_its_own() -> None:
     assert earned(policy, users, np.eye(4)[[0, 0, 1, 1, 2, 2]], chances, 600) > 0.8
     moved = np.eye(4)[[0, 3, 1, 1, 2, 3]]
     for user, own in zip(users, ({0}, {2, 3}, {4}), strict=True):
-        assert policy.select_action(context(user.tolist(), moved)) in own
-    assert policy.state.assortment.group_of.tolist() == [2, 3, 1, 1, 0, 3]
+        assert policy.recommend(context(user.tolist(), moved)) in own
+    assert policy.attach(context(users[0].tolist(), moved)).group_of.tolist() == [1, 4, 2, 2, 3, 4]
 
 
 def test_more_categories_leave_no_cell_outside() -> None:
-    """256 segments met 1 of 2,000 categories; with all, there is room for 100 segments."""
+    """256 segments met 1 of 2,000 categories; with all, there is room for 99 segments, and 200,000 cells at most."""
     one, all_ = np.zeros((2_000, 11)), np.array([[float(bit) for bit in f"{n:011b}"] for n in range(2_000)])
     policy = made(8, one)
     for number in range(256):
@@ -166,7 +166,24 @@ def test_more_categories_leave_no_cell_outside() -> None:
     assert segments(policy) == 256
     for number in range(256):
         policy.update(context([float(bit) for bit in f"{number:08b}"], all_), 7, 1.0)
-    assert segments(policy) == policy.state.room == 100
+    assert segments(policy) == len(policy.state.cells.shown) == 99
+    assert policy.state.cells.shown.size <= 200_000
+
+
+def test_the_category_shown_longest_ago_makes_room() -> None:
+    """Of 2,047 known categories the first is shown again, and so is not the one that a new one replaces."""
+    patterns = np.array([[float(bit) for bit in f"{n:012b}"] for n in range(2_048)])
+    policy = made(1, patterns)
+    for first in range(0, 2_047, 89):
+        shown = patterns[first : first + 89]
+        policy.update(context([1], shown), 0, 1.0)
+    again = context([1], patterns[:1])
+    policy.select_action(again)
+    number = policy.attach(again).group_of[0]
+    policy.select_action(context([1], patterns[2_047:]))
+    assert policy.attach(again).group_of[0] == number
+    assert policy.attach(context([1], patterns[1:2])).group_of[0] != number
+    assert (policy.state.cells.tally >= 0.0).all()
 
 
 def test_the_tally_is_the_sum_of_the_tried_cells() -> None:
@@ -175,7 +192,7 @@ def test_the_tally_is_the_sum_of_the_tried_cells() -> None:
     policy = Adaptive(world.spec(40_000), np.random.default_rng(0))
     list(play(world, policy, 40_000))
     cells = policy.state.cells
-    tried = cells.shown > 0
+    tried = cells.learned > 0
     a, b, weight = (cells.filters[tried, :, n] for n in range(3))
     assert cells.tally.tolist() == pytest.approx([(weight * a / (a + b)).sum(), tried.sum()])
 

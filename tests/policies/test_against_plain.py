@@ -5,6 +5,7 @@ otherwise does not part them for good.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,8 +21,10 @@ from benchmarks.plain import (
     PlainStaticMLP,
 )
 from zoosim.core.config import EnvConfig
+from zoosim.core.errors import PolicyError
+from zoosim.core.id_table import find_slot
 from zoosim.core.rng import uniform
-from zoosim.core.types import Context, FloatArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.models.embedding_net import Network, forward, layers
 from zoosim.models.recommender import load
 from zoosim.policies.kernel import KernelPolicy
@@ -61,7 +64,7 @@ def walk(world: World, policy: KernelPolicy, steps: int, learn: Learn) -> Iterat
     """Yield every decision before anybody learns from it."""
     for visits in world.blocks(steps, 1_000):
         for i, user_id in enumerate(visits.visitors):
-            context = world.context(int(user_id), visits.available)
+            context = world.context(int(user_id), visits.start + i)
             features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
             decision = Decision(visits.start + i, context, features, policy.select_action(context))
             yield decision
@@ -96,8 +99,9 @@ def test_linucb(alpha: float, regularization: float) -> None:
     assert len(same) == STEPS
     assert np.mean(same) > 0.99
     for k in range(world.n_products):
+        learned = policy.state.ridge.theta[find_slot(policy.state.products, k)]
         theta = np.linalg.solve(plain.A[k], plain.b[k])
-        np.testing.assert_allclose(policy.state.ridge.theta[k], theta, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(learned, theta, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +224,29 @@ def test_a_batch_is_drawn_without_replacement_from_what_is_held() -> None:
         assert max(drawn) < held
 
 
+@dataclass
+class Past:
+    """A log of choices among all products, whose ids are `ids` or their numbers."""
+
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    features: FloatArray
+    products: FloatArray
+    user_ids: IntArray | None
+    ids: IntArray | None = None
+
+    @property
+    def product_ids(self) -> IntArray:
+        return np.arange(len(self.products)) if self.ids is None else self.ids
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def available(self, start: int, stop: int) -> BoolArray:
+        return np.ones((stop - start, len(self.products)), bool)
+
+
 def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The choice of every user, from the weights that the cache keeps."""
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
@@ -229,12 +256,10 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user_ids, actions = rng.integers(0, 60, n), rng.integers(0, 30, n)
     rewards = (rng.random(n) < (user_ids % 3 == actions % 3) * 0.5 + 0.1).astype(np.float64)
     policy.fit(
-        Log(
+        Past(
             actions=actions,
-            propensities=np.full(n, 1 / 30),
             rewards=rewards,
-            candidate_set=np.zeros(n, np.int64),
-            candidates=np.ones((1, 30), bool),
+            propensities=np.full(n, 1 / 30),
             features=world.users[user_ids],
             products=world.products,
             user_ids=user_ids,
@@ -245,12 +270,44 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = PlainStaticMLP(60, 30, _as_plain(weights))
     same = []
     for user_id in range(60):
-        context = world.context(user_id, world.stretches[0].available)
+        context = world.context(user_id, 0)
         decision = Decision(user_id, context, world.products, policy.select_action(context))
         same.append(must_agree(decision, plain.scores(user_id), 1e-6))
         assert policy.propensities(context)[decision.action] == 1.0
     assert np.mean(same) > 0.9
-    assert len({policy.select_action(world.context(u, world.stretches[0].available)) for u in range(60)}) > 3
+    assert len({policy.select_action(world.context(u, 0)) for u in range(60)}) > 3
+
+
+def test_static_mlp_knows_products_by_their_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log names products 70, 10, -40 and 20; then others come with them, in another order and number."""
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    rng, n = np.random.default_rng(0), 3_000
+    ids, user_ids, actions = np.array([70, 10, -40, 20]), rng.integers(0, 4, n), rng.integers(0, 4, n)
+    rewards = (user_ids == actions).astype(np.float64)
+    spec = PolicySpec(user_dim=1, product_dim=1, n_users=4)
+    policy = StaticMLP(spec, np.random.default_rng(0), batch_size=32, learning_rate=0.01)
+    past = Past(actions, rewards, np.full(n, 0.25), np.zeros((n, 1)), np.zeros((4, 1)), user_ids, ids)
+
+    def context(user_id: int, ids: list[int]) -> Context:
+        shown = {"product_ids": np.array(ids), "products": np.zeros((len(ids), 1))}
+        return Context(user_id=user_id, user=np.zeros(1), available=np.ones(len(ids), bool), **shown)
+
+    with pytest.raises(PolicyError, match="not trained"):
+        policy.select_action(context(0, [70]))
+    with pytest.raises(PolicyError, match="no user ids"):
+        policy.fit(replace(past, user_ids=None))
+    with pytest.raises(PolicyError, match="user 4 is not one of 0 to 3"):
+        policy.fit(replace(past, user_ids=user_ids + 1))
+    policy.fit(past)
+    other = StaticMLP(spec, np.random.default_rng(1))
+    other.load_state_dict(policy.state_dict())
+    for either in (policy, other):
+        offered = [20, 99, -40, 98, 10, 97, 70]
+        assert [offered[either.select_action(context(user, offered))] for user in range(4)] == ids.tolist()
+        assert [either.select_action(context(user, [10, 70])) for user in range(2)] == [1, 0]
+        assert np.array_equal(either.attach(context(0, [99])).lower[0], either.state.lower[:-1].mean(axis=0))
+        with pytest.raises(PolicyError, match="user 4 is not one of 0 to 3"):
+            either.select_action(context(4, offered))
 
 
 def _as_plain(weights: dict[str, Any]) -> dict[str, FloatArray]:

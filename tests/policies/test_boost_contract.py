@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import zoosim
 from zoosim import Context
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.types import FloatArray
@@ -20,7 +21,7 @@ from zoosim.policies.sameness import same
 from zoosim.policies.simple_boosts import ConstantBoosts, NormalBoosts, RandomBoosts
 
 NAMES = [check.name for check in BOOST_CHECKS]
-BOOSTERS = [name for name in BUILT_IN if find_class(name).only_for == "boosts"]
+BOOSTERS = [name for name in BUILT_IN if find_class(name).chooses == ("boosts",)]
 
 
 @pytest.mark.parametrize("check", BOOST_CHECKS, ids=NAMES)
@@ -40,7 +41,7 @@ class Honest(RandomBoosts):
 
     def select_action(self, context: Context) -> FloatArray:
         return np.clip(
-            0.5 * super().select_action(context) + self.recommend(context), -self.spec.a_max, self.spec.a_max
+            self.recommend(context) + 0.5 * super().select_action(context), -self.spec.a_max, self.spec.a_max
         )
 
     def recommend(self, context: Context) -> FloatArray:
@@ -50,7 +51,7 @@ class Honest(RandomBoosts):
         self.total += reward
         self.mean = self.mean + reward * action
 
-    def propensity(self, context: Context, action: Any) -> float:
+    def density(self, context: Context, action: Any) -> float:
         raise PolicyError("honest: has no density")
 
     def state_dict(self) -> dict[str, Any]:
@@ -98,7 +99,14 @@ class Moves(Honest):
 
 
 class Trusts(Honest):
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
         self.learn(
             context, np.clip(np.nan_to_num(action), -1, 1), float(np.clip(np.nan_to_num(reward), 0, 9)), feedback
         )
@@ -107,7 +115,14 @@ class Trusts(Honest):
 class LearnsOutside(Trusts):
     """Refuses what is no number, and nothing else."""
 
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
         if not np.isfinite(reward) or not np.isfinite(action).all():
             raise DataError("no number")
         super().update(context, action, reward, feedback)
@@ -116,15 +131,102 @@ class LearnsOutside(Trusts):
 class Checks(Trusts):
     """Refuses when it is too late."""
 
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
         super().update(context, action, reward, feedback)
         if not np.isfinite(reward) or not np.isfinite(action).all():
             raise DataError("too late")
 
 
 class NoChance(Honest):
-    def propensity(self, context: Context, action: Any) -> float:
+    def density(self, context: Context, action: Any) -> float:
         return 0.0
+
+
+class Exaggerates(RandomBoosts):
+    """Gives a density that is a tenth too high."""
+
+    name = "exaggerates"
+
+    def density(self, context: Context, action: Any) -> float:
+        return 1.1 * super().density(context, action)
+
+
+class Uncut(NormalBoosts):
+    """Draws from a normal law, and puts what lies outside the box on its side."""
+
+    name = "uncut"
+    spread: float = zoosim.parameter(0.9, low=0.01, high=100, help="the standard deviation, in units of a_max")
+
+    def select_action(self, context: Context) -> FloatArray:
+        drawn = self.rng.normal(self._centre, self._scale)
+        return np.clip(drawn, -self.spec.a_max, self.spec.a_max)
+
+
+class LearnsTheLast(Honest):
+    """Takes every reward for that of its last decision."""
+
+    last: FloatArray
+
+    def select_action(self, context: Context) -> FloatArray:
+        self.last = context.features[:4].clip(0.0, self.spec.a_max)
+        return super().select_action(context)
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        super().learn(context, getattr(self, "last", action), reward, feedback)
+
+
+class LearnsItsOwn(Honest):
+    """Wants to have decided whatever it learns about."""
+
+    def select_action(self, context: Context) -> FloatArray:
+        self.decided = True
+        return super().select_action(context)
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        assert self.decided
+        super().learn(context, action, reward, feedback)
+
+
+class KeepsPlaces(Honest):
+    """Keeps what it knows of products by their place among the candidates, and boosts with the first one's features."""
+
+    def recommend(self, context: Context) -> FloatArray:
+        self.check(context)
+        boosts: FloatArray = 0.5 * self.spec.a_max * np.clip(context.boost_features[0], -1.0, 1.0)
+        return boosts
+
+
+class CountsOn(Honest):
+    """Counts on the products of its first request."""
+
+    count = 0
+
+    def select_action(self, context: Context) -> FloatArray:
+        self.count = self.count or len(context.product_ids)
+        assert len(context.product_ids) == self.count
+        return super().select_action(context)
+
+
+class KeepsTables(Honest):
+    """Derives something from the first table that it sees, and keeps it."""
+
+    dear: FloatArray | None = None
+
+    def recommend(self, context: Context) -> FloatArray:
+        if self.dear is None:
+            self.dear = context.product_table.price.max()
+        return np.full(self.spec.product_dim, 0.1 * self.spec.a_max * np.tanh(0.1 * self.dear))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.dear = None
 
 
 class Keeps(Honest):
@@ -143,6 +245,13 @@ BROKEN: dict[type[Any], tuple[str, str]] = {
     Checks: ("refuses", "has moved the state"),
     LearnsOutside: ("refuses", "update took a reward of 1.0 for [1. 1. 1. 1.]; expected it to refuse"),
     NoChance: ("density", "has density 0.0"),
+    Exaggerates: ("honest", "its draws weigh 0.9"),
+    Uncut: ("honest", "by its density, expected 1"),
+    LearnsTheLast: ("late", "update learns about the last decision"),
+    LearnsItsOwn: ("late", "decided"),
+    KeepsPlaces: ("candidates", "products in another order get other boosts"),
+    CountsOn: ("candidates", "AssertionError"),
+    KeepsTables: ("candidates", "the answer goes by those before"),
     Keeps: ("saves", "decides otherwise"),
 }
 
@@ -167,8 +276,8 @@ def test_every_check_has_a_broken_policy() -> None:
 
 def test_random_boosts_have_the_density_of_the_box() -> None:
     policy, context = RandomBoosts(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)
-    assert policy.propensity(context, np.full(4, 2.0)) == 4.0**-4
-    assert policy.propensity(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
+    assert policy.density(context, np.full(4, 2.0)) == 4.0**-4
+    assert policy.density(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
 
 
 def test_normal_boosts_have_the_density_of_scipys_law_and_draw_by_it() -> None:
@@ -178,9 +287,9 @@ def test_normal_boosts_have_the_density_of_scipys_law_and_draw_by_it() -> None:
     law = stats.truncnorm((-2.0 - centre) / scale, (2.0 - centre) / scale, loc=centre, scale=scale)
     drawn = np.array([policy.select_action(context) for _ in range(2_000)])
     for action in drawn[:20]:
-        assert policy.propensity(context, action) == pytest.approx(law.pdf(action).prod(), rel=1e-10)
+        assert policy.density(context, action) == pytest.approx(law.pdf(action).prod(), rel=1e-10)
     assert (np.abs(drawn.mean(axis=0) - law.mean()) < 5 * law.std() / np.sqrt(2_000)).all()
-    assert policy.propensity(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
+    assert policy.density(context, np.array([0.0, 0.0, 0.0, 2.1])) == 0.0
     assert policy.recommend(context).tolist() == centre.tolist()
 
 
@@ -201,7 +310,7 @@ def test_constant_boosts_outside_the_box_are_refused(boosts: str) -> None:
     [
         ({"a_max": 0.0}, "BoostSpec.a_max: got 0.0"),
         ({"n_tastes": 4}, "got 9 columns told of, expected at most user_dim = 8"),
-        ({"n_products": 3}, "BoostSpec.products: got 60 products, expected n_products = 3"),
+        ({"n_categories": 0}, "BoostSpec.n_categories: got 0, expected a whole number, 1 to"),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -214,22 +323,30 @@ def test_a_spec_that_contradicts_itself_is_refused(changes: dict[str, Any], mess
     [
         ({"n_tastes": 3}, "BoostSpec.n_tastes: got 3, expected 2"),
         ({"k": 0}, "BoostSpec.k: got 0, expected a whole number"),
-        ({"products": SMALL.spec.products._replace(price=np.full(12, np.nan))}, r"products\.price: got nan at"),
-        ({"products": SMALL.spec.products._replace(cm2=np.zeros(3))}, r"products\.cm2: got an array of shape \(3,\)"),
-        ({"products": SMALL.spec.products._replace(category=np.full(12, -1))}, r"products\.category: got a number of"),
     ],
 )
 def test_a_spec_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises((ConfigError, DataError), match=message):
+    with pytest.raises(ConfigError, match=message):
         replace(SMALL.spec, **change)
 
 
 @pytest.mark.parametrize("name", BOOSTERS)
-def test_products_in_another_order_are_refused(name: str) -> None:
+@pytest.mark.parametrize("ids", [np.arange(11), np.arange(12.0), 3, "toys"])
+def test_product_ids_that_do_not_fit_are_refused(name: str, ids: Any) -> None:
     policy, context = find_class(name)(SMALL.spec, np.random.default_rng(0)), SMALL.context(0)
-    turned = Context(**{**context, "product_ids": context.product_ids[::-1]})
-    with pytest.raises(DataError, match="product_ids: got others than those of the spec"):
-        policy.update(turned, np.zeros(4), 1.0, SMALL.feedback(0, np.zeros(4))[1])
+    wrong = Context(**{**context, "product_ids": ids})
+    with pytest.raises(DataError, match=f"{name}: product_ids: got .*, expected 12 whole numbers"):
+        policy.update(wrong, np.zeros(4), 1.0, SMALL.feedback(0, np.zeros(4))[1])
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_boosts_have_no_propensities_and_few_learn_from_a_log(name: str) -> None:
+    policy: Any = find_class(name)(SMALL.spec, np.random.default_rng(0))
+    with pytest.raises(PolicyError, match=f"{name}: chooses boosts, which have a density and no propensities"):
+        policy.propensities(SMALL.context(0))
+    if name != "q-offline":
+        with pytest.raises(PolicyError, match="learns from visits, not from a log"):
+            policy.fit({})
 
 
 @pytest.mark.parametrize("name", BOOSTERS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim import Context, PolicySpec
+from zoosim.core.id_table import use_slot
 from zoosim.core.types import FloatArray
 from zoosim.policies.categories import Categories, count, new_categories, number
 from zoosim.policies.dropout_ts import DropoutTS
@@ -71,11 +72,11 @@ def test_room_doubles_up_to_the_most_and_numbers_stay() -> None:
     assert (len(categories.table.ids), numbers.tolist(), new.tolist()) == (6, [3, 4], [3, 4])
 
 
-def test_the_category_seen_longest_ago_makes_room_for_a_new_one() -> None:
+def test_the_category_shown_longest_ago_makes_room_for_a_new_one() -> None:
     """What finds no room in one request together with the others gets number 0."""
     categories = new_categories(3, 4)
     assert numbered(categories, np.eye(4)[[0, 1]], 3) == [1, 2]
-    assert numbered(categories, np.eye(4)[[0]], 3) == [1]
+    use_slot(categories.table, 1)
     _, numbers, new, _ = number(categories, np.eye(4)[[2]], 3)
     assert (numbers.tolist(), new.tolist()) == ([2], [2])
     assert numbered(categories, np.eye(4)[[0, 2, 3]], 3) == [1, 2, 0]
@@ -145,4 +146,5 @@ def test_a_loaded_policy_decides_alike_across_the_change(cls: type[HeadsPolicy],
         policy.update(shown, action, float(action % 2))
     one, two = policy.state_dict(), other.state_dict()
     assert bool(policy.state.joint[0])
-    assert all(np.array_equal(one[name], two[name]) for name in one)
+    learned = [name for name in one if not name.endswith(".places")]  # ids may be found at another of their places
+    assert all(np.array_equal(one[name], two[name]) for name in learned)

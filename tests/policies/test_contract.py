@@ -30,7 +30,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("neural-ucb", {"form": "dual", "train_every": 7, "memory": 5}),
     ("neural-ucb", {"history": "published", "discount": 1.0, "hidden": "5-3", "mean": "network"}),
     ("neural-ucb", {"history": "published", "discount": 1.0, "hidden": "1", "normalise": False}),
+    ("neural-ucb", {"form": "last-layer", "hidden": "4"}),
     ("neural-ts", {"form": "last-layer", "train_every": 7, "batch_size": 5}),
+    ("neural-ts", {"form": "primal", "mean": "network"}),
     ("neural-ts", {"form": "primal", "hidden": "4", "mean": "network", "train_every": 1}),
     ("neural-linear-stable", {"memory": 20, "batch_size": 5, "train_every": 7}),
 ]
@@ -86,7 +88,14 @@ class Honest(Policy):
     def select_action(self, context: Context) -> int:
         return int(np.argmax(self.scores(context)))
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         product = context.product_ids[action]
         self.sums[product] += reward
         self.counts[product] += 1
@@ -155,7 +164,14 @@ class NeedsHistory(Honest):
     def select_action(self, context: Context) -> int:
         return self.last
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         self.last = action
 
 
@@ -178,7 +194,14 @@ class WritesToTheContext(Honest):
 
 
 class WritesInUpdate(Honest):
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         super().update(context, action, reward)
         context.available[action] = False
 
@@ -193,7 +216,14 @@ class UnlocksTheContext(Honest):
 class OnlyClicks(Honest):
     """Takes rewards of 0 and 1 alone."""
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         super().update(context, action, {0.0: 0.0, 1.0: 1.0}[reward])
 
 
@@ -213,14 +243,21 @@ class SharedMemory(Honest):
         means = np.array([self.everywhere.get(int(product), 0.5) for product in context.product_ids])
         return np.where(context.available, means, -np.inf)
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         product = int(context.product_ids[action])
         self.everywhere[product] = 0.9 * self.everywhere.get(product, 0.5) + 0.1 * reward
 
 
 class DoesNotAddUp(Uniform):
     def propensities(self, context: Context) -> np.ndarray:
-        return 0.9 * super().propensities(context)
+        return np.asarray(0.9 * super().propensities(context))
 
 
 class OverOne(Uniform):
@@ -247,7 +284,7 @@ class ChoosesTheImpossible(Honest):
     """Says that it takes the last available product, takes the best."""
 
     def propensities(self, context: Context) -> np.ndarray:
-        return (np.arange(len(context.available)) == np.flatnonzero(context.available)[-1]).astype(float)
+        return np.asarray(np.arange(len(context.available)) == np.flatnonzero(context.available)[-1], float)
 
 
 class MovesTheGenerator(Uniform):
@@ -282,7 +319,14 @@ class KnowsPlaces(Honest):
         means = self.sums[: len(context.available)] / self.counts[: len(context.available)]
         return np.where(context.available, means, -np.inf)
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         self.sums[action] += reward
         self.counts[action] += 1
 
@@ -294,7 +338,14 @@ class ExpectsRewardsAtOnce(Honest):
         self.last = super().select_action(context)
         return self.last
 
-    def update(self, context: Context, action: int, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
+    def update(
+        self,
+        context: Context,
+        action: int,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Any = None,
+    ) -> None:
         if action != getattr(self, "last", action):
             raise RuntimeError("not my last decision")
         super().update(context, action, reward)

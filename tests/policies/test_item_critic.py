@@ -5,16 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.core.errors import PolicyError
+from zoosim.core.errors import DataError, PolicyError
+from zoosim.core.types import Context
 from zoosim.envs.search_env import context_of, info_of
 from zoosim.envs.search_shop import SearchShop
 from zoosim.evaluation.boost_run import expected, open_shop, spec_of
 from zoosim.policies import item_critic
 from zoosim.policies.boost_contract import LARGER, SMALL
 from zoosim.policies.item_critic import ItemCritic
-from zoosim.policies.item_features import columns_of, join, pairs_of, prior_of, products_of, scales_of, sizes_of
+from zoosim.policies.item_features import columns_of, join, pairs_of, prior_of, sizes_of
 from zoosim.policies.item_memory import examples_of
+from zoosim.policies.item_scales import ENOUGH, meet, no_products, scale_row, scaled, scales_of
 from zoosim.policies.item_values import Goods, value_items
+from zoosim.policies.sameness import same
 from zoosim.studies.continuous_vs_discrete.learners import CHANGED_LAWS
 
 
@@ -45,13 +48,14 @@ def made(seed: int = 0) -> ItemCritic:
 def test_values_are_those_of_the_rows() -> None:
     """Chance of a click times what it counts and what a purchase is worth, by whole rows in plain numpy."""
     spec, rng = LARGER.spec, np.random.default_rng(0)
-    sizes, table = sizes_of(spec), spec.products
-    products = products_of(scales_of(table), columns_of(table._asdict()))
+    sizes, table, count = sizes_of(spec), LARGER.table, LARGER.n_products
+    columns = columns_of(table._asdict())
+    products = scaled(scales_of(columns), columns)
     visitor = np.concatenate([[1.0], np.eye(spec.n_segments)[1], rng.normal(size=spec.n_tastes)])
-    base, features = rng.normal(size=spec.n_products), rng.normal(size=(spec.n_products, spec.product_dim))
+    base, features = rng.normal(size=count), rng.normal(size=(count, spec.product_dim))
     click, purchase = 0.3 * rng.normal(size=sizes.row), 0.3 * rng.normal(size=1 + sizes.row)
     worth = table.price + 0.4 * table.cm2
-    found = np.empty(spec.n_products)
+    found = np.empty(count)
     value_items(click, purchase, visitor, Goods(products, table.category, worth), base, features, 0.1, found)
     pairs = pairs_of(base, features, table.category, sizes.pair)
     rows = np.stack([np.concatenate([np.outer(visitor, x).ravel(), r]) for x, r in zip(products, pairs, strict=True)])
@@ -72,9 +76,86 @@ def test_the_prior_expects_tastes_to_raise_clicks_on_what_they_are_for() -> None
 
 
 def test_price_and_label_are_not_centred() -> None:
-    scales = scales_of(LARGER.spec.products)
+    scales = scales_of(columns_of(LARGER.table._asdict()))
     assert scales.means[:2].tolist() == [0.0, 0.0]
     assert (scales.means[2:] != 0.0).any()
+
+
+def test_a_row_is_scaled_as_all_rows_are_and_what_does_not_differ_is_0() -> None:
+    columns = columns_of(LARGER.table._asdict())
+    columns[:, 3] = 0.2
+    scales = scales_of(columns)
+    row = np.empty(7)
+    scale_row(scales, columns[4], row)
+    np.testing.assert_array_equal(row, scaled(scales, columns)[4])
+    np.testing.assert_array_equal(row[[0, 4]], [1.0, 0.0])
+    np.testing.assert_allclose(row[3], (columns[4, 2] - columns[:, 2].mean()) / columns[:, 2].std(), rtol=1e-12)
+
+
+def test_scales_are_made_from_products_once_each_until_they_are_enough() -> None:
+    rng = np.random.default_rng(0)
+    ids, columns = rng.permutation(2 * ENOUGH), rng.normal(size=(2 * ENOUGH, 6))
+    one, other = no_products(6), no_products(6)
+    first = meet(one, ids[:30], columns[:30])
+    assert first is not None
+    np.testing.assert_allclose(first.spreads, columns[:30].std(axis=0), rtol=1e-12)
+    assert meet(one, ids[:20], 5.0 * columns[:20]) is None  # nobody new
+    whole = meet(one, ids[20:80], columns[20:80])
+    apart = [meet(other, ids[part], columns[part]) for part in (slice(40, 80), slice(0, 50))]
+    assert whole is not None
+    assert apart[1] is not None
+    np.testing.assert_array_equal(whole.means, apart[1].means)  # whatever the order
+    last = meet(one, ids, columns)
+    assert last is not None
+    np.testing.assert_allclose(last.means[2:], columns.mean(axis=0)[2:], rtol=1e-9)
+    assert meet(one, 9_999 + ids, 3.0 * columns) is None  # enough
+
+
+def test_a_shop_that_grows_from_one_product_is_scaled_by_all() -> None:
+    """What did not differ among the first products counts later, and visits of before are seen in the new scales."""
+    policy, rng = made(), np.random.default_rng(0)
+    for visit in range(40):
+        products = np.arange(1 if visit < 5 else 60)
+        context = LARGER.context(visit, products)
+        action = rng.uniform(-0.5, 0.5, 4)
+        policy.update(context, action, *LARGER.feedback(visit, action, products))
+    columns = columns_of(LARGER.table._asdict())
+    np.testing.assert_array_equal(policy._memory.scales.spreads, scales_of(columns).spreads)
+    whole = made()
+    for visit in range(40):
+        action = rng.uniform(-0.5, 0.5, 4)
+        whole.update(LARGER.context(visit), action, *LARGER.feedback(visit, action))
+    one, other = (each._goods(LARGER.context(0)).products for each in (policy, whole))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_products_are_described_once_for_read_only_tables() -> None:
+    policy = made()
+    walked(policy, 3)
+    goods = policy._goods(LARGER.context(0))
+    assert policy._goods(LARGER.context(1)) is goods
+    assert policy._goods(LARGER.context(1, np.arange(5))).worth.shape == (5,)
+    writable = LARGER.context(0, frozen=False)
+    assert policy._goods(writable) is not policy._goods(writable)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"price": np.full(60, np.nan)}, r"item-critic: product_table price: got nan at \(0,\)"),
+        ({"cm2": np.zeros(3)}, r"item-critic: product_table cm2: got an array of shape \(3,\), expected \(60,\)"),
+        ({"category": np.full(60, 3)}, "product_table category: got 3 at position 0, expected whole numbers, 0 to 2"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_before_anything_moves(change: dict[str, Any], message: str) -> None:
+    policy, context = made(), LARGER.context(0)
+    before = policy.state_dict()
+    wrong = Context(**{**context, "product_table": context.product_table._replace(**change)})
+    with pytest.raises(DataError, match=message):
+        policy.recommend(wrong)
+    with pytest.raises(DataError, match=message):
+        policy.update(wrong, np.zeros(4), *LARGER.feedback(0, np.zeros(4)))
+    assert same(policy.state_dict(), before)
 
 
 def test_positions_behind_the_last_click_count_for_less() -> None:
@@ -111,7 +192,15 @@ def test_what_is_dropped_stays_in_the_models(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("held", 10**9), ("held", -5), ("shown", 999), ("kinds", -9), ("counts", -1), ("click root", 0.0)],
+    [
+        ("held", 10**9),
+        ("held", -5),
+        ("shown", 999),
+        ("kinds", -9),
+        ("counts", -1),
+        ("click root", 0.0),
+        ("met counts", 10**6),
+    ],
 )
 def test_a_state_that_points_outside_is_refused(name: str, value: Any) -> None:
     policy, other = made(), made()
@@ -139,4 +228,24 @@ def test_two_hundred_visits_teach_what_the_prior_does_not_expect() -> None:
 
     untaught = earned()
     served(policy, shop, 200)
+    assert earned() > 2.0 * untaught
+
+
+def test_two_hundred_open_decisions_teach_in_any_order() -> None:
+    """All 200 decisions are made before the first reward comes, and rewards come shuffled: as above."""
+    shop = open_shop({"n_products": 200, "a_max": 0.5, **CHANGED_LAWS}, 3)
+    policy = ItemCritic(spec_of(shop, 200), np.random.default_rng(0))
+    visits = [shop.arrive(2**43 + n) for n in range(100)]
+
+    def earned() -> float:
+        return float(np.mean([expected(shop, v, policy.recommend(context_of(shop, v))) for v in visits]))
+
+    untaught, waiting = earned(), []
+    for step in range(200):
+        visit = shop.arrive(step)
+        waiting.append((visit, policy.select_action(context_of(shop, visit))))
+    for n in np.random.default_rng(0).permutation(200):
+        visit, action = waiting[n]
+        result = shop.serve(visit, shop.rank(visit, action))
+        policy.update(context_of(shop, visit), action, result.reward, info_of(shop, visit, result)["feedback"])
     assert earned() > 2.0 * untaught

@@ -90,11 +90,13 @@ def test_room_for_models_grows_with_the_categories() -> None:
 
 @pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
 def test_late_rewards_of_other_candidates_are_learned_from_in_any_order(cls: type[HeadsPolicy]) -> None:
-    """Each request shows other products; rewards come 20 visits later, the newest first. Decisions move nothing learned.
+    """Each request shows other products; rewards come up to 20 visits later, the newest first.
 
-    Clicks follow the category that suits the visitor.
+    Clicks follow the category that suits the visitor. Decisions move nothing learned: `quiet` makes none.
     """
     policy, quiet = (made(cls, 2, CATEGORIES, train_every=10) for _ in range(2))
+    for either in (policy, quiet):
+        either.attach(context(np.ones(2), CATEGORIES))  # categories are numbered as they come up
     rng, hits, waiting = np.random.default_rng(0), list[float](), list[tuple[Context, int, float]]()
     for visit in range(2_000):
         kinds = rng.integers(3, size=4)

@@ -13,8 +13,8 @@ from zoosim.core.errors import PolicyError
 from zoosim.evaluation.loop import play
 from zoosim.linear.condition import CONDITION
 from zoosim.linear.ridge import variance
-from zoosim.policies.kernel import LARGEST
 from zoosim.policies.registry import find_class
+from zoosim.policies.requests import LARGEST
 from zoosim.world.recommendation import build_world
 
 LINEAR = (
@@ -30,7 +30,7 @@ LINEAR = (
 
 
 def made(name: str) -> Any:
-    return find_class(name)(PolicySpec(3, 2, 2, steps=1_000), np.random.default_rng(0))
+    return find_class(name)(PolicySpec(user_dim=2, product_dim=2, steps=1_000), np.random.default_rng(0))
 
 
 def context(scale: float = 1.0, **fields: Any) -> Context:
@@ -46,7 +46,7 @@ def same(one: Any, two: Any) -> bool:
 def walk(policy: Any, here: Context, visits: int) -> None:
     for _ in range(visits):
         action = policy.select_action(here)
-        assert 0.0 <= policy.propensity(here, action) <= 1.0
+        assert 0.0 <= policy.propensities(here)[action] <= 1.0
         policy.update(here, action, 1.0)
 
 
@@ -74,7 +74,7 @@ def test_the_largest_features_leave_numbers(
     name: str, params: dict[str, Any], kind: str, regularization: float
 ) -> None:
     """Users and products of up to 1e9: nothing is infinite, no bonus negative, and the condition number is noted."""
-    rng, spec = np.random.default_rng(1), PolicySpec(3, 2, 2, steps=1_000)
+    rng, spec = np.random.default_rng(1), PolicySpec(user_dim=2, product_dim=2, steps=1_000)
     policy: Any = find_class(name)(spec, np.random.default_rng(0), regularization=regularization, **params)
     products = rng.uniform(-1, 1, (3, 2)) * LARGEST
     users = {
@@ -115,7 +115,7 @@ def test_what_is_no_number_is_refused_before_it_touches_state(name: str, value: 
         lambda: policy.update(context(user=np.array([0.0, value])), 0, 1.0),
         lambda: policy.select_action(context(user=np.array([0.0, value]))),
         lambda: policy.update(context(products=products), 0, 1.0),
-        lambda: policy.propensity(context(products=products), 0),
+        lambda: policy.propensities(context(products=products)),
     ]
     for call in calls:
         with pytest.raises(PolicyError, match=r"expected (finite features|a finite number|a number from 0 to 1)"):

@@ -12,6 +12,7 @@ from zoosim.policies.boosts import BoostPolicy
 from zoosim.policies.contract import Maker, run_check
 from zoosim.policies.q_boosts import QEnsemble
 from zoosim.policies.q_replay import Replay
+from zoosim.policies.rank_guardrail import RankGuardrail
 from zoosim.policies.simple_boosts import RandomBoosts
 from zoosim.ranking.stability import rank_change
 
@@ -50,6 +51,19 @@ def test_it_finds_the_best_boosts_of_a_world_with_a_known_answer(explore: str) -
     nothing = RandomBoosts(LARGER.spec, np.random.default_rng(0))
     assert distance(policy) < 0.35
     assert distance(nothing) > 0.8, "no boosts at all lie .87 away"
+
+
+@pytest.mark.parametrize("policy_class", [QEnsemble, RankGuardrail])
+def test_open_decisions_teach_in_any_order(policy_class: type[BoostPolicy]) -> None:
+    """All decisions are made before the first reward comes, and rewards come shuffled."""
+    policy = policy_class(LARGER.spec, np.random.default_rng(0))
+    inside = policy.inside if isinstance(policy, RankGuardrail) else policy
+    assert isinstance(inside, QEnsemble)
+    inside.view = "boosts"
+    actions = [inside.select_action(LARGER.context(visit)) for visit in range(400)]
+    for visit in np.random.default_rng(0).permutation(400):
+        policy.update(LARGER.context(visit), actions[visit], earned(visit, actions[visit]))
+    assert distance(inside) < 0.35
 
 
 def test_a_nan_reward_is_refused_and_poisons_nothing() -> None:

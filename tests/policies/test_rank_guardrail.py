@@ -81,10 +81,10 @@ def test_density_inside_on_and_beyond_the_limit() -> None:
     guarded = RankGuardrail.around(RandomBoosts(spec_of(shop, 10), np.random.default_rng(0)))
     context = context_of(shop, shop.arrive(0))
     limit = guarded.held(context, np.full(10, 0.4)).done
-    assert guarded.propensity(context, 0.5 * limit) == pytest.approx(0.8**-10)
-    assert guarded.propensity(context, 1.5 * limit) == 0.0
+    assert guarded.density(context, 0.5 * limit) == pytest.approx(0.8**-10)
+    assert guarded.density(context, 1.5 * limit) == 0.0
     with pytest.raises(PolicyError, match="on the limit have no density"):
-        guarded.propensity(context, limit)
+        guarded.density(context, limit)
 
 
 def test_bad_wishes_and_bad_insides_are_refused() -> None:

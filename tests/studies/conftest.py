@@ -2,8 +2,8 @@
 
 import pytest
 
+from studies import search_logs
 from zoosim.envs import template_world
-from zoosim.studies import search_logs
 from zoosim.world.shifts import SAVING
 
 
@@ -13,5 +13,4 @@ def small_shop(monkeypatch: pytest.MonkeyPatch) -> None:
     shift = SAVING.model_copy(update={"step": 300})
     config = search_logs.CONFIG.model_copy(update={"n_products": 60, "shifts": [shift]})
     monkeypatch.setattr(search_logs, "CONFIG", config)
-    monkeypatch.setattr(search_logs, "POOL", 300)
     monkeypatch.setattr(template_world, "APART_VISITS", 24)

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from zoosim import run_study
+from studies.action_shaping import weights
+from studies.action_shaping.story import tell as tell_weights
+from studies.latency import timing
+from studies.latency.story import tell as tell_timings
+from studies.quadratic import ACTION_DIM, STATE_DIM
+from studies.run import run_study
+from studies.shops import read_shop
+from studies.trust_region import courses, story
+from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
 from zoosim.core.search_config import FEATURES
 from zoosim.evaluation.boost_run import EXAM, open_shop
-from zoosim.studies.action_shaping import weights
-from zoosim.studies.action_shaping.story import tell as tell_weights
-from zoosim.studies.latency import timing
-from zoosim.studies.latency.story import tell as tell_timings
-from zoosim.studies.quadratic import ACTION_DIM, STATE_DIM
-from zoosim.studies.trust_region import courses, story
-from zoosim.studies.trust_region.courses import FREE, GUARDED, PLANNED, course
 
 
 def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +46,7 @@ def test_the_loop_leaves_torchs_own_generator_alone() -> None:
 
 
 def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do() -> None:
-    rows = {name: course(name, 0, (40, 80))[-1] for name in (FREE, GUARDED, PLANNED)}
+    rows = {name: course(read_shop(None), name, 0, (40, 80))[-1] for name in (FREE, GUARDED, PLANNED)}
     assert [rows[name].broken for name in (GUARDED, PLANNED)] == [0, 0]
     assert rows[FREE].broken == rows[FREE].decisions == 40
     assert rows[GUARDED].held > 30
@@ -58,14 +59,14 @@ def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(module, "LONG", (31, 33, 35, 36))
         monkeypatch.setattr(module, "SHORT", (31, 33, 35))
     monkeypatch.setattr(courses, "EXAM_VISITS", 2)
-    run_study("trust-region", tmp_path, seeds="0:2")
+    run_study("trust-region", tmp_path, seeds="0:2", jobs=1)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert "Behind the guardrail 0 of 72 decisions" in json.dumps(summary)
     assert "planned in the guardrail" in (tmp_path / "report.html").read_text()
 
 
 def test_twins_are_the_same_but_for_the_sign() -> None:
-    shop = open_shop(weights.CONFIG, 0)
+    shop = open_shop(read_shop(None), 0)
     visit = shop.arrive(0)
     action = np.zeros(10)
     for column, names in enumerate(weights.TWINS):
@@ -76,7 +77,7 @@ def test_twins_are_the_same_but_for_the_sign() -> None:
 
 
 def test_action_shaping_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = open_shop(weights.CONFIG, 0)
+    shop = open_shop(read_shop(None), 0)
     visits = [shop.arrive(EXAM + step) for step in range(30)]
     policy = weights.learner(shop, 40)
     rows: list[weights.Moved | weights.Chosen] = [*weights.moved(shop, visits), *weights.chosen(shop, visits, policy)]

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zoosim import run_study
+from studies.cem_optima import tell
+from studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
+from studies.cem_optima.landscapes import KINDS, landscape, repeated
+from studies.run import run_study
 from zoosim.core.errors import ConfigError
 from zoosim.optimizers import CEMConfig
-from zoosim.studies.cem_optima import tell
-from zoosim.studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
-from zoosim.studies.cem_optima.landscapes import KINDS, landscape, repeated
 
 D = 5
 
@@ -81,9 +81,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("optima")
     with pytest.MonkeyPatch.context() as patch:
         quick = {name: replace(config, n_iters=3) for name, config in SETTINGS.items()}
-        patch.setattr("zoosim.studies.cem_optima.ends.SETTINGS", quick)
-        patch.setattr("zoosim.studies.cem_optima.ends.KINDS", {"concave": None, "ensemble": None, "network": None})
-        run_study("cem-optima", made, seeds="1000:1002")
+        patch.setattr("studies.cem_optima.ends.SETTINGS", quick)
+        patch.setattr("studies.cem_optima.ends.KINDS", {"concave": None, "ensemble": None, "network": None})
+        run_study("cem-optima", made, seeds="1000:1002", jobs=1)
     return made
 
 
@@ -96,7 +96,7 @@ def test_everything_is_measured_and_written(folder: Path) -> None:
     assert len(summary["rows"]) - len(ends) == 2 * 3 * len(RADII) * 2
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert summary["verdict"].split(":")[0] in page
-    assert "zoosim run cem-optima --seeds 1000:1002" in page
+    assert "python -m studies cem-optima --seeds 1000:1002" in page
     assert "printed in 7.5.2" in page
 
 

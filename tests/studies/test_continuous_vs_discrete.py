@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim import run_study
 from zoosim.core.errors import ConfigError
 from zoosim.envs import template_world
 from zoosim.envs.search_value import groups_of, share_of
@@ -22,6 +21,7 @@ from zoosim.studies.continuous_vs_discrete.courses import checkpoints_of
 from zoosim.studies.continuous_vs_discrete.learners import CHANGED, DEFAULT, LEARNERS, WORLDS
 from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
 from zoosim.studies.continuous_vs_discrete.records import ALL, Reached, Way
+from zoosim.studies.continuous_vs_discrete.run import run
 from zoosim.studies.continuous_vs_discrete.summary import share, shares, times
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
@@ -142,16 +142,16 @@ def test_learners_are_over_templates_where_they_say_so() -> None:
 def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch, tmp_path)
     told: list[str] = []
-    result = run_study("continuous-vs-discrete", tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=told.append)
+    rows, _, _ = run(tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=told.append)
     assert len(told) == 2 * 2 * (1 + len(FEW))
     assert told[-1].startswith("12 of 12, seed 1, laws changed: template-ts ")
-    assert {row.visits for row in result.rows if isinstance(row, Reached)} == {0, 30, 40}
-    assert {row.earned for row in result.rows if isinstance(row, Way)} == {None}
+    assert {row.visits for row in rows if isinstance(row, Reached)} == {0, 30, 40}
+    assert {row.earned for row in rows if isinstance(row, Way)} == {None}
     summary = json.loads((tmp_path / "a" / "summary.json").read_text(encoding="utf-8"))
     assert summary["rows"][0]["who"] == OPTIMUM
     assert "laws changed" in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
     monkeypatch.setattr(boost_run, "play", lambda *_: pytest.fail("played again"))
-    assert measure(seeds="0:2", visits=40, jobs=1) == result.rows
+    assert measure(seeds="0:2", visits=40, jobs=1) == rows
 
 
 def test_changed_laws_are_met_by_fewer_visits() -> None:
@@ -167,8 +167,12 @@ def test_changed_laws_are_met_by_fewer_visits() -> None:
         ({"visits": 0}, "visits: got 0, expected a whole number"),
         ({"jobs": 0}, "jobs: got 0, expected a whole number"),
         ({"seeds": "x"}, "seeds: got 'x'"),
+        (
+            {"steps": 9},
+            "takes --seeds VALUE, --jobs VALUE, --set visits=VALUE, --set laws=VALUE, --out, .* leave --steps out",
+        ),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        run_study("continuous-vs-discrete", tmp_path, **options)
+        run(tmp_path, **options)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from studies.boost_logs import BoostLogs, BoostSettings
+from studies.ranking_logs import RankingLogs, RankingSettings, without_replacement
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
-from zoosim.studies.boost_logs import BoostLogs, BoostSettings
-from zoosim.studies.ranking_logs import RankingLogs, RankingSettings, without_replacement
 
 
 def test_chances_without_replacement_by_hand() -> None:

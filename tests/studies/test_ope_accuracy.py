@@ -5,13 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zoosim.studies.ope_accuracy import measure, measuring, tell
-from zoosim.studies.ope_accuracy.measuring import NAMES, Accuracy, Place, logs_at, rows_of, values_at
-from zoosim.studies.search_logs import SearchLogs
+from studies import search_logs
+from studies.ope_accuracy import measure, measuring, tell
+from studies.ope_accuracy.measuring import NAMES, Accuracy, Place, logs_at, rows_of, values_at
+from studies.search_logs import SearchLogs
 
 
 def accuracy(place: Place, seeds: tuple[int, ...]) -> list[Accuracy]:
-    return rows_of(place, values_at((place, seeds)))
+    shop = search_logs.CONFIG
+    return rows_of(shop, place, values_at(shop, [place], seeds, jobs=1)[0])
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +25,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_errors_are_shares_of_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Estimates of .5 and 1.5 times the truth: a root mean squared error of a half, no bias; of 1.5 twice: a half."""
     place = Place("recommendation", "n", 300)
-    truth, values = logs_at(place).ending, iter(((0.5, 1.5), (1.5, 1.5)))
+    truth, values = logs_at(search_logs.CONFIG, place).ending, iter(((0.5, 1.5), (1.5, 1.5)))
     monkeypatch.setattr(measuring, "_estimates", lambda *_: [times * truth for times in next(values)])
     monkeypatch.setattr(measuring, "NAMES", ("one", "other"))
     one, other = accuracy(place, (0, 1))
@@ -35,7 +37,8 @@ def test_errors_are_shares_of_the_truth(monkeypatch: pytest.MonkeyPatch) -> None
 def test_places_differ_in_one_setting() -> None:
     for world in measuring.WORLDS:
         plain, few, far, moved = (
-            logs_at(Place(world, axis, at)) for axis, at in (("drift", 0.0), ("n", 300), ("distance", 3), ("drift", 1))
+            logs_at(search_logs.CONFIG, Place(world, axis, at))
+            for axis, at in (("drift", 0.0), ("n", 300), ("distance", 3), ("drift", 1))
         )
         assert few.settings == plain.settings._replace(n=300)
         np.testing.assert_array_equal(few.target, plain.target)
@@ -48,7 +51,7 @@ def test_places_differ_in_one_setting() -> None:
 def test_drift_biases_what_a_log_can_tell() -> None:
     """IPS finds the mean over the log's time, so at full drift it is off by how far that lies from the end."""
     place = Place("recommendation", "drift", 1.0)
-    logs, found = logs_at(place), accuracy(place, tuple(range(60)))
+    logs, found = logs_at(search_logs.CONFIG, place), accuracy(place, tuple(range(60)))
     ips = found[NAMES.index("ips")]
     assert ips.bias == pytest.approx(logs.truth / logs.ending - 1.0, abs=4.5 * ips.error / np.sqrt(60))
     assert abs(logs.truth / logs.ending - 1.0) > 0.01

@@ -5,17 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies import search_logs
+from studies.known_logs import KnownLogs, effective_rows
+from studies.ope_coverage import measure, measuring, tell
+from studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
+from studies.ope_coverage.measuring import Covered, rows_of
+from studies.ope_coverage.story import band
 from zoosim.core.errors import ConfigError
-from zoosim.experiments import STUDIES
-from zoosim.studies.known_logs import KnownLogs, effective_rows
-from zoosim.studies.ope_coverage import measure, measuring, tell
-from zoosim.studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
-from zoosim.studies.ope_coverage.measuring import Covered, rows_of
-from zoosim.studies.ope_coverage.story import band
 
 
 def covered(number: int, cell: Cell, seeds: tuple[int, ...]) -> list[Covered]:
-    return rows_of(number, cell, measuring.covered((cell, seeds)))
+    shop = search_logs.CONFIG
+    return rows_of(shop, number, cell, measuring.ends_of(shop, [cell], seeds, jobs=1)[0])
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def test_effective_rows_by_hand() -> None:
 
 
 def test_there_are_cells_of_every_kind() -> None:
-    assert len(set(CELLS)) == len(CELLS) == STUDIES["ope-coverage"].options["cells"]
+    assert len(set(CELLS)) == len(CELLS) == 31
     logs = {cell: logs_of(cell) for cell in CELLS if cell.world != SEARCH}
     assert sum(map(sound, logs.values())) == 19
     faulty = {cell.world for cell, own in logs.items() if own.faulty}

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies.ope_verdict import measure, measuring, tell
+from studies.ope_verdict.cases import TOTAL, Case
+from studies.ope_verdict.measuring import Judged
 from zoosim.core.errors import ConfigError
-from zoosim.studies.ope_verdict import measure, measuring, tell
-from zoosim.studies.ope_verdict.cases import TOTAL, Case
-from zoosim.studies.ope_verdict.measuring import Judged
 
 
 @pytest.fixture(autouse=True)

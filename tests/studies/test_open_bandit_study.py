@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 import yaml
 
+from studies.open_bandit import measure, tell
+from studies.open_bandit.thompson import item_probabilities
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.studies.open_bandit import measure, tell
-from zoosim.studies.open_bandit.thompson import item_probabilities
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -7,22 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zoosim import run_study
+from studies import quadratic
+from studies.calibration import limits, spreads
+from studies.calibration import tell as tell_calibration
+from studies.calibration.limits import Limits
+from studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
+from studies.overestimation import critics, picks
+from studies.overestimation import tell as tell_picks
+from studies.overestimation.critics import CRITICS, DOUBT, HALVES, MEAN, MINIMUM, SINGLE, ascend
+from studies.overestimation.picks import OWN, RANDOM, Pick
+from studies.published_ensemble import PublishedEnsemble
+from studies.q_sanity import measure as measure_sanity
+from studies.q_sanity import tell as tell_sanity
+from studies.q_sanity.fits import SEARCHES, TRUTH, End, Fit
+from studies.run import run_study
+from studies.shops import read_shop
+from studies.writing import extremes, told
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
-from zoosim.studies import quadratic
-from zoosim.studies.calibration import limits, spreads
-from zoosim.studies.calibration import tell as tell_calibration
-from zoosim.studies.calibration.limits import Limits
-from zoosim.studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
-from zoosim.studies.overestimation import critics, picks
-from zoosim.studies.overestimation import tell as tell_picks
-from zoosim.studies.overestimation.critics import CRITICS, DOUBT, HALVES, MEAN, MINIMUM, SINGLE, ascend
-from zoosim.studies.overestimation.picks import OWN, RANDOM, Pick
-from zoosim.studies.published_ensemble import PublishedEnsemble
-from zoosim.studies.q_sanity import measure as measure_sanity
-from zoosim.studies.q_sanity import tell as tell_sanity
-from zoosim.studies.q_sanity.fits import SEARCHES, TRUTH, End, Fit
-from zoosim.studies.writing import extremes, told
 
 
 def test_the_quadratic_by_hand() -> None:
@@ -81,7 +82,7 @@ def test_sanity_is_told_by_hand() -> None:
 
 
 def test_sanity_ends_up_on_its_page(tmp_path: Path) -> None:
-    run_study("q-sanity", tmp_path, seeds="0:2")
+    run_study("q-sanity", tmp_path, seeds="0:2", jobs=1)
     assert "printed in 7.4.1" in (tmp_path / "report.html").read_text()
 
 
@@ -105,7 +106,7 @@ def few_visits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_visits")
 def test_limits_hold_in_every_segment() -> None:
     """2,000 visits; premium has some 15% of 800 held-out and 800 tested: 4 standard errors are 11 points; seed 0."""
-    rows = limits.limits_of(0)
+    rows = limits.limits_of(read_shop(None), 0)
     assert [row.segment for row in rows] == ["all", "price_hunter", "pl_lover", "premium", "litter_heavy"]
     assert max(abs(row.exact - 0.95) for row in rows) < 0.11
     assert all(row.plain >= row.exact for row in rows)
@@ -116,7 +117,7 @@ def test_limits_hold_in_every_segment() -> None:
 
 @pytest.mark.usefixtures("few_visits")
 def test_calibration_ends_up_on_its_page(tmp_path: Path) -> None:
-    run_study("calibration", tmp_path, seeds=[3])
+    run_study("calibration", tmp_path, seeds=[3], jobs=1)
     rows = json.loads((tmp_path / "summary.json").read_text())["rows"]
     assert len(rows) == len(METHODS) + 5
     assert "printed in 7.5.3" in (tmp_path / "report.html").read_text()
@@ -144,7 +145,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small")
 def test_critics_are_measured_on_their_own_picks() -> None:
     """A single network that has seen 200 visits promises more than its picks earn, and more than the minimum does."""
-    rows = {(row.critic, row.learned): row for row in picks.picks_of(0)}
+    rows = {(row.critic, row.learned): row for row in picks.picks_of(read_shop(None), 0)}
     assert list(rows) == [(critic, learned) for learned in (OWN, RANDOM) for critic in CRITICS]
     for row in rows.values():
         assert row.error == pytest.approx(row.promised - row.earned)
@@ -160,9 +161,9 @@ def test_critics_are_measured_on_their_own_picks() -> None:
 @pytest.mark.usefixtures("small")
 def test_overestimation_is_kept_and_ends_up_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
-    first = run_study("overestimation", tmp_path / "out", seeds="0:2").rows
+    first = run_study("overestimation", tmp_path / "out", seeds="0:2", jobs=1).rows
     monkeypatch.setattr(picks, "picks_of", None)
-    assert picks.measure(seeds=2) == first
+    assert picks.measure(seeds=2, jobs=1) == first
     page = (tmp_path / "out" / "report.html").read_text()
     assert "printed in 7.5.1" in page
     assert "learned from random boosts" in page
@@ -203,6 +204,6 @@ def test_ascent_finds_the_corner_of_a_plane() -> None:
             weights = np.array([1.0, -1, 2, -2, 3, -3, 4, -4, 5, -5])
             return actions @ weights, np.broadcast_to(weights, actions.shape).copy()
 
-    actions, value = ascend(Plane(), np.zeros((3, 2)))
+    actions, value = ascend(Plane(), np.zeros((3, 2)), 0.5)
     assert (value > 0.97 * 15.0).all()  # .5 (1 + 1 + 2 + ... + 5 + 5), the smallest weights last
     assert (np.sign(actions) == [1, -1] * 5).all()

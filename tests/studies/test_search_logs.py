@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from studies.search_logs import SearchLogs, SearchSettings, pool
 from zoosim.core.rng import stream
-from zoosim.studies.search_logs import SearchLogs, SearchSettings, pool
 
 pytestmark = pytest.mark.usefixtures("small_shop")
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zoosim import Context
 from zoosim.core.config import EnvConfig, RandomShocks, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray
@@ -145,7 +146,7 @@ def test_the_oracle_of_each_phase_is_the_published_one(steps: tuple[int, int], b
         by_segment = best_by_segment(stretch.table, world.groups, stretch.available)
         np.testing.assert_allclose(by_segment, best, rtol=1e-12)
         assert by_segment.mean() == pytest.approx(even, rel=1e-12)
-        contexts = [world.context(user_id, stretch.available) for user_id in range(world.n_users)]
+        contexts = [world.context(user_id, step) for user_id in range(world.n_users)]
         value = np.mean([truth.expected_reward(context, truth.best_action(context)) for context in contexts])
         assert value == pytest.approx(shares(world) @ best, rel=1e-12)
 
@@ -424,9 +425,38 @@ def test_ground_truth_takes_the_first_of_the_best_and_nothing_unavailable() -> N
     truth, user = GroundTruth(world, 0), int(np.flatnonzero(world.segments == 3)[0])
     fish = np.flatnonzero(world.groups == 0)
     available = np.ones(50, bool)
-    assert truth.best_action(world.context(user, available)) == fish[0]
+    assert truth.best_action(world.context(user, 0)) == fish[0]
     available[fish[:2]] = False
-    context = world.context(user, available)
+    context = Context({**world.context(user, 0), "available": available})
     assert truth.best_action(context) == fish[2]
     assert truth.expected_reward(context, int(fish[2])) == 0.6
     assert np.isnan(truth.expected_reward(context, int(fish[0])))
+
+
+def test_products_come_and_go() -> None:
+    """A fifth of 10 products is replaced every 100 visits by new ones of the same categories, under new ids."""
+    config = make_config(
+        n_products=10, turnover={"share": 0.2, "every": 100, "over": 250}, noise_features={"product": 2}
+    )
+    world = build_world(config, seed=3)
+    offers = [world.offered(step) for step in (0, 99, 100, 199, 200, 10_000)]
+    assert offers[0].ids.tolist() == list(range(10))
+    assert offers[0] is offers[1]
+    assert [len(set(a.ids) - set(b.ids)) for a, b in zip(offers[2:], offers[1:], strict=False)] == [2, 0, 2, 0]
+    assert world.n_products == 14
+    for offer in offers:
+        assert np.array_equal(np.sort(offer.groups), np.sort(offers[0].groups))
+        assert np.array_equal(world.products[offer.ids], offer.products)
+    context, truth = world.context(0, 200), GroundTruth(world, 200)
+    best = truth.best_action(context)
+    assert context.product_ids.tolist() == offers[4].ids.tolist()
+    assert truth.expected_reward(context, best) == world.stretches[0].table[world.segments[0]].max()
+
+
+def test_without_turnover_a_world_is_as_before() -> None:
+    plain, turning = (
+        build_world(make_config(n_products=10, noise_features={"product": 2}, **more), seed=3)
+        for more in ({}, {"turnover": {"share": 0.5, "every": 50, "over": 100}})
+    )
+    assert np.array_equal(plain.products, turning.products[:10])
+    assert np.array_equal(plain.users, turning.users)

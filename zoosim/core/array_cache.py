@@ -28,7 +28,7 @@ def kept(
     other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written
     nothing is kept.
     """
-    text = " ".join(map(str, (source_digest(_module_of(make), *modules), *key)))
+    text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
     path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
     found = _read(path, names)
     if found is None:
@@ -37,7 +37,8 @@ def kept(
     return found
 
 
-def _module_of(make: Callable[[], Arrays]) -> str:
+def module_of(make: Callable[[], Any]) -> str:
+    """Return the module that a function stands in, also where `make` is a `partial` of it."""
     while isinstance(make, partial):
         make = make.func
     return make.__module__

@@ -60,8 +60,19 @@ def index_ids(table: IdTable) -> None:
 
 
 @jit
+def forget_ids(table: IdTable) -> None:
+    """Take the slots of all ids."""
+    table.counts[IN_USE] = 1
+    table.counts[VERSION] += 1
+    table.ids[:] = 0
+    table.used[:] = 0
+    table.places[:] = UNKNOWN
+
+
+@jit
 def _first_place(table: IdTable, key: int) -> int:
-    return np.int64(mix(np.uint64(key)) & np.uint64(table.places.shape[0] - 1))  # int() stays unsigned here
+    # int() would stay unsigned when compiled.
+    return np.int64(mix(np.uint64(key)) & np.uint64(table.places.shape[0] - 1))  # type: ignore[return-value]
 
 
 @jit
@@ -124,7 +135,7 @@ def release_slot(table: IdTable, slot: int) -> int:
     """Take its slot from an id; the id of the last slot moves there. Returns that last slot, now free."""
     table.counts[VERSION] += 1
     table.counts[IN_USE] -= 1
-    last = table.counts[IN_USE]
+    last = int(table.counts[IN_USE])
     _vacate(table, _place_of(table, table.ids[slot]))
     if slot != last:
         table.places[_place_of(table, table.ids[last])] = slot

@@ -14,6 +14,9 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _C
 from zoosim.core.files import cache_folder
 from zoosim.core.sources import source_digest
 
+FOLDER = cache_folder() / "kernels" / numba.__version__
+"""Settled when the process starts, as a kernel is compiled once per process."""
+
 
 class KernelCache(_Cache):
     """What is kept on disk of one kernel: numba's own cache, in a folder named by a digest of the kernel's sources.
@@ -35,7 +38,7 @@ class KernelCache(_Cache):
     def cache_path(self) -> str:
         """The folder of the compiled code."""
         modules = sorted({part.__module__ for part in self._parts})
-        return str(cache_folder() / "kernels" / numba.__version__ / source_digest(*modules))
+        return str(FOLDER / source_digest(*modules))
 
     def _open(self) -> Any:
         """Return numba's cache; None where the folder cannot be written: the kernel is then compiled each time."""

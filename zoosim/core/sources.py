@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -97,10 +97,14 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
         block = getattr(node, name, [])
         block[:] = [child for child in block if not _is_text(child)]
         for child in block:
-            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            if _is_for_type_checkers(child):
                 child.body.clear()
             yield child
             yield from _statements(child)
+
+
+def _is_for_type_checkers(statement: ast.AST) -> TypeGuard[ast.If]:
+    return isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING")
 
 
 def _is_text(statement: ast.AST) -> bool:
@@ -136,12 +140,17 @@ def _home_of(source: str, name: str) -> str:
 
 @cache
 def _passed_on(module: str) -> dict[str, str]:
-    """Return for each name that a package's `__init__` imports from its modules the one that has it."""
+    """Return for each name that a package's `__init__` imports from its modules the one that has it.
+
+    Names that it imports when they are first used count too: type checkers are told of them.
+    """
     path = _file_of(module)
     if path is None or path.name != "__init__.py":
         return {}
     homes: dict[str, str] = {}
-    for statement in ast.parse(path.read_bytes()).body:
+    body = ast.parse(path.read_bytes()).body
+    late = [inner for statement in body if _is_for_type_checkers(statement) for inner in statement.body]
+    for statement in [*body, *late]:
         if isinstance(statement, ast.ImportFrom):
             source = _source_of(statement, module)
             if source.partition(".")[0] == module.partition(".")[0]:

@@ -116,18 +116,37 @@ class PolicySpec:
 
 
 class PastLog(Protocol):
-    """What `Policy.fit` reads of a log: n logged choices, each of one of K products.
+    """What `Policy.fit` reads of a log: n logged choices, each of one of K products."""
 
-    `actions (n,)` are indices into `product_ids (K,)`, described by `products (K, d_p)`; `features (n, d_u)` describe
-    the visitors; `rewards (n,)`; `propensities (n,)` of the logged actions; `user_ids (n,)` or None.
-    """
+    @property
+    def actions(self) -> IntArray:
+        """Return the chosen products, as indices `(n,)`."""
+        ...
 
-    actions: IntArray
-    rewards: FloatArray
-    propensities: FloatArray
-    features: FloatArray
-    products: FloatArray
-    user_ids: IntArray | None
+    @property
+    def rewards(self) -> FloatArray:
+        """Return what each choice earned `(n,)`."""
+        ...
+
+    @property
+    def propensities(self) -> FloatArray:
+        """Return the probability of each logged choice `(n,)`."""
+        ...
+
+    @property
+    def features(self) -> FloatArray:
+        """Return the visitors' features `(n, d_u)`."""
+        ...
+
+    @property
+    def products(self) -> FloatArray:
+        """Return the products' features `(K, d_p)`."""
+        ...
+
+    @property
+    def user_ids(self) -> IntArray | None:
+        """Return who came `(n,)`, None where the log does not say."""
+        ...
 
     @property
     def product_ids(self) -> IntArray:

@@ -21,6 +21,7 @@ from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray, IntArray, Later, LazyContext
 from zoosim.envs.search_shop import Result, SearchShop, Visit
 from zoosim.envs.search_truth import SearchTruth
+from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.templates import TEMPLATES
 from zoosim.world.search import SearchWorld, build_search_world
 from zoosim.world.tables import settled
@@ -35,8 +36,9 @@ class SearchEnv(gymnasium.Env[dict[str, Any], Any]):
 
     One visit is one episode: `reset()` brings the next visitor, and `step` ends the visit with its own context. An
     observation is a `zoosim.Context`: `user_id`, `features (7 or 17,)`, `product_ids (K,)`, `base_scores (K,)`,
-    `boost_features (K, 10)`, which is made when it is asked for. An action is a vector of ten boosts in
-    [-a_max, a_max]: products are shown by base_scores + boost_features @ action.
+    `product_table`, what the shop knows of its products, and `boost_features (K, 10)`, which is made
+    when it is asked for. An action is a vector of ten boosts in [-a_max, a_max]: products are shown by
+    base_scores + boost_features @ action.
     """
 
     def __init__(self, config: SearchConfig | Mapping[str, Any] | None = None) -> None:
@@ -64,7 +66,8 @@ class SearchEnv(gymnasium.Env[dict[str, Any], Any]):
         shop = self._started()
         self._step += 1
         self._visit = shop.arrive(self._step)
-        return context_of(shop, self._visit), {"step": self._step, "baseline": product_ids(shop, self._visit.baseline)}
+        info = {"step": self._step, "baseline": product_ids(shop, self._visit.baseline)}
+        return context_of(shop, self._visit, shared=False), info
 
     def step(self, action: Any) -> tuple[LazyContext, float, bool, bool, dict[str, Any]]:
         """Rank with an `action` for the waiting visitor; raises `OrderError` or `ActionError`, which change nothing.
@@ -77,7 +80,8 @@ class SearchEnv(gymnasium.Env[dict[str, Any], Any]):
         shown_products = self._rank(shop, self._visit, action)
         visit, self._visit = self._visit, None
         result = shop.serve(visit, shown_products)
-        return context_of(shop, visit), result.reward, True, False, info_of(shop, visit, result)
+        context = context_of(shop, visit, shared=False)
+        return context, result.reward, True, False, info_of(shop, visit, result)
 
     def _rank(self, shop: SearchShop, visit: Visit, action: Any) -> IntArray:
         return shop.rank(visit, check_boosts(action, self._config))
@@ -135,9 +139,19 @@ def observation_space(config: SearchConfig) -> spaces.Dict:
         user_id=spaces.Discrete(users),
         features=spaces.Box(-BOUND, BOUND, (length,), np.float64),
         product_ids=spaces.Box(0, 2**62, (count,), np.int64),
+        product_table=table_space(config),
         base_scores=spaces.Box(-BOUND, BOUND, (count,), np.float64),
         boost_features=spaces.Box(-BOUND, BOUND, (count, len(FEATURES)), np.float64),
     )
+
+
+def table_space(config: SearchConfig) -> spaces.Space[Any]:
+    """Return the space of a `ProductTable`, column by column."""
+    number = spaces.Box(-BOUND, BOUND, (config.n_products,), np.float64)
+    columns: dict[str, Any] = dict.fromkeys(ProductTable._fields, number)
+    columns["category"] = spaces.Box(0, len(config.categories) - 1, (config.n_products,), np.int64)
+    columns["strategic"] = spaces.MultiBinary(config.n_products)
+    return spaces.Tuple([columns[name] for name in ProductTable._fields])
 
 
 def boost_space(config: SearchConfig) -> spaces.Box:
@@ -145,15 +159,33 @@ def boost_space(config: SearchConfig) -> spaces.Box:
     return spaces.Box(-config.a_max, config.a_max, (len(FEATURES),), np.float64)
 
 
-def context_of(shop: SearchShop, visit: Visit) -> LazyContext:
-    """Return what the shop knows of a visit, in arrays of its own, as Gymnasium asks of observations."""
+def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyContext:
+    """Return what the shop knows of a visit, in read-only arrays.
+
+    The product table is `shared` by all visits of a market, which saves policies work; Gymnasium asks that all arrays
+    of an observation are its own.
+    """
+    table = table_of(shop, visit)
     return LazyContext(
         user_id=visit.user,
         features=shop.features(visit),
         product_ids=Later(lambda: frozen(shop.world.catalogue.ids.copy())),
+        product_table=table if shared else Later(lambda: _copied(table)),
         base_scores=Later(lambda: frozen(visit.base.copy())),
         boost_features=Later(lambda: shop.boost_features(visit)),
     )
+
+
+def table_of(shop: SearchShop, visit: Visit) -> ProductTable:
+    """Return what the shop knows of its products at a visit: the same read-only arrays at all visits of a market."""
+    catalogue = shop.world.markets[visit.market].catalogue
+    columns = {name: getattr(catalogue, name) for name in ProductTable._fields}
+    return ProductTable(**columns)
+
+
+def _copied(table: ProductTable) -> ProductTable:
+    columns: list[Any] = [frozen(column.copy()) for column in table]
+    return ProductTable(*columns)
 
 
 def info_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
@@ -165,11 +197,9 @@ def info_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
     `simulator`, what only a simulator knows: `examined (k,)`, `utilities (k,)`, `satisfaction (k,)`.
     """
     shown_products, outcome = result.shown, result.outcome
-    catalogue = shop.world.markets[visit.market].catalogue
-    columns = ("category", "price", "cm2", "discount", "label", "bestseller", "strategic")
     feedback = {
         "shown": product_ids(shop, shown_products),
-        "products": {name: getattr(catalogue, name)[shown_products] for name in columns},
+        "products": table_of(shop, visit).rows(shown_products)._asdict(),
         "boost_features": shop.boost_features(visit, shown_products),
         "base_scores": visit.base[shown_products],
         "clicks": outcome.clicks,

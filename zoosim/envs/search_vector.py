@@ -11,8 +11,9 @@ from gymnasium.vector.utils import batch_space
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Later, LazyContext, LazyDict
-from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of, info_of
+from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of, info_of, table_of
 from zoosim.envs.search_shop import Result, SearchShop, Visit
+from zoosim.ranking.product_table import ProductTable
 from zoosim.world.search import SearchWorld, build_search_world
 
 
@@ -93,6 +94,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             user_id=np.array([visit.user for visit in visits]),
             features=np.stack([shop.features(visit) for shop, visit in zip(shops, visits, strict=True)]),
             product_ids=Later(lambda: np.stack([shop.world.catalogue.ids for shop in shops])),
+            product_table=Later(lambda: _stacked([table_of(*row) for row in zip(shops, visits, strict=True)])),
             base_scores=base,
             boost_features=Later(
                 lambda: np.stack([shop.boost_features(visit) for shop, visit in zip(shops, visits, strict=True)])
@@ -108,7 +110,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
                 out[n] = make(*row)
             return out
 
-        final_obs = Later(lambda: rows(lambda shop, visit, result: context_of(shop, visit)))
+        final_obs = Later(lambda: rows(lambda shop, visit, result: context_of(shop, visit, shared=False)))
         return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._steps + 1)
 
     def _info(self, **values: Any) -> LazyDict:
@@ -140,6 +142,11 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         if self._shops:
             return seeds
         return [int(np.random.SeedSequence().generate_state(1)[0]) if given is None else given for given in seeds]
+
+
+def _stacked(tables: list[ProductTable]) -> ProductTable:
+    """Return the tables of N shops as one, with columns `(N, K)`."""
+    return ProductTable(*(np.stack(columns) for columns in zip(*tables, strict=True)))
 
 
 class SearchTemplatesVectorEnv(SearchVectorEnv):

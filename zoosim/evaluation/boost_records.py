@@ -60,7 +60,7 @@ def _rows(shop: SearchShop, policy: BoostPolicy, name: str, version: str, n: int
         with blamed(f"policy {name}: step {step}: "):
             action = policy.select_action(context)
             ranked = player.rank(visit, action)
-            density = _density(policy.propensity(context, action))
+            density = _density(policy.density(context, action))
         result = shop.serve(visit, ranked)
         yield (
             *(f"{name}-{seed}-{step}", step * MICROSECONDS, visit.user, context.features.tolist(), action.tolist()),

@@ -26,7 +26,7 @@ from zoosim.envs.search_value import groups_of
 from zoosim.evaluation.optimum import best_of_group, strata_of
 from zoosim.evaluation.players import Player, player_of, template_spec
 from zoosim.policies.base import policy_name
-from zoosim.policies.boosts import BoostPolicy, BoostSpec, ProductTable
+from zoosim.policies.boosts import BoostPolicy, BoostSpec
 from zoosim.policies.registry import PolicyEntry, find_class
 from zoosim.policies.template_bandits import TemplateBandit
 from zoosim.world.search import build_search_world
@@ -103,16 +103,15 @@ def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
 
 def spec_of(shop: SearchShop, steps: int) -> BoostSpec:
     """Return what a boost policy is told about a shop."""
-    config, catalogue = shop.world.config, shop.world.catalogue
+    config = shop.world.config
     return BoostSpec(
-        n_products=len(catalogue.ids),
         user_dim=shop.n_features,
         product_dim=len(FEATURES),
         steps=steps,
         a_max=config.a_max,
-        products=ProductTable(*(getattr(catalogue, name) for name in ProductTable._fields)),
         reward=config.reward,
         k=shop.k,
+        n_categories=len(config.categories),
         n_segments=len(config.segments),
         n_kinds=len(config.query_types),
         n_tastes=0 if config.context == "simple" else 2,

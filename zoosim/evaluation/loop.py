@@ -73,7 +73,8 @@ def play(
     for visits in run(world, policy, course, feedback, logged):
         part = slice(visits.start, visits.start + len(visits.visitors))
         truths = chosen_and_best(visits, course.actions[part])
-        yield Block(visits.start, visits.user_ids, *(column[part] for column in course), *truths)
+        actions, rewards, propensities = course.actions[part], course.rewards[part], course.propensities[part]
+        yield Block(visits.start, visits.user_ids, actions, rewards, propensities, *truths)
 
 
 def _runs_compiled(cls: type[Policy]) -> bool:
@@ -135,7 +136,11 @@ def _learn_late(world: World, policy: Any, course: Course, start: int, stop: int
 @cache
 def compiled_play(kernel: Kernel, logged: bool) -> Callable[..., None]:
     """Compile the loop over visits around a policy's kernel; the distribution takes part only where it is `logged`."""
-    functions = {"choose": floored_choice(kernel), "decided": kernel.decided, "learn": kernel.learn}
+    functions: dict[str, Callable[..., Any]] = {
+        "choose": floored_choice(kernel),
+        "decided": kernel.decided,
+        "learn": kernel.learn,
+    }
     if logged:
         functions["chance_of"] = bind(_chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel))
     return bind(_play, f"play_{kernel.name}{'_logged' if logged else ''}", **functions)
@@ -188,7 +193,8 @@ def _play(
 ) -> None:
     """Decide `visits`, and learn after each one from the same place of the `past` ones.
 
-    The candidates are `now` those of the decision, and `then` those of the past visit. Without delay both are the same visits, whose actions and rewards are written here just before they are read.
+    The candidates are `now` those of the decision, and `then` those of the past visit. Without delay both are the same
+    visits, whose actions and rewards are written here just before they are read.
     """
     available = visits.available
     for i in range(actions.shape[0]):

@@ -29,8 +29,15 @@ class Learner(Protocol):
         """Return the action that seems best; moves no state."""
         ...
 
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        """Learn what an action earned."""
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Learn what an action earned, in any order and any time after the decision."""
         ...
 
 
@@ -100,7 +107,7 @@ def player_of(shop: SearchShop, policy: Any) -> Player:
 def template_spec(shop: SearchShop, sees: str, steps: int) -> PolicySpec:
     """Return what a bandit over templates is told; raises `ConfigError` where it wants to see more than there is."""
     width = len(seen_of(shop, np.zeros(shop.n_features), sees))
-    return PolicySpec(n_products=len(TEMPLATES), user_dim=width, product_dim=len(TEMPLATES), steps=steps)
+    return PolicySpec(user_dim=width, product_dim=len(TEMPLATES), steps=steps)
 
 
 def seen_of(shop: SearchShop, features: FloatArray, sees: str) -> FloatArray:

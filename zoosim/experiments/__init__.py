@@ -1,4 +1,4 @@
-"""The experiments and the studies, by name."""
+"""The experiments, by name."""
 
 from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.gauntlet import GAUNTLET
@@ -8,24 +8,9 @@ from zoosim.experiments.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
 from zoosim.experiments.showdown import SHOWDOWN
 from zoosim.experiments.staleness import STALENESS
-from zoosim.experiments.study import (
-    ACTION_SHAPING,
-    BOTTLENECK,
-    CALIBRATION,
-    CEM_OPTIMA,
-    CONTINUOUS_VS_DISCRETE,
-    LATENCY,
-    OPE_ACCURACY,
-    OPE_COVERAGE,
-    OPE_VERDICT,
-    OPEN_BANDIT,
-    OVERESTIMATION,
-    Q_SANITY,
-    TRUST_REGION,
-    Study,
-)
 from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
 from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
+from zoosim.experiments.turnover import TURNOVER
 
 EXPERIMENTS = {
     experiment.name: experiment
@@ -38,29 +23,20 @@ EXPERIMENTS = {
         NETWORK_SEEDS,
         ROBUSTNESS,
         LARGE_WORLD,
+        TURNOVER,
         TEMPLATE_BANDITS,
         MARKET_SHIFTS,
         TEMPLATE_WIDTHS,
     )
 }
 
-STUDIES = {
-    study.name: study
-    for study in (
-        BOTTLENECK,
-        Q_SANITY,
-        CALIBRATION,
-        OVERESTIMATION,
-        CEM_OPTIMA,
-        CONTINUOUS_VS_DISCRETE,
-        LATENCY,
-        TRUST_REGION,
-        ACTION_SHAPING,
-        OPE_VERDICT,
-        OPEN_BANDIT,
-        OPE_COVERAGE,
-        OPE_ACCURACY,
-    )
-}
+STUDIES = (
+    *("action-shaping", "bottleneck", "calibration", "cem-optima", "latency", "ope-accuracy", "ope-coverage"),
+    *("ope-verdict", "open-bandit", "overestimation", "q-sanity", "trust-region"),
+)
+"""The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""
 
-__all__ = ["EXPERIMENTS", "STUDIES", "Experiment", "Study"]
+CONTINUOUS_VS_DISCRETE = "continuous-vs-discrete"
+"""What `zoosim run` does beside the experiments: its learners are of two kinds, which no experiment has yet."""
+
+__all__ = ["CONTINUOUS_VS_DISCRETE", "EXPERIMENTS", "STUDIES", "Experiment"]

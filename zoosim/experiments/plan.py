@@ -15,7 +15,7 @@ from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.template_world import template_world
-from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
+from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
@@ -182,9 +182,13 @@ def make_plan(request: Request) -> Plan:
     experiment = EXPERIMENTS.get(request.experiment)
     if request.experiment in STUDIES:
         name = request.experiment
-        raise ConfigError(f"{name}: compares no policies; call zoosim.run_study({name!r}), or zoosim run {name}")
+        raise ConfigError(
+            f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
+        )
+    if request.experiment == CONTINUOUS_VS_DISCRETE:
+        raise ConfigError(f"{request.experiment}: runs on the command line alone, `zoosim run {request.experiment}`")
     if experiment is None:
-        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, *STUDIES]))
+        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, CONTINUOUS_VS_DISCRETE]))
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
@@ -203,7 +207,7 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, entries)
-    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries)
+    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries) + _late(feedback)
     plan = Plan(experiment, env, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
@@ -321,6 +325,14 @@ def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
                 raise ConfigError(
                     f"policy {entry.name}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR"
                 )
+
+
+def _late(feedback: Feedback) -> tuple[str, ...]:
+    """Say when rewards come late, as every figure of the run hangs on it."""
+    if feedback == AT_ONCE:
+        return ()
+    batches = f", in batches of {feedback.batch:,}" if feedback.batch > 1 else ""
+    return (f"rewards reach the policies {feedback.delay:,} visits late{batches}",)
 
 
 def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str, ...]:

@@ -21,13 +21,12 @@ def new_weights(filters: int, hypotheses: int) -> FloatArray:
 
 
 @jit
-def begin(ridge: Ridge, weights: FloatArray, filters: int) -> None:
-    """Let the first `filters` filters forget all they have seen."""
+def begin(ridge: Ridge, weights: FloatArray, filter: int) -> None:
+    """Let a filter forget all it has seen."""
     count = weights.shape[1]
-    for filter in range(filters):
-        for h in range(count):
-            weights[filter, h] = 1.0 if h == 0 else 0.0
-            clear(ridge, filter * count + h)
+    for h in range(count):
+        weights[filter, h] = 1.0 if h == 0 else 0.0
+        clear(ridge, filter * count + h)
 
 
 @jit

@@ -71,12 +71,29 @@ def grown_ridge(ridge: Ridge, n: int) -> Ridge:
 @jit
 def copy_ridge(source: Ridge, target: Ridge) -> None:
     """Copy all models to others of the same number and size."""
-    target.gram[:] = source.gram
-    target.inverse[:] = source.inverse
-    target.b[:] = source.b
-    target.theta[:] = source.theta
-    target.age[:] = source.age
-    target.condition[:] = source.condition
+    copy_models(source, target, source.age.shape[0])
+
+
+@jit
+def copy_models(source: Ridge, target: Ridge, count: int) -> None:
+    """Copy the first `count` models to others of the same number and size."""
+    for model in range(count):
+        copy_matrix(source.gram[model], target.gram[model])
+        copy_matrix(source.inverse[model], target.inverse[model])
+        for i in range(source.b.shape[1]):
+            target.b[model, i] = source.b[model, i]
+            target.theta[model, i] = source.theta[model, i]
+        target.age[model] = source.age[model]
+        target.condition[model] = source.condition[model]
+    target.condition[-1] = source.condition[-1]
+
+
+@jit
+def copy_matrix(source: FloatArray, target: FloatArray) -> None:
+    """Copy a matrix to another of the same size; assigning a slice compiles for seconds."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
 
 
 @inlined
@@ -94,7 +111,7 @@ def change(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: f
     followed = follow(ridge.inverse[model], ridge.theta[model], x, reward, sign)
     accumulate(ridge.gram[model], ridge.b[model], x, nonzero, reward, sign)
     ridge.age[model] += 1
-    due = ridge.age[model] >= max(MIN_PERIOD, x.shape[0])
+    due = ridge.age[model] >= period_of(ridge)
     if due:
         _forget(ridge, model)
     if due or not followed or _is_astray(ridge, model):
@@ -193,12 +210,36 @@ def fade(ridge: Ridge, first: int, learning: int, models: int, visit: int) -> No
     Each is rebuilt once in a period of visits, in turn, seen or not; the one that is learning gets its age in visits,
     so that its own observation rebuilds it when its turn is now. Call before `observe`; `visit` counts from 1.
     """
-    period = max(MIN_PERIOD, ridge.b.shape[1])
+    period = period_of(ridge)
     ridge.age[first + learning] = (visit - 1 - learning) % period
     for n in range(visit % period, models, period):
-        if n != learning and _seen(ridge.gram[first + n]):
-            ridge.age[first + n] = period
-            rebuild(ridge, first + n)
+        if n != learning:
+            _take_turn(ridge, first + n, period)
+
+
+@jit
+def fade_by_turns(ridge: Ridge, first: int, learning: int, turns: IntArray, visit: int) -> None:
+    """Let models fade as `fade` does, each at turns of its own: `turns (models,)`, from 0 to `period_of(ridge)` - 1."""
+    period = period_of(ridge)
+    ridge.age[first + learning] = (visit - 1 - turns[learning]) % period
+    now = visit % period
+    for n in range(turns.shape[0]):
+        if turns[n] == now and n != learning:
+            _take_turn(ridge, first + n, period)
+
+
+@jit
+def period_of(ridge: Ridge) -> int:
+    """Return after how many observations a model is rebuilt from its sums."""
+    return max(MIN_PERIOD, int(ridge.b.shape[1]))
+
+
+@jit
+def _take_turn(ridge: Ridge, model: int, period: int) -> None:
+    """Let a model that has seen anything fade by a whole period."""
+    if _seen(ridge.gram[model]):
+        ridge.age[model] = period
+        rebuild(ridge, model)
 
 
 @jit

@@ -56,6 +56,15 @@ def slide(
 
 
 @jit
+def empty(window: Window, s: int, model: int) -> None:
+    """Let the window of segment `s` hold nothing of a model: zeros take the place of its observations."""
+    for place in range(window.reward.shape[1]):
+        if window.model[s, place] == model:
+            for i in range(window.left.shape[2]):
+                window.left[s, place, i] = 0.0
+
+
+@jit
 def renew(ridge: Ridge, window: Window, s: int, first: int, models: int) -> None:
     """Make the sums of a segment's models anew from its window, which is full."""
     for model in range(first, first + models):

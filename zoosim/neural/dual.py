@@ -13,7 +13,8 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
-from zoosim.neural.kernel import column, cross, noise_of, norm
+from zoosim.models.mlp import count_weights
+from zoosim.neural.kernel import column, cross, noise_of, norm, weighted_gradients
 
 CHUNK = 64
 """Candidates that are solved for together."""
@@ -35,6 +36,19 @@ def _fit(
     for i in range(weights.shape[0]):
         corner = kernel[i, i] + noise_of(noise / weights[i], kernel[i, i])
         _append(lower, target, i, kernel[i, :i], corner, sums[i] / weights[i])
+
+
+@jit
+def _theta(
+    factors: FloatArray, lower: FloatArray, target: FloatArray, sizes: IntArray, first: int, out: FloatArray
+) -> None:
+    """Write G' M^-1 y `(p,)`: the step from today's weights to the posterior mean, as `target` = L^-1 y has it."""
+    weights = target.copy()
+    for i in range(weights.shape[0] - 1, -1, -1):
+        weights[i] /= lower[i, i]
+        for j in range(i):
+            weights[j] -= lower[i, j] * weights[i]
+    weighted_gradients(factors, weights, sizes, first, out)
 
 
 @jit
@@ -81,12 +95,23 @@ class Dual:
         width = int((sizes[1:] + sizes[:-1]).sum())
         self.factors, self.lower = np.zeros((0, width)), np.zeros((0, 0))
         self.target, self.weights, self.sums = np.zeros((3, 0))
+        self._theta: FloatArray | None = None
+
+    @property
+    def theta(self) -> FloatArray:
+        """The posterior mean of the weights `(p,)`, counted from today's; computed when it is asked for."""
+        if self._theta is None:
+            self._theta = np.empty(count_weights(self.sizes[self.first :]))
+            history = (self.factors[: self.n], self.lower[: self.n], self.target[: self.n])
+            _theta(*history, self.sizes, self.first, self._theta)
+        return self._theta
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with observations of `factors (n, f)`, `weights (n,)` above 0 and weighted `sums (n,)`."""
         self.n = 0
         self._grow(len(factors))
         self.n = len(factors)
+        self._theta = None
         self.factors[: self.n], self.weights[: self.n], self.sums[: self.n] = factors, weights, sums
         kernel = np.empty((self.n, self.n))
         cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, kernel)
@@ -101,6 +126,7 @@ class Dual:
         _append(self.lower, self.target, self.n, products, length + noise_of(self.noise, length), reward)
         self.factors[self.n], self.weights[self.n], self.sums[self.n] = factors, 1.0, reward
         self.n += 1
+        self._theta = None
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance `(m,)` at `candidates (m, f)`."""

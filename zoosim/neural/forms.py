@@ -11,12 +11,11 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.models.mlp import count_weights
-from zoosim.neural.comparison import Diagonal, Jacobian
 from zoosim.neural.dual import Dual
 from zoosim.neural.primal import Primal
 from zoosim.neural.rows import Rows
 
-FORMS = ("auto", "rows", "dual", "primal", "jacobian", "last-layer", "diagonal")
+FORMS = ("auto", "rows", "dual", "primal", "last-layer")
 MAX_ROWS = 512
 """Most distinct rows, candidates included, whose covariance is kept."""
 
@@ -27,11 +26,16 @@ DUAL_UP_TO = 0.8
 class Form(Protocol):
     """A posterior that takes rows of factors; the rows form is apart, since it knows rows by their number.
 
-    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it.
+    `saved` names the attributes that hold what was learned, each with its shape as `zoosim.neural.state` has it;
+    `theta (p,)` is the posterior mean of the weights, counted from today's: a candidate's mean is g'theta.
     """
 
     name: ClassVar[str]
     saved: ClassVar[dict[str, str]]
+
+    @property
+    def theta(self) -> FloatArray:
+        """The posterior mean of the weights."""
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with weighted observations."""
@@ -72,7 +76,7 @@ def matrix_bytes(wanted: str, sizes: tuple[int, ...]) -> int:
     `sizes` are those of all layers. The forms that `auto` turns to grow with the history.
     """
     p = count_weights(np.array(sizes))
-    return {"primal": 8 * p * (p + 1), "jacobian": 16 * p * p}.get(wanted, 0)
+    return 8 * p * (p + 1) if wanted == "primal" else 0
 
 
 def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:
@@ -81,7 +85,5 @@ def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Row
         "rows": lambda: Rows(sizes, first, noise),
         "dual": lambda: Dual(sizes, first, noise),
         "primal": lambda: Primal(sizes, first, noise),
-        "jacobian": lambda: Jacobian(sizes, noise),
-        "diagonal": lambda: Diagonal(sizes, noise),
     }
     return makers[name]()

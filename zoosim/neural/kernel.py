@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
-from zoosim.models.mlp import factorise
+from zoosim.models.mlp import SIDE_BY_SIDE, factorise, factorise_rows
 
 LEAST = 1e-10
 """The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""
@@ -76,6 +76,74 @@ def column(left: FloatArray, factors: FloatArray, sizes: IntArray, first: int, o
                 total += inner * dot(left[i, middle:end], factors[middle:end])
             place = end
         out[i] = total
+
+
+@jit
+def weighted_gradients(factors: FloatArray, weights: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the sum `(p,)` of the gradients that `factors (n, f)` stand for, times `weights (n,)`."""
+    out[:] = 0.0
+    for row in range(weights.shape[0]):
+        place, k = 0, 0
+        for layer in range(1, sizes.shape[0]):
+            n, m = sizes[layer - 1], sizes[layer]
+            if layer > first:
+                for i in range(m):
+                    slope = weights[row] * factors[row, place + n + i]
+                    if slope != 0.0:  # about half of the units of a ReLU network
+                        for j in range(n):
+                            out[k + j] += slope * factors[row, place + j]
+                        out[k + n] += slope
+                    k += n + 1
+            place += n + m
+
+
+@jit
+def means_and_norms(
+    params: FloatArray,
+    sizes: IntArray,
+    first: int,
+    scale: float,
+    xs: FloatArray,
+    theta: FloatArray,
+    means: FloatArray,
+    norms: FloatArray,
+) -> None:
+    """Write g'theta `(n,)` at the rows of `xs (n, n_0)` and the squared lengths of scaled gradients g."""
+    outputs = np.empty(xs.shape[0])
+    for start in range(0, xs.shape[0], SIDE_BY_SIDE):
+        end = min(start + SIDE_BY_SIDE, xs.shape[0])
+        factors = np.empty((end - start, np.sum(sizes) + np.sum(sizes[1:-1])))
+        factorise_rows(params, sizes, xs[start:end], scale, factors, outputs[start:end])
+        _along(factors.T.copy(), theta, sizes, first, means[start:end], norms[start:end])
+
+
+@jit
+def _along(
+    columns: FloatArray, theta: FloatArray, sizes: IntArray, first: int, means: FloatArray, norms: FloatArray
+) -> None:
+    """Write g'theta and g'g `(n,)` of the gradients g whose factors are `columns (f, n)`, without expanding them."""
+    means[:], norms[:] = 0.0, 0.0
+    part, inner, outer = np.empty((4, means.shape[0])), np.empty(means.shape[0]), np.empty(means.shape[0])
+    place, k = 0, 0
+    for layer in range(1, sizes.shape[0]):
+        n, m = sizes[layer - 1], sizes[layer]
+        if layer > first:
+            inputs, deltas = columns[place : place + n], columns[place + n : place + n + m]
+            weights = theta[k : k + m * (n + 1)].reshape(m, n + 1)
+            for i in range(0, m, 4):
+                block = part[: min(4, m - i)]
+                block[:] = 0.0
+                add_matrix(weights[i : i + 4, :n], inputs, block)
+                for j in range(block.shape[0]):
+                    means += deltas[i + j] * (block[j] + weights[i + j, n])
+            inner[:], outer[:] = 1.0, 0.0
+            for i in range(n):
+                inner += inputs[i] * inputs[i]
+            for i in range(m):
+                outer += deltas[i] * deltas[i]
+            norms += inner * outer
+            k += m * (n + 1)
+        place += n + m
 
 
 @jit

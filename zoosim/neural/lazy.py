@@ -10,7 +10,7 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 
-FIRST_BATCH, LARGEST_BATCH = 8, 64
+FIRST_BATCH, LARGEST_BATCH = 16, 64
 SLACK = 1e-9
 """The share that bounds are raised by, so that rounding cannot bring one below the value that it bounds."""
 

@@ -9,8 +9,7 @@ the width.
 *Published*: a step after every decision, and A keeps each gradient as it was at its time.
 """
 
-import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot
 from zoosim.models.mlp import count_factors
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
@@ -28,11 +28,11 @@ from zoosim.neural.network import Network
 from zoosim.neural.rows import Rows
 from zoosim.neural.state import OTHER, flat, taken
 
-MAX_CACHED = 20_000_000
-"""Numbers of candidates kept between decisions, over all remembered users; those of one user always fit."""
-
 MOST_ROWS = 4_096
 """Distinct rows, candidates included, that the rows form keeps at most when it is asked for by name."""
+
+MEAN_ERROR = 1e-7
+"""How far rounding may take g'theta from a posterior mean, as a share of |g| |theta|; far above what is seen."""
 
 CHUNK = 64
 """Candidates whose gradients are held at once."""
@@ -60,21 +60,24 @@ class Settings:
 
 
 class Candidates:
-    """One user with every distinct product: rows `xs (R, d)`, and what holds until the network moves.
+    """One user with every distinct product: rows `xs (R, d)`, and what is remembered of them between decisions.
 
-    `outputs (R,)` of the network; `bounds (R,)`, no variance is above them; `numbers (R,)` in the rows form.
+    At `version` of the network: `means (R,)`, its outputs or, with `errors (R,)`, the posterior's; `norms (R,)`, the
+    squared lengths of gradients; `bounds (R,)`, no variance is above them. At `numbering` of the history: `numbers
+    (R,)`.
     """
 
     def __init__(self, user: FloatArray, products: FloatArray) -> None:
         self.xs = np.hstack([np.broadcast_to(user, (len(products), len(user))), products])
-        self.outputs, self.bounds = np.zeros((2, len(products)))
-        self.numbers: IntArray | None = None
+        self.means, self.errors, self.norms, self.bounds = np.zeros((4, len(products)))
         self.version = -1
+        self.numbers = np.zeros(0, np.int64)
+        self.numbering = -1
 
     @property
     def size(self) -> int:
         """How many numbers it holds."""
-        return self.xs.size + 3 * len(self.xs)
+        return self.xs.size + 5 * len(self.xs)
 
 
 class Learner:
@@ -88,45 +91,32 @@ class Learner:
         self.history = History(dim)
         self.since, self.trace = 0, 0.0
         self.few = settings.fresh
-        self._cache = dict[bytes, Candidates]()
+        self.numbering = 0
         self.form = self._new_form(self._wanted())
 
-    def candidates(self, user: FloatArray, products: FloatArray) -> Candidates:
-        """Return `user (d_u,)` with the distinct `products (R, d_p)`, as the network now sees them."""
-        found = self._cache.get(user.tobytes())
-        if found is None:
-            found = Candidates(user, products)
-            if (len(self._cache) + 1) * found.size > MAX_CACHED:
-                self._cache.clear()
-            self._cache[user.tobytes()] = found
-        if found.version != self.network.version:
-            self.network.look(found.xs, found.outputs, found.bounds)
-            found.version = self.network.version
-        return found
+    def look(self, candidates: Candidates, *, at_posterior: bool) -> None:
+        """Bring the means, norms and bounds of candidates up to date; a posterior mean moves with every observation."""
+        is_new = candidates.version != self.network.version
+        if at_posterior:
+            assert not isinstance(self.form, Rows)
+            theta = self.form.theta
+            self.network.look_along(theta, candidates.xs, candidates.means, candidates.norms)
+            candidates.errors[:] = MEAN_ERROR * np.sqrt(dot(theta, theta) * candidates.norms)
+        elif is_new:
+            self.network.look(candidates.xs, candidates.means, candidates.norms)
+        if is_new:
+            candidates.bounds[:] = candidates.norms
+            candidates.version = self.network.version
 
     @property
     def condition(self) -> float:
         """A bound on the condition number of A: 1 + (sum of weights times squared gradient lengths) / lambda."""
         return 1.0 + self.trace / self.settings.noise
 
-    @property
-    def cached(self) -> Iterable[Candidates]:
-        """The candidates of all users that are remembered."""
-        return self._cache.values()
-
-    def without_trace(self, user: FloatArray) -> "Learner":
-        """Return whom to ask about `user` so that nothing learned moves: itself, or a copy where it has to look."""
-        found = self._cache.get(user.tobytes())
-        settled = found is not None and (found.numbers is not None or not self.in_rows)
-        return self if settled or (self.network.length > 0.0 and not self.in_rows) else self._twin()
-
-    def _twin(self) -> "Learner":
-        """Return a copy that remembers no candidates."""
-        return copy.deepcopy(self, {id(self._cache): {}})
-
-    def clear_candidates(self) -> None:
-        """Forget all candidates: the products are others."""
-        self._cache.clear()
+    def knows(self, candidates: Candidates) -> bool:
+        """Whether a decision among these candidates would move nothing."""
+        numbered = candidates.numbering == self.numbering
+        return self.network.length > 0.0 and (numbered or not self.in_rows)
 
     @property
     def in_rows(self) -> bool:
@@ -135,10 +125,9 @@ class Learner:
 
     def posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return posterior mean and variance of the candidates `which (m,)`, or of all."""
-        if isinstance(self.form, Rows) and candidates.numbers is None:
+        if self.in_rows and candidates.numbering != self.numbering:
             self._enter(candidates)
         if isinstance(self.form, Rows):
-            assert candidates.numbers is not None
             return self.form.posterior(candidates.numbers if which is None else candidates.numbers[which])
         means, variances = np.empty((2, len(candidates.xs) if which is None else len(which)))
         for i in range(0, len(means), CHUNK):
@@ -147,12 +136,12 @@ class Learner:
             means[part], variances[part] = self.form.posterior(self.network.factors(xs))
         return means, variances
 
-    def learn(self, candidates: Candidates, row: int, reward: float) -> None:
-        """Learn that candidate `row` earned `reward`."""
+    def learn(self, x: FloatArray, reward: float) -> None:
+        """Learn that row `x (d,)` earned `reward`."""
         if self.settings.fresh:
-            self._learn_fresh(candidates.xs[row], reward)
+            self._learn_fresh(x, reward)
         else:
-            self._learn_published(candidates.xs[row], reward)
+            self._learn_published(x, reward)
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that was learned, as `PART.NAME`, and what it was `made_for`."""
@@ -169,7 +158,7 @@ class Learner:
         self.history.load(parts["history"])
         own = parts["learner"]
         self.since, self.few, self.trace = int(own["since"]), bool(own["few"]), float(own["trace"])
-        self._cache.clear()
+        self.numbering += 1
 
     def _made_for(self) -> str:
         """Say what a state must have been made for to be this learner's."""
@@ -251,6 +240,7 @@ class Learner:
         self._make_room(candidates.xs)
         known = len(self.history)
         candidates.numbers = np.array([self.history.number(x) for x in candidates.xs])
+        candidates.numbering = self.numbering
         if len(self.history) > known:
             self._refit()
 
@@ -271,8 +261,7 @@ class Learner:
     def _drop_unobserved(self) -> None:
         """Forget the rows that were never observed; all others get new numbers."""
         self.history.keep_observed()
-        for candidates in self.cached:
-            candidates.numbers = None
+        self.numbering += 1
 
     def _refit(self) -> None:
         """Compute the posterior anew from the history, in the form that is wanted now."""
@@ -281,7 +270,7 @@ class Learner:
             self.form = self._new_form(name)
         if not isinstance(self.form, Rows):
             self.few = False
-            self.history.keep_observed()
+            self._drop_unobserved()
         factors, network = self.network.factors(self.history.xs), self.network
         self.trace = trace(factors, self.history.counts, network.sizes, network.first)
         self.form.fit(factors, self.history.counts, self.history.sums)

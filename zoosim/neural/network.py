@@ -8,7 +8,7 @@ from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.types import FloatArray
 from zoosim.models import mlp
 from zoosim.neural.history import History
-from zoosim.neural.kernel import outputs_and_norms
+from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 
 
 class Network:
@@ -32,19 +32,24 @@ class Network:
         self.steps = self.version = 0
         self.length = 0.0 if normalise else 1.0
 
-    def look(self, xs: FloatArray, outputs: FloatArray, norms: FloatArray) -> None:
-        """Write the outputs `(n,)` at the rows of `xs (n, d)` and the squared lengths of their gradients."""
+    def meet(self, xs: FloatArray) -> None:
+        """Measure gradients by the rows of `xs (n, d)` if they are the first ones seen."""
         if self.length == 0.0:
             self._measure(xs)
+
+    def look(self, xs: FloatArray, outputs: FloatArray, norms: FloatArray) -> None:
+        """Write the outputs `(n,)` at the rows of `xs (n, d)` and the squared lengths of their gradients."""
         outputs_and_norms(self.trained[0], self.sizes, self.first, 1.0 / self.length, xs, outputs, norms)
 
     def factors(self, xs: FloatArray) -> FloatArray:
         """Return the factors `(n, f)` of the gradients at the rows of `xs (n, d)`."""
-        if self.length == 0.0:
-            self._measure(xs)
         out = np.empty((len(xs), mlp.count_factors(self.sizes)))
         mlp.factorise_rows(self.trained[0], self.sizes, xs, 1.0 / self.length, out, np.empty(len(xs)))
         return out
+
+    def look_along(self, theta: FloatArray, xs: FloatArray, means: FloatArray, norms: FloatArray) -> None:
+        """Write g'theta `(n,)` at the rows of `xs (n, d)`, g their gradients, and the squared lengths of these."""
+        means_and_norms(self.trained[0], self.sizes, self.first, 1.0 / self.length, xs, theta, means, norms)
 
     def train(self, history: History, steps: int, batch_size: int) -> None:
         """Take Adam steps on the distinct rows of `history`, or on observations drawn where they exceed a batch."""

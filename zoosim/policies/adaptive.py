@@ -103,13 +103,14 @@ class Candidates(NamedTuple):
 @jit
 def _per_category(state: State, chance: float) -> float:
     """Return the share of one category in a chance that is given for all of a segment's."""
-    return chance / max(state.categories.table.counts[0] - 1, 1)
+    share: float = chance / max(state.categories.table.counts[0] - 1, 1)
+    return share
 
 
 @jit
 def _room(state: State) -> int:
     """Return how many segments there is room for."""
-    return state.cells.shown.shape[0]
+    return int(state.cells.shown.shape[0])
 
 
 @jit
@@ -432,15 +433,9 @@ class Adaptive(KernelPolicy):
             self.state.segments.clock[:] = 0.0
             cells.tally[:] = 0.0
             return
-        for g in numbers:
-            for s in np.flatnonzero(cells.learned[:, g] > 0.0):
-                cells.tally[MEANS] -= change_filter.mean(cells.filters[s, g])
-                cells.tally[TRIED] -= 1.0
-            cells.filters[:, g] = _new_cells(len(cells.shown), 1).filters[:, 0]
-            cells.shown[:, g] = 0.0
-            cells.learned[:, g] = 0.0
-            self.state.shown[g] = 0
-            if self.state.categories.binary.any() and g < len(self.state.rivals.steady.b):
+        _clear_cells(cells, self.state.shown, numbers)
+        if self.state.categories.binary.any():
+            for g in numbers[numbers < len(self.state.rivals.steady.b)]:
                 clear_rivals(self.state.rivals, int(g))
 
     def _grow(self, categories: int) -> None:
@@ -483,6 +478,20 @@ def _new_cells(segments: int, categories: int) -> Cells:
     """Return cells that have seen nothing."""
     filters = change_filter.new_cells(segments * categories, HYPOTHESES).reshape(segments, categories, HYPOTHESES, 3)
     return Cells(filters, np.zeros((segments, categories)), np.zeros((segments, categories)), np.zeros(2))
+
+
+@jit
+def _clear_cells(cells: Cells, shown: IntArray, numbers: IntArray) -> None:
+    """Let the cells of categories forget what they have seen; those that were never tried hold nothing."""
+    for g in numbers:
+        shown[g] = 0
+        for s in range(cells.shown.shape[0]):
+            cells.shown[s, g] = 0.0
+            if cells.learned[s, g] > 0.0:
+                cells.tally[MEANS] -= change_filter.mean(cells.filters[s, g])
+                cells.tally[TRIED] -= 1.0
+                cells.learned[s, g] = 0.0
+                change_filter.clear(cells.filters[s, g])
 
 
 @jit

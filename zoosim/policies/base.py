@@ -126,6 +126,10 @@ class Policy(ABC):
             progress(f"learned from {stop:,} of {len(log):,} visits")
         return {}
 
+    def prepare(self) -> None:
+        """Do now what the first requests would have to wait for, such as compiling; nothing learned moves."""
+        return None
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that the policy has learned, as arrays and plain values."""
         return {}

@@ -3,32 +3,17 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.parameters import shown
 from zoosim.core.search_config import RewardWeights
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.policies.base import Policy, policy_name
-
-
-class ProductTable(NamedTuple):
-    """What a shop knows of its K products, each `(K,)`: `ids`, `category` by number, `price` and `cm2` in EUR.
-
-    `discount` in [0, 1]; `label` is 1 for a private label; `bestseller` a score of at least 0; `strategic` goods.
-    """
-
-    ids: IntArray
-    category: IntArray
-    price: FloatArray
-    cm2: FloatArray
-    discount: FloatArray
-    label: FloatArray
-    bestseller: FloatArray
-    strategic: BoolArray
-
+from zoosim.ranking.product_table import ProductTable
 
 BOX = (1e-9, 1e9)
 """What `a_max` may be."""
@@ -38,21 +23,23 @@ ROUNDING = 1e-9
 TASTES = 2
 """Where a shop tells of tastes, it tells of these: for price, and for private label."""
 
+MOST_CATEGORIES = 10_000
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, kw_only=True)
 class BoostSpec(PolicySpec):
     """What a boost policy is told: `user_dim` context features, `product_dim` boosts in [-`a_max`, `a_max`].
 
-    `products` is the shop's own table, in the order of the contexts' `product_ids`; `reward` what a visit's parts
-    count; `k` products are shown. The context features begin with `n_segments` and then `n_kinds` one-hot columns, of
-    the segment and the query type, and then `n_tastes` tastes, two, for price and for private label;
-    0 where the shop does not tell.
+    `reward` is what a visit's parts count; `k` products are shown, fewer where a request has fewer; products are of
+    `n_categories`, by number from 0. The context features begin with `n_segments` and then `n_kinds` one-hot columns,
+    of the segment and the query type, and then `n_tastes` tastes, two, for price and for private label; 0 where the
+    shop does not tell. What the shop knows of its products comes with each request: `context.product_table`.
     """
 
     a_max: float
-    products: ProductTable
     reward: RewardWeights = field(default_factory=RewardWeights)
     k: int = 20
+    n_categories: int = 1
     n_segments: int = 0
     n_kinds: int = 0
     n_tastes: int = 0
@@ -64,26 +51,21 @@ class BoostSpec(PolicySpec):
         told = self.n_segments + self.n_kinds + self.n_tastes
         if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or told > self.user_dim:
             raise ConfigError(f"BoostSpec: got {told} columns told of, expected at most user_dim = {self.user_dim}")
-        if len(self.products.ids) != self.n_products:
-            came = len(self.products.ids)
-            raise ConfigError(f"BoostSpec.products: got {came} products, expected n_products = {self.n_products}")
         if self.n_tastes not in (0, TASTES):
             raise ConfigError(f"BoostSpec.n_tastes: got {self.n_tastes}, expected {TASTES} (price, private label) or 0")
         check_whole("BoostSpec.k", self.k, 1, 1_000_000)
-        for name, column in self.products._asdict().items():
-            numbers = check_array(f"BoostSpec.products.{name}", column, (self.n_products,))
-            if name == "category" and (numbers.min() < 0.0 or (numbers != np.floor(numbers)).any()):
-                raise ConfigError("BoostSpec.products.category: got a number of no category, expected 0, 1, ...")
+        check_whole("BoostSpec.n_categories", self.n_categories, 1, MOST_CATEGORIES)
 
 
 class BoostPolicy(Policy):
     """Choose boosts for each visit of a search shop, and learn from what the visit shows.
 
-    A context has `features (user_dim,)`, `product_ids (K,)`, `base_scores (K,)` and `boost_features (K, product_dim)`;
-    products are shown by base_scores + boost_features @ action. Boosts lie in [-a_max, a_max].
+    A context has `features (user_dim,)`, and of the K products of this request `product_ids (K,)`, `base_scores (K,)`,
+    `boost_features (K, product_dim)` and `product_table`, a `ProductTable`; products are shown by
+    base_scores + boost_features @ action. Boosts lie in [-a_max, a_max].
     """
 
-    chooses = ("boosts",)
+    chooses: ClassVar[tuple[str, ...]] = ("boosts",)
     spec: BoostSpec
 
     @abstractmethod
@@ -98,12 +80,28 @@ class BoostPolicy(Policy):
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Learn from a visit whose `action` and `reward` have been checked; see `update`."""
 
-    def update(self, context: Context, action: Any, reward: float, feedback: Mapping[str, Any] | None = None) -> None:
-        """Learn that boosts earned `reward`; `feedback` is what `info["feedback"]` of the environment holds.
+    def update(
+        self,
+        context: Context,
+        action: Any,
+        reward: float,
+        feedback: Mapping[str, Any] | None = None,
+        next_context: Context | None = None,
+    ) -> None:
+        """Learn that boosts earned `reward`; called in any order, and any time after the decision.
 
-        That is, by position: `shown (k,)` ids, their `products` (a column a property), `boost_features (k, d)`,
-        `base_scores (k,)`, `clicks (k,)`, `purchases (k,)`; and `reward_parts`. NaN, infinity and other shapes are
-        refused with `DataError` before anything is learned, boosts outside the box with `PolicyError`.
+        Args:
+            context: The request as it was when the boosts were chosen.
+            action: The boosts that were taken, by this policy or another.
+            reward: What the visit earned.
+            feedback: What `info["feedback"]` of the environment holds; by position `shown (k,)` ids, their `products`
+                (one column per property), `boost_features (k, d)`, `base_scores (k,)`, `clicks (k,)`,
+                `purchases (k,)`; and `reward_parts`.
+            next_context: Not used: a visit of a search shop is one step.
+
+        Raises:
+            DataError: a number is NaN or infinite, or a shape is wrong; nothing was learned.
+            PolicyError: boosts lie outside the box.
         """
         self.check(context)
         boosts = check_array(f"{policy_name(type(self))}: action", action, (self.spec.product_dim,))
@@ -123,14 +121,58 @@ class BoostPolicy(Policy):
         """Refuse a context that does not fit the spec with `DataError`; to be called before one is read."""
         name, spec = policy_name(type(self)), self.spec
         check_array(f"{name}: features", context.features, (spec.user_dim,))
-        check_array(f"{name}: base_scores", context.base_scores, (spec.n_products,))
-        check_array(f"{name}: boost_features", context.boost_features, (spec.n_products, spec.product_dim))
-        if not np.array_equal(context.product_ids, spec.products.ids):
-            raise DataError(f"{name}: product_ids: got others than those of the spec, expected these in their order")
+        base_scores = check_array(f"{name}: base_scores", context.base_scores, (None,))
+        count = len(base_scores)
+        check_array(f"{name}: boost_features", context.boost_features, (count, spec.product_dim))
+        ids = np.asarray(context.product_ids)
+        if ids.shape != (count,) or ids.dtype.kind not in "iu":
+            raise DataError(f"{name}: product_ids: got {shown(context.product_ids)}, expected {count} whole numbers")
 
-    def propensity(self, context: Context, action: Any) -> float:
-        """Return the density of choosing boosts now; refused by policies that have none."""
+    def density(self, context: Context, action: Any) -> float:
+        """Return the density with which boosts would be chosen now, over boosts in their own units; moves no state.
+
+        Raises:
+            PolicyError: the policy has none: it decides without chance, or draws single points by chance.
+        """
         name = policy_name(type(self))
         raise PolicyError(
             f"{name}: has no density over boosts; log random-boosts or normal-boosts where propensities are needed"
         )
+
+    def propensities(self, context: Context) -> FloatArray:
+        """Refuse: boosts are no candidates, and their law is a `density`."""
+        raise PolicyError(f"{policy_name(type(self))}: chooses boosts, which have a density and no propensities")
+
+    def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of the past; refused with `PolicyError` by policies that learn from visits alone."""
+        raise PolicyError(f"{policy_name(type(self))}: learns from visits, not from a log; q-offline learns from logs")
+
+
+def checked_table(name: str, spec: BoostSpec, context: Context) -> ProductTable:
+    """Return the products of a request as numbers; raises `DataError` for a column that does not fit."""
+    count = len(context.product_ids)
+    columns: dict[str, Any] = {
+        column: check_array(f"{name}: product_table {column}", getattr(context.product_table, column, None), (count,))
+        for column in ProductTable._fields
+    }
+    category = checked_categories(f"{name}: product_table category", columns["category"], spec)
+    strategic = columns["strategic"] > 0.0
+    return ProductTable(**{**columns, "category": category, "strategic": strategic})
+
+
+def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntArray:
+    """Return numbers of categories as whole numbers; raises `DataError` for one that the spec does not know."""
+    highest = spec.n_categories - 1
+    wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, expected whole numbers, 0 to {highest}")
+    return numbers.astype(np.int64)
+
+
+def is_same_table(one: ProductTable, other: Any) -> bool:
+    """Tell whether two tables are the same arrays, none of which can change."""
+    if not isinstance(other, ProductTable):
+        return False
+    columns = zip(one, other, strict=True)
+    return all(a is b and isinstance(b, np.ndarray) and not b.flags.writeable for a, b in columns)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import CLOCK, IN_USE, UNKNOWN, VERSION, IdTable, claim_slot, find_slot, grown, new_id_table
+from zoosim.core.id_table import IN_USE, UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, grown, new_id_table
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.choice import distinct_rows, hash_row
@@ -80,11 +80,5 @@ def _shed(categories: Categories, products: FloatArray) -> bool:
     anew = not binary[categories.binary].all()
     if anew:
         categories.binary[:] &= binary
-        table = categories.table
-        table.places[:] = 0
-        table.ids[:] = 0
-        table.used[:] = 0
-        table.counts[IN_USE] = 1
-        table.counts[CLOCK] = 0
-        table.counts[VERSION] += 1
+        forget_ids(categories.table)
     return bool(anew)

@@ -68,7 +68,7 @@ def hash_row(row: FloatArray) -> int:
             hashed ^= bits[i]
         hashed = np.uint64(hashed * np.uint64(0x9E3779B97F4A7C15))
         hashed ^= hashed >> np.uint64(32)
-    return np.int64(hashed)
+    return np.int64(hashed)  # type: ignore[return-value]
 
 
 @jit

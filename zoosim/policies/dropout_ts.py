@@ -30,9 +30,7 @@ class State(NamedTuple):
 
 
 @jit
-def _best(
-    learner: heads_net.Learner, zs: Float32Array, found: IntArray, joint: bool, key: np.uint64, i: int
-) -> int:
+def _best(learner: heads_net.Learner, zs: Float32Array, found: IntArray, joint: bool, key: np.uint64, i: int) -> int:
     """Return the product with the highest estimate under mask number i, the same for every row of `zs (R, h)`."""
     net, best, top = heads_net.network(learner), -1, -np.inf
     mask = np.ones(zs.shape[1], np.float32)
@@ -73,9 +71,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x, head = features_of(candidates, user, action)
     heads_net.learn(state.learner, x, head, reward)
 

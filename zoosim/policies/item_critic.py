@@ -8,7 +8,7 @@ with random boosts: a first belief that is wrong may else be all that is ever sh
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from zoosim.core.types import Context, FloatArray
 from zoosim.linear.logistic import draw_weights
 from zoosim.optimizers.cem import CEMConfig
 from zoosim.policies.boost_search import Request, best_boosts
-from zoosim.policies.boosts import BoostPolicy, BoostSpec
-from zoosim.policies.item_features import columns_of, pairs_of, products_of, scales_of, visitor_of
+from zoosim.policies.boosts import BoostPolicy, BoostSpec, checked_table, is_same_table
+from zoosim.policies.item_features import COLUMNS, columns_of, pairs_of, visitor_of
 from zoosim.policies.item_memory import drop_oldest, new_memory, refit
+from zoosim.policies.item_scales import ENOUGH, MET, SETTLED, meet, no_products, scaled, scales_of, settle
 from zoosim.policies.item_values import Goods, value_items
 from zoosim.policies.shown_items import Shown, read_shown
+from zoosim.ranking.product_table import ProductTable
 
 HELD = 2_048
 """Visits that are held; half of them are dropped when there are as many."""
@@ -32,11 +34,23 @@ HELD = 2_048
 LONGEST = 100
 """The models are fitted anew after as many visits at the latest."""
 
-MODELS = ("click", "purchase")
+NESTED = ("click", "purchase", "scales")
+"""The fields of the memory that are named tuples themselves."""
+
+
+class Described(NamedTuple):
+    """The products of a request as the models see them, by `goods`, with the arrays that these were made from."""
+
+    table: ProductTable
+    goods: Goods
 
 
 class ItemCritic(BoostPolicy):
-    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first."""
+    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first.
+
+    It keeps nothing about single products but, until it has met enough of them, what their properties are: by them it
+    scales the properties. It has no density: beyond its first visits, boosts are the end of a search.
+    """
 
     name = "item-critic"
     exploration: float = parameter(1.0, low=0, high=10, help="width of the draws, in standard deviations")
@@ -48,13 +62,11 @@ class ItemCritic(BoostPolicy):
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
         """Begin with the prior."""
         super().__init__(spec, rng, **params)
-        table, weights = spec.products, spec.reward
-        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
-        self._scales = scales_of(table)
-        self._goods = Goods(products_of(self._scales, columns_of(table._asdict())), table.category, worth)
         width = 0.5 * spec.a_max
         self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)
         self._memory = new_memory(spec, HELD)
+        self._met = no_products(len(COLUMNS))
+        self._described: Described | None = None  # by the newest request, so that equal ones are read once
         self._served = np.zeros(max(1, spec.n_segments), np.int64)
         self._counts = np.zeros(3, np.int64)  # decisions, visits learned from, visits at which models are due
         self._key = np.array([draw_key(rng)])
@@ -80,15 +92,43 @@ class ItemCritic(BoostPolicy):
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
         shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
+        self._meet(context)
         if self._memory.held[0] == HELD:
             refit(self._memory, 2)
             drop_oldest(self._memory, HELD // 2)
+            settle(self._met)  # what was dropped is known in these scales alone
         self._remember(np.asarray(context.features, np.float64), shown)
         self._counts[1] += 1
         learned = int(self._counts[1])
         if learned >= self._counts[2]:
             refit(self._memory, 2)
             self._counts[2] = learned + min(LONGEST, max(1, int(self.refit_share * learned)))
+
+    def _meet(self, context: Context) -> None:
+        """Scale properties by the products of a request, too; the models are then to be fitted anew."""
+        if self._met.counts[SETTLED]:
+            return
+        table = checked_table(self.name, self.spec, context)
+        scales = meet(self._met, np.asarray(context.product_ids, np.int64), columns_of(table._asdict()))
+        if scales is not None:
+            self._memory.scales.means[:] = scales.means
+            self._memory.scales.spreads[:] = scales.spreads
+            self._described = None
+            self._counts[2] = 0
+
+    def _goods(self, context: Context) -> Goods:
+        """Return the products of a request as the models see them; free for the read-only arrays of the last one."""
+        known = self._described
+        if known is not None and is_same_table(known.table, context.product_table):
+            return known.goods
+        table, weights = checked_table(self.name, self.spec, context), self.spec.reward
+        columns = columns_of(table._asdict())
+        knows_scales = self._met.counts[MET] or self._met.counts[SETTLED]
+        scales = self._memory.scales if knows_scales else scales_of(columns)
+        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
+        goods = Goods(scaled(scales, columns), table.category, worth)
+        self._described = Described(context.product_table, goods)
+        return goods
 
     def _generator(self, number: int) -> np.random.Generator:
         return np.random.default_rng([int(self._key[0]), number])
@@ -97,7 +137,7 @@ class ItemCritic(BoostPolicy):
         visitor, kind = visitor_of(self.spec, context.features)
         base, features, weights = context.base_scores, context.boost_features, self.spec.reward
         values = np.empty(len(base))
-        value_items(click, purchase, visitor, self._goods, base, features, weights.clicks, values)
+        value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
         reach, rows = np.cumprod(self._memory.look[kind]), np.ascontiguousarray(features.T)
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
@@ -105,7 +145,7 @@ class ItemCritic(BoostPolicy):
     def _remember(self, features: FloatArray, shown: Shown) -> None:
         memory, v, m = self._memory, int(self._memory.held[0]), len(shown.base)
         memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
-        memory.products[v, :m] = products_of(self._scales, shown.columns)
+        memory.columns[v, :m] = shown.columns
         memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
         memory.clicks[v], memory.purchases[v], memory.shown[v] = False, False, m
         memory.clicks[v, :m], memory.purchases[v, :m] = shown.clicks, shown.purchases
@@ -114,15 +154,17 @@ class ItemCritic(BoostPolicy):
     def _arrays(self) -> dict[str, np.ndarray]:
         """Return all that learning moves, by name."""
         found = {"served": self._served, "counts": self._counts, "key": self._key}
+        found |= {f"met {part}": array for part, array in self._met._asdict().items()}
         for name, value in self._memory._asdict().items():
-            parts = value._asdict() if name in MODELS else {"": value}
+            parts = value._asdict() if name in NESTED else {"": value}
             found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
         return found
 
     def _highest(self) -> dict[str, int]:
         """Return the highest number, from 0, in each array that counts or points."""
         places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
-        return {**places, "served": 2**62, "counts": 2**62}
+        scales = {"met counts": ENOUGH, "scales spreads": 2**62}
+        return {**places, **scales, "served": 2**62, "counts": 2**62}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the visits held, the models and the counts."""
@@ -139,6 +181,7 @@ class ItemCritic(BoostPolicy):
             raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
         for name, array in own.items():
             array[...] = state[name]
+        self._described = None
 
 
 def _within(numbers: np.ndarray, most: int) -> bool:

@@ -11,24 +11,13 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.policies.boosts import TASTES, BoostSpec, ProductTable
+from zoosim.policies.boosts import TASTES, BoostSpec
 
 COLUMNS = ("price", "label", "cm2", "discount", "bestseller", "strategic")
 """What is known of a product, in the order of x behind its first number, which is 1; price as log(1 + price)."""
 
 WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
 """How far the prior lets each number of x count: most for what a shop knows of tastes for."""
-
-
-class Scales(NamedTuple):
-    """How columns of products are centred and scaled: `means (6,)`, `spreads (6,)`, infinite where there is none.
-
-    What there are tastes for is not centred: a taste for price counts for more with the price, not with its distance
-    from other products' prices, so visitors who differ in it differ in how much they click at all.
-    """
-
-    means: FloatArray
-    spreads: FloatArray
 
 
 class Sizes(NamedTuple):
@@ -50,18 +39,10 @@ def columns_of(known: Mapping[str, Any]) -> FloatArray:
     return np.stack([np.log1p(np.maximum(price, 0.0)), *others], axis=1)
 
 
-def scales_of(table: ProductTable) -> Scales:
-    """Return the scales of a shop's products."""
-    columns = columns_of(table._asdict())
-    spreads = columns.std(axis=0)
-    means = np.where(np.arange(len(COLUMNS)) < TASTES, 0.0, columns.mean(axis=0))
-    return Scales(means, np.where(spreads > 1e-12, spreads, np.inf))
-
-
 def sizes_of(spec: BoostSpec) -> Sizes:
     """Return how long the parts of a row are for a task."""
-    categories = int(spec.products.category.max()) + 1
-    return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), 1 + spec.product_dim + categories)
+    pair = 1 + spec.product_dim + spec.n_categories
+    return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair)
 
 
 def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
@@ -91,11 +72,6 @@ def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
     chosen = [np.ones(1), features[: spec.n_segments], features[tastes : tastes + spec.n_tastes]]
     kind = int(np.argmax(features[spec.n_segments : tastes])) if spec.n_kinds else 0
     return np.concatenate(chosen), kind
-
-
-def products_of(scales: Scales, columns: FloatArray) -> FloatArray:
-    """Return x of products with `columns (n, 6)`, `(n, 7)`: 1, and the columns to scale."""
-    return np.concatenate([np.ones((len(columns), 1)), (columns - scales.means) / scales.spreads], axis=1)
 
 
 def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: int) -> FloatArray:

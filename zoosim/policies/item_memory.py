@@ -10,7 +10,8 @@ from zoosim.linear.dense import dot
 from zoosim.linear.logistic import Logistic, absorb, chance, new_logistic, newton_step
 from zoosim.models.examination import count_looks, look_table, looked_at
 from zoosim.policies.boosts import BoostSpec
-from zoosim.policies.item_features import join, prior_of, sizes_of
+from zoosim.policies.item_features import COLUMNS, join, prior_of, sizes_of
+from zoosim.policies.item_scales import Scales, scale_row
 
 DEPTH = 12
 """Positions from the top that are remembered."""
@@ -34,20 +35,22 @@ BUYS_WIDTH = 0.5
 class Memory(NamedTuple):
     """The last visits, at most N, of at most m positions each, and the models that were learned from all visits.
 
-    `visitors (N, u)`, `kinds (N,)`, `shown (N,)` how many positions there were, `products (N, m, x)`, `pairs
-    (N, m, r)`, `clicks (N, m)`, `purchases (N, m)`; `held (1,)` visits are held. `click` and `purchase` are the
-    models, the latter over one column more in front: the log odds of a click. `looks (T, m, 2)` counts the positions
-    reached and looked at in visits that were dropped; `look (T, m)` is the table.
+    `visitors (N, u)`, `kinds (N,)`, `shown (N,)` how many positions there were, `columns (N, m, 6)` of products, not
+    scaled, `pairs (N, m, r)`, `clicks (N, m)`, `purchases (N, m)`; `held (1,)` visits are held. `scales` are those that
+    the models see products in. `click` and `purchase` are the models, the latter over one column more in front: the
+    log odds of a click. `looks (T, m, 2)` counts the positions reached and looked at in visits that were dropped;
+    `look (T, m)` is the table.
     """
 
     visitors: FloatArray
     kinds: IntArray
     shown: IntArray
-    products: FloatArray
+    columns: FloatArray
     pairs: FloatArray
     clicks: BoolArray
     purchases: BoolArray
     held: IntArray
+    scales: Scales
     click: Logistic
     purchase: Logistic
     looks: FloatArray
@@ -73,11 +76,12 @@ def new_memory(spec: BoostSpec, held: int) -> Memory:
         visitors=np.zeros((held, sizes.visitor)),
         kinds=np.zeros(held, np.int64),
         shown=np.zeros(held, np.int64),
-        products=np.zeros((held, depth, sizes.product)),
+        columns=np.zeros((held, depth, len(COLUMNS))),
         pairs=np.zeros((held, depth, sizes.pair)),
         clicks=np.zeros((held, depth), np.bool_),
         purchases=np.zeros((held, depth), np.bool_),
         held=np.zeros(1, np.int64),
+        scales=Scales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
         click=new_logistic(means, deviations),
         purchase=new_logistic(*purchase),
         looks=np.zeros((kinds, depth, 2)),
@@ -89,9 +93,10 @@ def new_memory(spec: BoostSpec, held: int) -> Memory:
 def look_through(memory: Memory, v: int, rows: FloatArray, seen: FloatArray) -> int:
     """Write the rows of visit `v` to `rows (m, d)` and how probably each was looked at to `seen (m,)`; returns m."""
     m: int = memory.shown[v]
-    chances = np.empty(m)
+    chances, product = np.empty(m), np.empty(memory.columns.shape[2] + 1)
     for n in range(m):
-        join(memory.visitors[v], memory.products[v, n], memory.pairs[v, n], rows[n])
+        scale_row(memory.scales, memory.columns[v, n], product)
+        join(memory.visitors[v], product, memory.pairs[v, n], rows[n])
         chances[n] = chance(dot(rows[n], memory.click.mean))
     looked_at(memory.clicks[v, :m], chances, memory.look[memory.kinds[v], :m], seen[:m])
     return m
@@ -140,6 +145,6 @@ def drop_oldest(memory: Memory, visits: int) -> None:
     for v in range(left):
         memory.visitors[v] = memory.visitors[v + visits]
         memory.kinds[v], memory.shown[v] = memory.kinds[v + visits], memory.shown[v + visits]
-        memory.products[v], memory.pairs[v] = memory.products[v + visits], memory.pairs[v + visits]
+        memory.columns[v], memory.pairs[v] = memory.columns[v + visits], memory.pairs[v + visits]
         memory.clicks[v], memory.purchases[v] = memory.clicks[v + visits], memory.purchases[v + visits]
     memory.held[0] = left

@@ -70,6 +70,11 @@ class Draws(NamedTuple):
     decisions: IntArray
 
 
+def new_draws(rng: np.random.Generator) -> Draws:
+    """Return the draws of a policy that has decided nothing."""
+    return Draws(np.array([draw_key(rng)]), np.zeros(1, np.int64))
+
+
 class Decision(NamedTuple):
     """An action, and the probability of each candidate `(K,)` that it was drawn from."""
 
@@ -88,20 +93,17 @@ class Attached(NamedTuple):
     version: int
 
 
-class KernelPolicy(Policy):
-    """A policy whose decisions are made by a `Kernel` over `self.state`.
+class DrawingPolicy(Policy):
+    """A policy that draws its action from a distribution over the request's candidates, by a number in [0, 1).
 
-    A subclass sets `kernel`, `learned` (the fields of the state that hold what was learned) and the range of `rewards`
-    that it can learn from, makes its state in `_new_state`, and says in `_candidates` what it derives from products.
+    A subclass says in `_candidates` what it derives from products, and makes its `draws` when it is made. It draws in
+    `_draw_action` from what `_distribution` tabulates.
     """
 
-    kernel: ClassVar[Kernel]
-    learned: ClassVar[tuple[str, ...]] = ()
-    rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     enters_candidates: ClassVar[bool] = False
     """Whether new candidates enter the state, as new categories do."""
 
-    state: Any
+    draws: Draws
     floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -109,12 +111,6 @@ class KernelPolicy(Policy):
         self._attached: list[Attached] = []
         self._warned = False
         self._version = 0
-        self.state = self._new_state()
-        self.draws = Draws(np.array([draw_key(rng)]), np.zeros(1, np.int64))
-
-    @abstractmethod
-    def _new_state(self) -> Any:
-        """Make the state of a policy that has seen nothing, not even a product."""
 
     @abstractmethod
     def _candidates(self, ids: IntArray, products: FloatArray) -> Any:
@@ -123,9 +119,20 @@ class KernelPolicy(Policy):
         A subclass that enters new products or categories into its state does so here.
         """
 
-    def _exploiting(self) -> Any:
-        """Return the state with which `choose` takes the action that seems best, without exploring."""
-        return self.state
+    @abstractmethod
+    def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
+        """Return the action that a `draw` in [0, 1) settles, the floor counted in; moves nothing."""
+
+    @abstractmethod
+    def _distribution(self, request: Request, candidates: Any) -> FloatArray:
+        """Return the probabilities `(K,)` of `_draw_action` over uniform draws."""
+
+    @abstractmethod
+    def _exploit(self, request: Request, candidates: Any) -> int:
+        """Return the action that seems best, without exploring."""
+
+    def _decided(self, request: Request, candidates: Any, action: int) -> None:
+        """Move what a decision moves."""
 
     def attach(self, context: Context) -> Any:
         """Return what is derived from a request's candidates; free when they are the same read-only arrays as before.
@@ -164,12 +171,13 @@ class KernelPolicy(Policy):
         self._version += 1
 
     def select_action(self, context: Context) -> int:
-        """Draw an action by the kernel, and move what a decision moves."""
+        """Draw an action, and move what a decision moves."""
         request = checked_request(context, self.spec)
         self._make_room(1)
         candidates = self.attach(context)
         action = self._draw_action(request, candidates, self._next_draw())
-        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
+        self.draws.decisions[0] += 1
+        self._decided(request, candidates, action)
         return action
 
     def decide(self, context: Context, draw: float | None = None) -> Decision:
@@ -177,7 +185,7 @@ class KernelPolicy(Policy):
 
         Args:
             context: The request.
-            draw: A number in [0, 1) that settles the draw, such as a hash of an event's id; by default the policy's next.
+            draw: A number in [0, 1) that settles the draw, such as a hash of an event's id. Default: the policy's next.
 
         Returns:
             The action, and the probability of each candidate `(K,)` that it was drawn from.
@@ -187,7 +195,8 @@ class KernelPolicy(Policy):
         candidates = self.attach(context)
         propensities = self._distribution(request, candidates)
         action = self._draw_action(request, candidates, self._next_draw() if draw is None else draw)
-        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
+        self.draws.decisions[0] += draw is None
+        self._decided(request, candidates, action)
         return Decision(action, propensities)
 
     def propensities(self, context: Context) -> FloatArray:
@@ -200,8 +209,45 @@ class KernelPolicy(Policy):
         """Return the candidate that seems best, without exploring; moves no state."""
         request = checked_request(context, self.spec)
         reader = self._reader(context)
-        candidates = reader.attach(context)
-        return int(reader.kernel.choose(reader._exploiting(), candidates, *request, 0.0))
+        return reader._exploit(request, reader.attach(context))
+
+    def _make_room(self, products: int) -> None:
+        """Make room for so many products that were not met before; called before candidates are attached."""
+
+    def _reader(self, context: Context) -> "DrawingPolicy":
+        """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
+        if not self.enters_candidates or self._find_attached(context) is not None:
+            return self
+        return copy.deepcopy(self)
+
+    def _next_draw(self) -> float:
+        return uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
+
+
+class KernelPolicy(DrawingPolicy):
+    """A policy whose decisions are made by a `Kernel` over `self.state`.
+
+    A subclass sets `kernel`, `learned` (the fields of the state that hold what was learned) and the range of `rewards`
+    that it can learn from, makes its state in `_new_state`, and says in `_candidates` what it derives from products.
+    """
+
+    kernel: ClassVar[Kernel]
+    learned: ClassVar[tuple[str, ...]] = ()
+    rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    state: Any
+
+    def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
+        super().__init__(spec, rng, **params)
+        self.state = self._new_state()
+        self.draws = new_draws(rng)
+
+    @abstractmethod
+    def _new_state(self) -> Any:
+        """Make the state of a policy that has seen nothing, not even a product."""
+
+    def _exploiting(self) -> Any:
+        """Return the state with which `choose` takes the action that seems best, without exploring."""
+        return self.state
 
     def update(
         self,
@@ -239,23 +285,25 @@ class KernelPolicy(Policy):
         return {}
 
     def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
-        """Return what is derived from candidates that stay the same for a number of decisions, made by compiled code."""
+        """Return what is derived from candidates that stay the same for a number of compiled decisions."""
         self._make_room(min(len(product_ids), decisions))
         return self.attach(Context(product_ids=product_ids, products=products))
 
-    def _make_room(self, products: int) -> None:
-        """Make room for so many products that were not met before; called before candidates are attached."""
-
-    def _reader(self, context: Context) -> "KernelPolicy":
-        """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
-        if not self.enters_candidates or self._find_attached(context) is not None:
-            return self
-        return copy.deepcopy(self)
-
-    def _next_draw(self) -> float:
-        draw = uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
-        self.draws.decisions[0] += 1
-        return draw
+    def prepare(self) -> None:
+        """Compile all that a request and a reward need, by playing one on a copy."""
+        context = Context(
+            user_id=0,
+            user=np.zeros(self.spec.user_dim),
+            product_ids=np.arange(2),
+            products=np.eye(2, self.spec.product_dim),
+            available=np.ones(2, bool),
+        )
+        copied = copy.deepcopy(self)
+        for _ in range(2):
+            action = copied.select_action(context)
+            copied.decide(context)
+            copied.recommend(context)
+            copied.update(context, action, max(0.0, self.rewards[0]))
 
     def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
         return int(floored_choice(self.kernel)(self.state, candidates, *request, self.floor, draw))
@@ -264,6 +312,12 @@ class KernelPolicy(Policy):
         out = np.zeros(len(request.available))
         floored_distribution(self.kernel)(self.state, candidates, *request, self.floor, out)
         return out
+
+    def _exploit(self, request: Request, candidates: Any) -> int:
+        return int(self.kernel.choose(self._exploiting(), candidates, *request, 0.0))
+
+    def _decided(self, request: Request, candidates: Any, action: int) -> None:
+        self.kernel.decided(self.state, candidates, request.user_id, request.user, action)
 
     def heed(self) -> None:
         """Warn, once, when the features are so scaled that a linear model's matrix is ill-conditioned."""

@@ -13,9 +13,10 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import nonzeros
-from zoosim.linear.ridge import Ridge, copy_ridge, grown_ridge, new_ridge, observe
+from zoosim.linear.ridge import Ridge, copy_models, fade_by_turns, grown_ridge, new_ridge, observe
 from zoosim.policies.open_decisions import (
     OpenDecisions,
+    give_up_decisions,
     hash_decision,
     no_open_decisions,
     open_decision,
@@ -27,7 +28,8 @@ class LateWidths(NamedTuple):
     """The posterior that runs ahead of the rewards.
 
     `ahead` holds a ridge model for each of the policy's; `decisions` those that wait for their reward; `first_x (d,)`
-    and `first_model (1,)` of the only one that waits while `late (1,)` is 0.
+    and `first_model (1,)` of the only one that waits while `late (1,)` is 0. Where groups of models fade together,
+    `clock (groups,)` counts what each of them was shown.
     """
 
     ahead: Ridge
@@ -35,12 +37,14 @@ class LateWidths(NamedTuple):
     first_x: FloatArray
     first_model: IntArray
     late: IntArray
+    clock: FloatArray
 
 
-def new_late_widths(models: int, dim: int, regularization: float, discount: float) -> LateWidths:
+def new_late_widths(models: int, dim: int, regularization: float, discount: float, groups: int = 1) -> LateWidths:
     """Return widths of `models` ridge models with `dim` features, with nothing open."""
     ahead = new_ridge(models, dim, regularization, discount)
-    return LateWidths(ahead, no_open_decisions(), np.zeros(dim), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    first_model, late = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    return LateWidths(ahead, no_open_decisions(), np.zeros(dim), first_model, late, np.zeros(groups))
 
 
 @jit
@@ -52,27 +56,96 @@ def widths_of(widths: LateWidths, ridge: Ridge) -> Ridge:
 @jit
 def count_decision(widths: LateWidths, ridge: Ridge, model: int, x: FloatArray) -> None:
     """Let the widths count a decision: x `(d,)` was shown by `model`."""
-    if widths.late[0] == 0 and widths.decisions.total[0] > 0:
-        widths.late[0] = 1
-        copy_ridge(ridge, widths.ahead)
+    if _falls_behind(widths, ridge, ridge.age.shape[0]):
         observe(widths.ahead, widths.first_model[0], widths.first_x, nonzeros(widths.first_x), 0.0)
     if widths.late[0]:
         observe(widths.ahead, model, x, nonzeros(x), 0.0)
-    else:
-        widths.first_model[0] = model
-        widths.first_x[:] = x
-    open_decision(widths.decisions, hash_decision(model, x))
+    _open(widths, model, x, hash_decision(model, x))
 
 
 @jit
 def settle(widths: LateWidths, model: int, x: FloatArray) -> None:
     """Take note that the reward of x `(d,)`, shown by `model`, has come; what was not counted before is counted now."""
-    was_open = settle_decision(widths.decisions, hash_decision(model, x))
+    if _comes_uncounted(widths, hash_decision(model, x)):
+        observe(widths.ahead, model, x, nonzeros(x), 0.0)
+
+
+@jit
+def count_decision_in_group(
+    widths: LateWidths,
+    ridge: Ridge,
+    used: int,
+    clock: FloatArray,
+    turns: IntArray,
+    model: int,
+    x: FloatArray,
+    key: int,
+) -> None:
+    """Let the widths count a decision where groups of models fade together, see `fade_by_turns`.
+
+    `used` is how many of the models are in use, the first ones; `clock (groups,)` what each group has learned from;
+    `turns (group size,)` those of each group; `key` the hash of the decision.
+    """
+    if _falls_behind(widths, ridge, used):
+        for group in range(clock.shape[0]):
+            widths.clock[group] = clock[group]
+        _observe_in_group(widths, turns, widths.first_model[0], widths.first_x)
     if widths.late[0]:
-        if not was_open:
-            observe(widths.ahead, model, x, nonzeros(x), 0.0)
-        if widths.decisions.total[0] == 0:
-            widths.late[0] = 0
+        _observe_in_group(widths, turns, model, x)
+    _open(widths, model, x, key)
+
+
+@jit
+def settle_in_group(widths: LateWidths, turns: IntArray, model: int, x: FloatArray, key: int) -> None:
+    """Take note of a reward where groups of models fade together."""
+    if _comes_uncounted(widths, key):
+        _observe_in_group(widths, turns, model, x)
+
+
+@jit
+def _observe_in_group(widths: LateWidths, turns: IntArray, model: int, x: FloatArray) -> None:
+    ahead = widths.ahead
+    group = model // turns.shape[0]
+    first = group * turns.shape[0]
+    widths.clock[group] += 1.0
+    if ahead.discount < 1.0:
+        fade_by_turns(ahead, first, model - first, turns, int(widths.clock[group]))
+    observe(ahead, model, x, nonzeros(x), 0.0)
+
+
+@jit
+def _falls_behind(widths: LateWidths, ridge: Ridge, used: int) -> bool:
+    """Let the widths run ahead if a reward is late; True when it is the first, whose decision is to be counted now."""
+    begins = widths.late[0] == 0 and widths.decisions.total[0] > 0
+    if begins:
+        widths.late[0] = 1
+        copy_models(ridge, widths.ahead, used)
+    return bool(begins)
+
+
+@jit
+def _open(widths: LateWidths, model: int, x: FloatArray, key: int) -> None:
+    if widths.late[0] == 0:
+        widths.first_model[0] = model
+        for i in range(x.shape[0]):
+            widths.first_x[i] = x[i]
+    open_decision(widths.decisions, key)
+
+
+@jit
+def _comes_uncounted(widths: LateWidths, key: int) -> bool:
+    """Close a decision; True when the widths that run ahead did not count it: another policy made it."""
+    uncounted = not settle_decision(widths.decisions, key) and widths.late[0] > 0
+    if widths.decisions.total[0] == 0:
+        widths.late[0] = 0
+    return uncounted
+
+
+@jit
+def forget_decisions(widths: LateWidths) -> None:
+    """Let no reward be awaited: where models were cleared, what was decided before says nothing about them."""
+    give_up_decisions(widths.decisions)
+    widths.late[0] = 0
 
 
 def grown_widths(widths: LateWidths, models: int) -> LateWidths:

@@ -28,7 +28,7 @@ from zoosim.models.row_memory import new_row_memory
 from zoosim.policies.base import policy_name
 from zoosim.policies.categories import Categories, count, new_categories, number
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
-from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
+from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided
 
 MAX_HEADS = 64
 """Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
@@ -115,18 +115,32 @@ def _estimates(
     state: State, candidates: Candidates, user: FloatArray, found: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
+    ridge, noise = state.ridge, state.levels[VARIANCE]
+    zs = hidden_layers(state.learner, candidates, user).astype(np.float64) * state.levels[SCALE]
+    if candidates.joint:
+        return _estimates_of_rows(ridge.theta[0], ridge.inverse[0], noise, zs)
     means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
-    zs = hidden_layers(state.learner, candidates, user)
-    z = zs[0].astype(np.float64) * state.levels[SCALE]
-    nonzero = nonzeros(z)
-    for g in range(found.shape[0]):
-        if found[g] >= 0:
-            head = 0 if candidates.joint else g
-            if candidates.joint:
-                z = zs[g].astype(np.float64) * state.levels[SCALE]
-                nonzero = nonzeros(z)
-            means[g] = dot(z, state.ridge.theta[head])
-            deviations[g] = np.sqrt(state.levels[VARIANCE] * variance(state.ridge, head, z, nonzero))
+    nonzero = nonzeros(zs[0])
+    for head in range(found.shape[0]):
+        if found[head] >= 0:
+            means[head] = dot(zs[0], ridge.theta[head])
+            deviations[head] = np.sqrt(noise * variance(ridge, head, zs[0], nonzero))
+    return means, deviations
+
+
+@jit
+def _estimates_of_rows(
+    theta: FloatArray, inverse: FloatArray, noise: float, zs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation `(R,)` of each row of `zs (R, h)` by one model.
+
+    One matrix product takes a third of the time of a `variance` for each of 500 rows (h = 128).
+    """
+    means, deviations, spread = np.empty(zs.shape[0]), np.empty(zs.shape[0]), np.zeros(zs.shape)
+    add_matrix(zs, inverse, spread)
+    for r in range(zs.shape[0]):
+        means[r] = dot(zs[r], theta)
+        deviations[r] = np.sqrt(noise * max(dot(zs[r], spread[r]), 0.0))
     return means, deviations
 
 
@@ -174,9 +188,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     x, head = features_of(candidates, user, action)
     z = _embed(state, x)
     error = reward - dot(z, state.ridge.theta[head])
@@ -281,7 +293,7 @@ class HeadsPolicy(KernelPolicy):
         for array in (memory.counts, memory.sums, memory.seen):
             array[:] = 0
 
-    def _reader(self, context: Context) -> KernelPolicy:
+    def _reader(self, context: Context) -> DrawingPolicy:
         # With one head for all, candidates no longer enter the state.
         return self if self.state.joint[0] else super()._reader(context)
 

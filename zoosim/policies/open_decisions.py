@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, new_id_table, release_slot
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, new_id_table, release_slot
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
@@ -33,7 +33,7 @@ def no_open_decisions() -> OpenDecisions:
 @jit
 def hash_decision(model: int, x: FloatArray) -> int:
     """Return the hash of a decision: the number of a model, and its features `(d,)`."""
-    return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))
+    return np.int64(mix(np.uint64(hash_row(x)) ^ mix(np.uint64(model))))  # type: ignore[return-value]
 
 
 @jit
@@ -60,3 +60,11 @@ def settle_decision(decisions: OpenDecisions, key: int) -> bool:
         decisions.counts[slot] = decisions.counts[last]
         decisions.counts[last] = 0
     return True
+
+
+@jit
+def give_up_decisions(decisions: OpenDecisions) -> None:
+    """Let nothing be open."""
+    forget_ids(decisions.table)
+    decisions.counts[:] = 0
+    decisions.total[0] = 0

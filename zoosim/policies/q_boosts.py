@@ -63,7 +63,10 @@ class Scene(NamedTuple):
 
 
 class QEnsemble(BoostPolicy):
-    """Learn what boosts earn by an ensemble of networks, and search the best with room for doubt."""
+    """Learn what boosts earn by an ensemble of networks, and search the best with room for doubt.
+
+    It has no density: but for the draws from anywhere, its boosts are the ends of a search.
+    """
 
     name = "q-ensemble"
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
@@ -95,7 +98,6 @@ class QEnsemble(BoostPolicy):
         self._q = self._untrained(int(rng.integers(2**62)))
         self._average = self._q.network().trained.copy()
         self._replay = Replay(self.memory, max(1, self._told), spec.product_dim, max(1, spec.n_segments))
-        self._weights = position_weights(min(spec.k, spec.n_products), FADE)
         self._centre = read_boosts("q-ensemble.base", self.base, spec)
         self._search = CEMConfig.fast(spec.a_max)
 
@@ -159,10 +161,11 @@ class QEnsemble(BoostPolicy):
         if self.view == "boosts":
             return Scene(state, lambda actions: actions)
         columns = np.ascontiguousarray(context.boost_features.T)
+        weights = position_weights(min(self.spec.k, len(context.base_scores)), FADE)
 
         def profiles(actions: FloatArray) -> FloatArray:
             out = np.empty(actions.shape)
-            write_profiles(context.base_scores, columns, np.ascontiguousarray(actions), self._weights, out)
+            write_profiles(context.base_scores, columns, np.ascontiguousarray(actions), weights, out)
             return out
 
         return Scene(state, profiles)
@@ -192,7 +195,7 @@ class QEnsemble(BoostPolicy):
 
     def _kept(self, context: Context, actions: FloatArray) -> FloatArray:
         """Scale boosts `(n, d)` back to what keeps the limit on rank change."""
-        k = min(TOP, self.spec.n_products)
+        k = min(TOP, len(context.base_scores))
         return scaled_back(context.base_scores, context.boost_features, actions, min(self.limit, k), k)
 
     def _radius(self, scene: Scene) -> float:

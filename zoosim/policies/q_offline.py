@@ -55,10 +55,18 @@ class QOffline(BoostPolicy):
         )
         self._fitted = np.zeros(1, np.int64)
 
-    def fit(self, log: Mapping[str, Any], progress: Progress = lambda line: None) -> dict[str, float]:
-        """Learn from n visits: `features (n, user_dim)`, `action (n, product_dim)`, `reward (n,)`; returns `visits`.
+    def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of n visits, in place of what was learned from another.
 
-        Raises `DataError` for what is missing, of another shape, NaN or infinite, before anything is learned.
+        Args:
+            log: `features (n, user_dim)`, `action (n, product_dim)` and `reward (n,)`, by name.
+            progress: Not called: training is one compiled step.
+
+        Returns:
+            `visits`, how many there were.
+
+        Raises:
+            DataError: something is missing, of another shape, NaN or infinite; nothing was learned.
         """
         missing = [name for name in ("features", "action", "reward") if name not in log]
         if missing:

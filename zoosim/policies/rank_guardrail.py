@@ -13,7 +13,7 @@ import numpy as np
 from zoosim.core.checks import check_array, check_whole
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import parameter, parameters_of, shown
-from zoosim.core.types import Context, FloatArray
+from zoosim.core.types import Context, FloatArray, Progress
 from zoosim.policies.base import policy_name
 from zoosim.policies.boosts import BoostPolicy, BoostSpec
 from zoosim.policies.registry import find_class
@@ -72,7 +72,7 @@ class RankGuardrail(BoostPolicy):
     """The last decision that was to be served."""
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return what the policy inside asks for, scaled back where need be; `last` tells the log."""
+        """Return what the policy inside asks for, scaled back where need be; `last` tells of it until the next one."""
         self.last = self.held(context, self.inside.select_action(context))
         self.n_decisions += 1
         self.n_changed += bool(self.last.why)
@@ -87,36 +87,40 @@ class RankGuardrail(BoostPolicy):
         self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
         scene = context.base_scores, context.boost_features
-        scale = largest_scale(*scene, wish, min(self.limit, self._k), self._k)
+        k = self._k(context)
+        scale = largest_scale(*scene, wish, min(self.limit, k), k)
         done = wish if scale == 1.0 else scale * wish
-        before = rank_change(*scene, wish, self._k)
+        before = rank_change(*scene, wish, k)
         if scale == 1.0:
             return Decision(wish, done, 1.0, before, before, "")
-        why = f"{before} of the top {self._k} would leave, the limit is {self.limit}"
-        return Decision(wish, done, scale, before, rank_change(*scene, done, self._k), why)
+        why = f"{before} of the top {k} would leave, the limit is {self.limit}"
+        return Decision(wish, done, scale, before, rank_change(*scene, done, k), why)
 
     def _params(self) -> dict[str, Any]:
         return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}
 
-    @property
-    def _k(self) -> int:
-        return min(self.k, self.spec.n_products)
+    def _k(self, context: Context) -> int:
+        return min(self.k, len(context.base_scores))
 
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Let the policy inside learn from what was done."""
         self.inside.learn(context, action, reward, feedback)
 
-    def propensity(self, context: Context, action: Any) -> float:
+    def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Let the policy inside learn from a log."""
+        return self.inside.fit(log, progress)
+
+    def density(self, context: Context, action: Any) -> float:
         """Return the density of what is done: that of the policy inside, 0 beyond the limit.
 
         Raises `PolicyError` on the limit itself, where all larger wishes in that direction end: no density exists.
         """
         boosts = check_array("rank-guardrail: action", action, (self.spec.product_dim,))
-        further = largest_scale(
-            context.base_scores, context.boost_features, (1.0 + ROOM) * boosts, min(self.limit, self._k), self._k
-        )
+        k = self._k(context)
+        scene = context.base_scores, context.boost_features
+        further = largest_scale(*scene, (1.0 + ROOM) * boosts, min(self.limit, k), k)
         if further == 1.0:
-            return self.inside.propensity(context, boosts)
+            return self.inside.density(context, boosts)
         if further * (1.0 + ROOM) < 1.0 - ROOM:
             return 0.0
         raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")

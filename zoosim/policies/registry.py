@@ -9,6 +9,7 @@ import sys
 import types
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.sources import PACKAGE, imports_of, source_digest
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
+
+FIXED: dict[str, dict[str, Any]] = {
+    f"template-{template}": {"template": template}
+    for template in ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
+}
+"""Built-in names that stand for a class with some of its parameters fixed."""
 
 BUILT_IN = {
     "random": "zoosim.policies.random:Random",
@@ -40,14 +47,8 @@ BUILT_IN = {
     "product-linucb": "zoosim.policies.segment_linear:ProductLinUCB",
     "product-lin-ts": "zoosim.policies.segment_linear:ProductLinTS",
     "adaptive": "zoosim.policies.adaptive:Adaptive",
-    "template-neutral": "zoosim.policies.templates:Neutral",
-    "template-cm2": "zoosim.policies.templates:CM2",
-    "template-private-label": "zoosim.policies.templates:PrivateLabel",
-    "template-popularity": "zoosim.policies.templates:Popularity",
-    "template-premium": "zoosim.policies.templates:Premium",
-    "template-budget": "zoosim.policies.templates:Budget",
-    "template-discount": "zoosim.policies.templates:Discount",
-    "template-strategic": "zoosim.policies.templates:Strategic",
+    "template": "zoosim.policies.templates:StaticTemplate",
+    **dict.fromkeys(FIXED, "zoosim.policies.templates:StaticTemplate"),
     "template-greedy": "zoosim.policies.template_bandits:TemplateGreedy",
     "template-linucb": "zoosim.policies.template_bandits:TemplateLinUCB",
     "template-ts": "zoosim.policies.template_bandits:TemplateTS",
@@ -111,10 +112,19 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
         return _checked_class(source, source.__qualname__)
     if source in BUILT_IN:
         module, _, attribute = BUILT_IN[source].partition(":")
-        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+        cls = getattr(importlib.import_module(module), attribute)
+        return _with_fixed(cls, source) if source in FIXED else cls
     if ":" in source or source.endswith(".py"):
         return _from_file(source)
     raise ConfigError(unknown("unknown policy", source, BUILT_IN) + "; your own is given as FILE.py:Class")
+
+
+@cache
+def _with_fixed(cls: type[Policy], name: str) -> type[Policy]:
+    """Return a class under a built-in name that fixes some of its parameters: they are constants, not parameters."""
+    fixed = ", ".join(f"{key} {value}" for key, value in FIXED[name].items())
+    own = {"name": name, "__module__": cls.__module__, "__doc__": f"`{policy_name(cls)}` with {fixed}."}
+    return type(f"{cls.__name__}({fixed})", (cls,), own | FIXED[name])
 
 
 def _from_file(source: str) -> type[Policy]:

@@ -18,10 +18,10 @@ from zoosim.core.parameters import parameters_of
 from zoosim.core.search_config import RewardWeights
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.boosts import BoostSpec, ProductTable
+from zoosim.policies.boosts import BoostSpec
 from zoosim.policies.registry import BUILT_IN, find_class
 
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".npz"
 FIELDS = ("format", "policy", "params", "spec", "state")
 
@@ -39,7 +39,7 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
         raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
     arrays = list[np.ndarray]()
     params = {key: getattr(policy, key) for key in parameters_of(type(policy))}
-    spec, state = _packed_spec(name, policy.spec, arrays), _packed(name, policy.state_dict(), arrays)
+    spec, state = _packed_spec(name, policy.spec), _packed(name, policy.state_dict(), arrays)
     header = dict(zip(FIELDS, (FORMAT, _source_of(policy), params, spec, state), strict=True))
     named: dict[str, Any] = {f"array_{n}": array for n, array in enumerate(arrays)}
     try:
@@ -68,29 +68,27 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 def _made(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
     """Make the policy, and give it its state."""
-    spec = _unpacked_spec(header["spec"], arrays)
+    spec = _unpacked_spec(header["spec"])
     policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
     policy.load_state_dict(_unpacked(header["state"], arrays))
     return policy
 
 
-def _packed_spec(name: str, spec: PolicySpec, arrays: list[np.ndarray]) -> dict[str, Any]:
-    """Return a task as JSON has it; that of boosts has a table of products and weights of the reward."""
+def _packed_spec(name: str, spec: PolicySpec) -> dict[str, Any]:
+    """Return a task as JSON has it; that of boosts has weights of the reward."""
     if type(spec) is PolicySpec:
         return asdict(spec)
     if type(spec) is not BoostSpec:
         raise PolicyError(f"policy {name}: is made for a {type(spec).__name__}, expected a PolicySpec or a BoostSpec")
-    told = {field.name: getattr(spec, field.name) for field in fields(spec) if field.name not in ("products", "reward")}
-    columns = {column: np.asarray(values) for column, values in spec.products._asdict().items()}
-    return {**told, "products": _packed(name, columns, arrays), "reward": spec.reward.model_dump()}
+    values = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {**values, "reward": spec.reward.model_dump()}
 
 
-def _unpacked_spec(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> PolicySpec:
-    if "products" not in told:
-        return PolicySpec(**told)
-    products = ProductTable(**_unpacked(told["products"], arrays))
-    reward = build(RewardWeights, told["reward"], "saved policy: reward")
-    return BoostSpec(**{**told, "products": products, "reward": reward})
+def _unpacked_spec(packed: Mapping[str, Any]) -> PolicySpec:
+    if "reward" not in packed:
+        return PolicySpec(**packed)
+    reward = build(RewardWeights, packed["reward"], "saved policy: reward")
+    return BoostSpec(**{**packed, "reward": reward})
 
 
 def _source_of(policy: Policy) -> str:

@@ -12,31 +12,48 @@ Russac, Vernade & Cappe (2019); sliding window, Cheung, Simchi-Levi & Zhu (2019)
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
 from zoosim.linear.dense import nonzeros
 from zoosim.linear.hypotheses import foreseen
 from zoosim.linear.joint import joint, with_lead
-from zoosim.linear.ridge import Ridge, clear, fade, new_ridge, observe
-from zoosim.linear.window import Window
+from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
-from zoosim.monitoring.adwin import MAX_BUCKETS, AdwinState
-from zoosim.monitoring.glr import GLRState
-from zoosim.monitoring.page_hinkley import PageHinkleyState
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, best_of, distinct_rows
+from zoosim.monitoring.adwin import MAX_BUCKETS
+from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.late_widths import count_decision_in_group, new_late_widths, settle_in_group, widths_of
+from zoosim.policies.open_decisions import hash_decision
+from zoosim.policies.segment_state import (
+    ALL,
+    DISCOUNT,
+    FILTER,
+    MEMORIES,
+    RESTART,
+    WINDOW,
+    Candidates,
+    State,
+    enter_product,
+    enter_segment,
+    hash_rows,
+    last_shown,
+    meet_arm,
+    meet_arms,
+    move_models,
+    new_candidates,
+    read_slots,
+)
 from zoosim.policies.segment_view import View, arms_of, due_arm, look, scores_of
-from zoosim.policies.segments import Segments, enter, find, new_segments, shed
-
-MEMORIES = ("all", "discount", "window", "filter", "restart")
-ALL, DISCOUNT, WINDOW, FILTER, RESTART = range(len(MEMORIES))
+from zoosim.policies.segments import find, new_segments
 
 THRESHOLD = 15.0
 """Of Page-Hinkley: lower than its default, since errors halved to fit into [0, 1] have a quarter of the variance."""
@@ -45,40 +62,14 @@ HYPOTHESES = 4
 """Of a change-point filter; each has a ridge model of its own."""
 
 MAX_SEGMENTS, MAX_ENTRIES = 256, 2**24
-"""Room for segments, and for the entries of all their models' matrices: four a model, sums and inverse in two halves,
-and the visits in their windows."""
+"""Room for segments, and for the entries of all their models' matrices, two a model, or four where widths run ahead,
+and of the visits in their windows."""
 
+FIRST_PRODUCTS, KEPT_SEGMENTS = 8, 16
+"""Products that there is room for at first, and segments that products which come up later leave room for."""
 
-class State(NamedTuple):
-    """The models of segments; those of segment s are s V to s V + V - 1, each with H ridge models.
-
-    `weights (S V, H)`; `shown (S, V R)` the segment's visit at which each of V models and R rows was shown last;
-    `rows (R, w)` on the right of the features, `leads (V,)` the first on their left, before the user's; `arm_of (K,)`
-    a product's model times R plus its row; `key (1,)` and `draws (1,)` number the random draws; `room` for segments.
-    `kind` of memory and `detector` are places in MEMORIES and DETECTORS; `hazard` and `due` are those of one model and
-    arm.
-    """
-
-    segments: Segments
-    ridge: Ridge
-    weights: FloatArray
-    shown: FloatArray
-    window: Window
-    adwin: AdwinState
-    page_hinkley: PageHinkleyState
-    glr: GLRState
-    rows: FloatArray
-    leads: FloatArray
-    arm_of: IntArray
-    key: np.ndarray
-    draws: IntArray
-    room: int
-    sampling: bool
-    kind: int
-    detector: int
-    alpha: float
-    hazard: float
-    due: float
+MAX_ARMS = 1_024
+"""Different products of which it is known when they were shown last, where that counts."""
 
 
 @jit
@@ -91,64 +82,86 @@ def _first_of(arm: int, arm_of: IntArray, available: BoolArray) -> int:
 
 
 @inlined
-def _look(state: State, user: FloatArray, available: BoolArray) -> tuple[View, int]:
+def _look(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> tuple[View, int]:
     """Return what a visitor sees, and the product that is due or else -1.
 
     One who is new looks at the next segment, whose models know nothing.
     """
-    s = find(state.segments, user, state.room)
+    read_slots(state.products, state.arms, candidates)
+    s = find(state.segments, user, state.segments.clock.shape[0])
     s = s if s >= 0 else state.segments.found[0]
-    arms = arms_of(state.arm_of, available, state.leads.shape[0], state.rows.shape[0])
-    view = look(state.ridge, state.weights, arms, state.leads, user, s, state.sampling)
-    arm, clock = -1, state.segments.clock[s]
-    if state.due > 0.0 and clock > 0.0:
-        arm = due_arm(view, state.rows, state.shown[s], clock + 1.0, state.due)
-    return view, _first_of(arm, state.arm_of, available)
+    leads, models, rows, arm_of = candidates.leads, candidates.models, candidates.rows, candidates.arm_of
+    arms = arms_of(arm_of, available, leads.shape[0], rows.shape[0])
+    widths, first = widths_of(state.widths, state.ridge), s * state.turns.shape[0]
+    view = look(state.ridge, widths, state.weights, arms, leads, models, user, first, state.sampling)
+    arm, decided = -1, state.segments.decided[s]
+    if state.due > 0.0 and decided > 0.0:
+        shown = last_shown(state.shown[s], candidates.places, decided)
+        arm = due_arm(view, rows, shown, decided + 1.0, state.due / shown.shape[0])
+    return view, _first_of(arm, arm_of, available)
 
 
 @inlined
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    view, action = _look(state, user, available)
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    view, action = _look(state, candidates, user, available)
     if action < 0:
-        state.draws[0] += state.sampling
-        scores = scores_of(view, state.rows, state.alpha, state.sampling, state.key[0], state.draws[0])
-        action = best_of(scores, state.arm_of, available)
+        key = posterior_key(state.key, state.updates)
+        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, draw_number(draw))
+        action = best_of(scores, candidates.arm_of, available)
     return action
 
 
 @jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    view, due = _look(state, user, available)
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    view, due = _look(state, candidates, user, available)
     if due >= 0:
-        return 1.0 if due == action else 0.0
-    key, arm_of, chosen, asked = asked_key(state.key, state.draws), state.arm_of, 0, DRAWS if state.sampling else 1
-    for i in range(asked):
-        scores = scores_of(view, state.rows, state.alpha, state.sampling, key, i)
-        chosen += best_of(scores, arm_of, available) == action
-    if not state.sampling:
-        return float(chosen)
-    hits, first = float(chosen), _first_of(arm_of[action], arm_of, available)
-    return (hits + (_share(view.arms) if first == action else 0.0)) / (DRAWS + 1)
-
-
-@jit
-def _share(arms: BoolArray) -> float:
-    count = 0
-    for v in range(arms.shape[0]):
-        for r in range(arms.shape[1]):
-            count += arms[v, r]
-    return 1.0 / count
+        out[due] = 1.0
+        return
+    key = posterior_key(state.key, state.updates)
+    draws = DRAWS if state.sampling else 1
+    for i in range(draws):
+        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, i)
+        out[best_of(scores, candidates.arm_of, available)] += 1.0 / draws
 
 
 @inlined
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    s, rows, models, arm = _enter(state, user), state.rows.shape[0], state.leads.shape[0], state.arm_of[action]
-    visit, v, ridge = int(state.segments.clock[s]), arm // rows, state.ridge
-    left, right, model = with_lead(state.leads[v], user), state.rows[arm % rows], s * models + v
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    s, arm, segments = enter_segment(state, user), candidates.arm_of[action], state.segments
+    key = candidates.keys[arm]
+    if state.due > 0.0:
+        read_slots(state.products, state.arms, candidates)
+        meet_arms(state.arms, state.shown, segments, candidates.keys, candidates.places)
+    segments.decided[s] += 1.0
+    if state.due > 0.0:
+        slot = meet_arm(state.arms, state.shown, segments, key)
+        state.shown[s, slot] = segments.decided[s]
+    if state.ahead:
+        rows, products = candidates.rows.shape[0], state.turns.shape[0]
+        model = s * products + enter_product(state, candidates, arm)
+        x = joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
+        used = segments.found[0] * products
+        decision = hash_decision(key, user)
+        count_decision_in_group(state.widths, state.ridge, used, segments.clock, state.turns, model, x, decision)
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    s, arm = enter_segment(state, user), candidates.arm_of[action]
+    state.updates[0] += 1
+    state.segments.clock[s] += 1.0
+    visit, ridge = int(state.segments.clock[s]), state.ridge
+    rows, products = candidates.rows.shape[0], state.turns.shape[0]
+    slot = enter_product(state, candidates, arm)
+    model = s * products + slot
+    left, right = with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows]
     x = joint(left, right)
     nonzero = nonzeros(x)
     if state.kind == FILTER:
-        kept = (1.0 - state.hazard) ** (visit - _last(state.shown[s], v * rows, rows))
+        kept = (1.0 - state.hazard / candidates.leads.shape[0]) ** (visit - state.last[model])
         hypotheses.loosen(ridge, state.weights, model, kept)
         hypotheses.learn(ridge, state.weights, model, x, nonzero, reward)
     else:
@@ -157,42 +170,43 @@ def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: fl
             if watch.observe(state.adwin, state.page_hinkley, state.glr, state.detector, model, residual):
                 clear(ridge, model)
         elif state.kind == DISCOUNT:
-            fade(ridge, s * models, v, models, visit)
+            fade_by_turns(ridge, s * products, slot, state.turns, visit)
         elif state.kind == WINDOW:
             windows.slide(ridge, state.window, s, visit, left, right, model, reward)
         observe(ridge, model, x, nonzero, reward)
         if state.kind == WINDOW and visit % state.window.reward.shape[1] == 0:
-            windows.renew(ridge, state.window, s, s * models, models)
-    state.shown[s, arm] = visit
-
-
-@jit
-def _last(shown: FloatArray, first: int, count: int) -> float:
-    """Return the visit at which any of `count` arms was shown last."""
-    last = 0.0
-    for arm in range(first, first + count):
-        last = max(last, shown[arm])
-    return last
-
-
-@inlined
-def _enter(state: State, user: FloatArray) -> int:
-    """Return the segment of a visitor and count the visit; clear all models when segments begin anew."""
-    found, models = state.segments.found[0], state.leads.shape[0]
-    if shed(state.segments, user):
-        state.shown[:found] = 0.0
-        hypotheses.begin(state.ridge, state.weights, found * models)
-        if state.kind == RESTART:
-            for model in range(found * models):
-                watch.reset(state.adwin, state.page_hinkley, state.glr, state.detector, model)
-    return enter(state.segments, user, state.room)
+            windows.renew(ridge, state.window, s, s * products, products)
+    state.last[model] = visit
+    if state.ahead:
+        settle_in_group(state.widths, state.turns, model, x, hash_decision(candidates.keys[arm], user))
 
 
 class _SegmentLinear(KernelPolicy):
-    """What the four policies have in common."""
+    """What the four policies have in common.
 
-    kernel = Kernel("segment_linear", _choose, _learn, _probability)
-    learned = ("segments", "ridge", "weights", "shown", "window", "adwin", "page_hinkley", "glr", "key", "draws")
+    Products with models of their own are known by their id. There is room for 8 at first, which doubles as they come up
+    until all models' matrices would take 2^24 entries; then the product that was shown or rewarded longest ago is
+    dropped, and begins anew should it return.
+    """
+
+    kernel = Kernel("segment_linear", _choose, _distribution, _learn, _decided)
+    learned = (
+        "segments",
+        "products",
+        "turns",
+        "ridge",
+        "weights",
+        "last",
+        "widths",
+        "arms",
+        "shown",
+        "window",
+        "adwin",
+        "page_hinkley",
+        "glr",
+        "key",
+        "updates",
+    )
     rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
     shared: ClassVar[bool]
     sampling: ClassVar[bool]
@@ -207,66 +221,131 @@ class _SegmentLinear(KernelPolicy):
     )
     due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown is, with filter and restart")
 
+    @property
+    def _kind(self) -> int:
+        return MEMORIES.index(self.memory)
+
+    @property
+    def _runs_ahead(self) -> bool:
+        """Tell whether widths count what was shown at once: those of bounds of models that are never cut."""
+        return not self.sampling and self._kind in (ALL, DISCOUNT)
+
+    @property
+    def _sides(self) -> tuple[int, int]:
+        """Return how many features stand on the left and on the right of x = left (x) right."""
+        return self.spec.user_dim + 1, self.spec.product_dim + 1 if self.shared else 1
+
+    @property
+    def _hypotheses(self) -> int:
+        return HYPOTHESES if self._kind == FILTER else 1
+
+    @property
+    def _entries(self) -> tuple[int, int]:
+        """Return how many entries a segment takes: for each product's model, and beside them."""
+        left, right = self._sides
+        matrices = 4 if self._runs_ahead else 2
+        beside = self.window * (left + right) if self._kind == WINDOW else 0
+        return matrices * self._hypotheses * (left * right) ** 2, beside
+
+    def _segments_beside(self, products: int) -> int:
+        """Return how many segments there is room for beside so many products."""
+        each, beside = self._entries
+        return max(1, min(MAX_SEGMENTS, MAX_ENTRIES // (products * each + beside)))
+
+    @property
+    def _most(self) -> int:
+        """Return the most products that there may be, unknown ones included."""
+        return 1 if self.shared else max(2, MAX_ENTRIES // self._entries[0])
+
     def _new_state(self) -> State:
-        k, dim = self.spec.n_products, self.spec.user_dim + 1
-        models, width = (1, self.spec.product_dim + 1) if self.shared else (k, 1)
-        kind = MEMORIES.index(self.memory)
-        count = HYPOTHESES if kind == FILTER else 1
-        visits = self.window if kind == WINDOW else 1
-        entries = 4 * models * count * (dim * width) ** 2 + visits * (dim + width)
-        room = max(1, min(MAX_SEGMENTS, MAX_ENTRIES // entries))
-        watched = [models * room if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
+        return self._state_of(min(FIRST_PRODUCTS, self._most), draw_key(self.rng))
+
+    def _state_of(self, products: int, key: np.uint64) -> State:
+        left, right = self._sides
+        kind, segments = self._kind, self._segments_beside(products)
+        models = segments * products
         discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0
+        learning = left * right, self.regularization, discount
+        watched = [models if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
+        cut = kind in (FILTER, RESTART)
+        arms = MAX_ARMS if cut else 1
+        windowed = (segments, self.window) if kind == WINDOW else (1, 1)
+        groups = segments if self._runs_ahead else 1
         return State(
-            segments=new_segments(room, dim - 1),
-            ridge=new_ridge(room * models * count, dim * width, self.regularization, discount),
-            weights=hypotheses.new_weights(room * models, count),
-            shown=np.zeros((room, k)),
-            window=windows.new_window(room if kind == WINDOW else 1, visits, dim, width),
+            segments=new_segments(segments, self.spec.user_dim),
+            products=new_id_table(products),
+            turns=np.zeros(products, np.int64),
+            ridge=new_ridge(models * self._hypotheses, *learning),
+            weights=hypotheses.new_weights(models, self._hypotheses),
+            last=np.zeros(models),
+            widths=new_late_widths(models if self._runs_ahead else 1, *learning, groups),
+            arms=new_id_table(arms),
+            shown=np.zeros((segments, arms)),
+            window=windows.new_window(*windowed, left, right),
             adwin=adwin.new_adwin(watched[watch.ADWIN]),
             page_hinkley=page_hinkley.new_page_hinkley(watched[watch.PAGE_HINKLEY], threshold=THRESHOLD),
             glr=glr.new_glr(watched[watch.GLR]),
-            rows=np.ones((1, width)),
-            leads=np.ones(models),
-            arm_of=np.zeros(k, np.int64),
-            key=np.array([draw_key(self.rng)]),
-            draws=np.zeros(1, np.int64),
-            room=room,
+            key=np.array([key]),
+            updates=np.zeros(1, np.int64),
             sampling=self.sampling,
             kind=kind,
             detector=watch.DETECTORS.index(self.detector),
+            ahead=self._runs_ahead,
             alpha=self.alpha,
-            hazard=self.hazard / models,
-            due=0.0,
+            hazard=self.hazard,
+            due=self.due if cut else 0.0,
         )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        if self.shared:
+            rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
+            return new_candidates(rows, np.ones(1), row_of, hash_rows(rows))
+        return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids)
+
+    def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Candidates:
+        """Return what is derived from candidates, with room for those among them that were never shown."""
+        candidates: Candidates = self.attach(Context(product_ids=product_ids, products=products))
+        read_slots(self.state.products, self.state.arms, candidates)
+        unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
+        self._make_room(min(unknown, decisions))
+        return candidates
+
+    def _make_room(self, products: int) -> None:
+        state = self.state
+        capacity, wanted = len(state.turns), int(state.products.counts[IN_USE]) + products
+        if self.shared or wanted <= capacity:
+            return
+        found, segments = int(state.segments.found[0]), len(state.segments.clock)
+        each, beside = self._entries
+        most = (MAX_ENTRIES // max(found, min(KEPT_SEGMENTS, segments)) - beside) // each
+        room = min(max(wanted, 2 * capacity), most)
+        if room > capacity:
+            larger = self._state_of(room, state.key[0])
+            move_models(state, larger)
+            widths = larger.widths._replace(
+                decisions=state.widths.decisions, first_x=state.widths.first_x, late=state.widths.late
+            )
+            self.state = larger._replace(
+                products=grown(state.products, room), arms=state.arms, widths=widths, updates=state.updates
+            )
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, sampling=False, due=0.0)
+        return state
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        turns = np.asarray(saved.get("turns", ()))
+        fits = not self.shared and turns.ndim == 1 and 2 <= len(turns) <= self._most
+        return self._state_of(len(turns), self.state.key[0]) if fits else self.state
 
     def _signature(self) -> str:
         return f"{super()._signature()}, memory {self.memory}"
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
-        models, filled = len(self.state.ridge.b), saved["adwin.filled"]
-        return super()._sound(saved) and bool((saved["window.model"] < models).all() and (filled <= MAX_BUCKETS).all())
-
-    def _with_products(self, products: FloatArray) -> Any:
-        if self.shared:
-            rows, arm_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-            return self.state._replace(rows=rows, arm_of=arm_of, due=self._due(len(rows)), shown=self._shown(rows))
-        arm_of, leads = np.arange(len(products)), np.linalg.norm(products, axis=1)
-        return self.state._replace(leads=leads, arm_of=arm_of, due=self._due(len(products)))
-
-    def _shown(self, rows: FloatArray) -> FloatArray:
-        """Return when each of other `rows` was shown to each segment: a new one counts as shown at its last visit."""
-        state = self.state
-        if self._products is None or np.array_equal(rows, state.rows):
-            return np.asarray(state.shown)
-        known = {row.tobytes(): r for r, row in enumerate(state.rows + 0.0)}  # -0.0 is 0.0
-        before = np.array([known.get(row.tobytes(), -1) for row in rows + 0.0])
-        shown = np.zeros(state.shown.shape)
-        shown[:, : len(rows)] = np.where(before < 0, state.segments.clock[:, np.newaxis], state.shown[:, before])
-        return shown
-
-    def _due(self, arms: int) -> float:
-        return self.due / arms if self.memory in ("filter", "restart") else 0.0
+        models, filled = len(self.state.last), saved["adwin.filled"]
+        numbers = np.append(saved["window.model"], saved["widths.first_model"])
+        sound = bool((numbers < models).all() and (filled <= MAX_BUCKETS).all())
+        return super()._sound(saved) and sound
 
 
 class SharedLinUCB(_SegmentLinear):

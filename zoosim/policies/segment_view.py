@@ -47,35 +47,56 @@ def _shows(arms: BoolArray) -> bool:
 
 @jit
 def look(
-    ridge: Ridge, weights: FloatArray, arms: BoolArray, leads: FloatArray, user: FloatArray, s: int, rooted: bool
+    ridge: Ridge,
+    widths: Ridge,
+    weights: FloatArray,
+    arms: BoolArray,
+    leads: FloatArray,
+    models: IntArray,
+    user: FloatArray,
+    first: int,
+    rooted: bool,
 ) -> View:
-    """Look at the models of segment `s` from one user: `weights (S V, H)`; roots in place of spreads if `rooted`."""
-    models, count = arms.shape[0], weights.shape[1]
+    """Look at the models `first` + `models (V,)` from one user; roots in place of spreads if `rooted`.
+
+    Means are those of `ridge`, spreads those of `widths`; `weights (models in all, H)`.
+    """
+    count = weights.shape[1]
     left = with_lead(1.0, user)
     nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
-    means, spreads = np.zeros((models, count, width)), np.zeros((models, count, width, width))
-    for v in range(models):
+    seen = np.zeros((models.shape[0], count))
+    means = np.zeros((models.shape[0], count, width))
+    spreads = np.zeros((models.shape[0], count, width, width))
+    for v in range(models.shape[0]):
         if _shows(arms[v]):
             left[0] = leads[v]
             for h in range(count):
-                if weights[s * models + v, h] > 0.0:
-                    model = (s * models + v) * count + h
-                    _see(ridge, model, left, nonzero, means[v, h], spreads[v, h])
+                seen[v, h] = weights[first + models[v], h]
+                if seen[v, h] > 0.0:
+                    _see(ridge, widths, (first + models[v]) * count + h, left, nonzero, means[v, h], spreads[v, h])
                     if rooted:
                         root(spreads[v, h])
-    return View(means, spreads, weights[s * models : (s + 1) * models], arms)
+    return View(means, spreads, seen, arms)
 
 
 @jit
-def _see(ridge: Ridge, model: int, left: FloatArray, nonzero: IntArray, mean: FloatArray, spread: FloatArray) -> None:
+def _see(
+    ridge: Ridge,
+    widths: Ridge,
+    model: int,
+    left: FloatArray,
+    nonzero: IntArray,
+    mean: FloatArray,
+    spread: FloatArray,
+) -> None:
     """Write what a left-hand side sees of a ridge model: `mean (w,)` and `spread (w, w)`."""
     width = mean.shape[0]
     if width > 1:
-        contract(ridge, model, left, nonzero, mean, spread)
+        contract(ridge, widths, model, left, nonzero, mean, spread)
     else:
         for a in nonzero:
             mean[0] += left[a] * ridge.theta[model, a]
-        spread[0, 0] = variance(ridge, model, left, nonzero)
+        spread[0, 0] = variance(widths, model, left, nonzero)
 
 
 @jit

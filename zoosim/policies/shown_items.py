@@ -9,7 +9,7 @@ from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.policies.boosts import BoostSpec
+from zoosim.policies.boosts import BoostSpec, checked_categories
 from zoosim.policies.item_features import COLUMNS, columns_of
 
 
@@ -45,11 +45,11 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     if np.any(purchases & ~clicks):
         place = int(np.argmax(purchases & ~clicks))
         raise DataError(f"{name}: purchases: got one at position {place} without a click, expected clicks first")
-    products = feedback["products"]
+    products, label = feedback["products"], f"{name}: products category"
     numbers = {key: check_array(f"{name}: products {key}", products[key], (n,))[:m] for key in COLUMNS}
     return Shown(
         columns=columns_of(numbers),
-        category=_categories(f"{name}: products category", products["category"], n, spec)[:m],
+        category=checked_categories(label, check_array(label, products["category"], (n,)), spec)[:m],
         base=check_array(f"{name}: base_scores", feedback["base_scores"], (n,))[:m],
         features=check_array(f"{name}: boost_features", feedback["boost_features"], (n, spec.product_dim))[:m],
         clicks=clicks[:m],
@@ -60,18 +60,8 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
 def _counts(label: str, value: Any, n: int | None) -> BoolArray:
     """Return where something happened, of `value (n,)`, booleans or counts."""
     numbers = check_array(label, value, (n,))
-    _refuse(label, numbers, (numbers < 0.0) | (numbers != np.floor(numbers)), "expected whole numbers from 0")
-    return numbers > 0.0
-
-
-def _categories(label: str, value: Any, n: int, spec: BoostSpec) -> IntArray:
-    numbers, highest = check_array(label, value, (n,)), int(spec.products.category.max())
-    wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
-    _refuse(label, numbers, wrong, f"expected whole numbers, 0 to {highest}")
-    return numbers.astype(np.int64)
-
-
-def _refuse(label: str, numbers: FloatArray, wrong: BoolArray, expected: str) -> None:
+    wrong = (numbers < 0.0) | (numbers != np.floor(numbers))
     if wrong.any():
         place = int(np.argmax(wrong))
-        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, {expected}")
+        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, expected whole numbers from 0")
+    return numbers > 0.0

@@ -31,7 +31,7 @@ class RandomBoosts(BoostPolicy):
     def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
         """Learn nothing."""
 
-    def propensity(self, context: Context, action: Any) -> float:
+    def density(self, context: Context, action: Any) -> float:
         """Return the density, the same everywhere in the box and 0 outside."""
         boosts = check_array("random-boosts: action", action, (self.spec.product_dim,))
         inside = bool((np.abs(boosts) <= self.spec.a_max).all())
@@ -72,7 +72,7 @@ class NormalBoosts(RandomBoosts):
         """Return the centre."""
         return self._centre.copy()
 
-    def propensity(self, context: Context, action: Any) -> float:
+    def density(self, context: Context, action: Any) -> float:
         """Return the density, 0 outside the box."""
         boosts = check_array("normal-boosts: action", action, (self.spec.product_dim,))
         inside = bool((np.abs(boosts) <= self.spec.a_max).all())

@@ -50,7 +50,8 @@ def _scores_of(state: State, candidates: Candidates, user_id: int) -> Float32Arr
     if not candidates.known[slot] or candidates.scores.shape[0] == 1:
         _score(state.upper[user_id], candidates.lower, state.w2, state.b2, state.w3, candidates.scores[slot])
         candidates.known[slot] = True
-    return candidates.scores[slot]
+    scores: Float32Array = candidates.scores[slot]
+    return scores
 
 
 @jit
@@ -93,9 +94,7 @@ def _distribution(
 
 
 @jit
-def _learn(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float
-) -> None:
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
     pass
 
 
@@ -103,7 +102,7 @@ class StaticMLP(KernelPolicy):
     """Show what an embedding + MLP recommender, trained on a log of random choices, thinks is clicked most.
 
     It knows users and products by their ids, not by their features, and never learns again. It cannot decide before
-    `fit`. A product that was not in the log is taken for the mean of those that were; a user it does not know is refused.
+    `fit`. A product that was not in the log is taken for the mean of those that were; an unknown user is refused.
     """
 
     name = "static-mlp"

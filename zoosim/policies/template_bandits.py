@@ -11,13 +11,24 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
-from zoosim.linear.ridge import Ridge, fade, new_ridge, observe, variance
-from zoosim.policies.kernel import DRAWS, Kernel, KernelPolicy, asked_key, with_one
+from zoosim.linear.ridge import Ridge, clear, fade_by_turns, grown_ridge, new_ridge, observe, period_of, variance
+from zoosim.policies.choice import DRAWS, draw_number, posterior_key, with_one
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.late_widths import (
+    LateWidths,
+    count_decision_in_group,
+    grown_widths,
+    new_late_widths,
+    settle_in_group,
+    widths_of,
+)
+from zoosim.policies.open_decisions import hash_decision
 
 CONTEXTS = ("simple", "rich", "rich-oracle")
 
@@ -29,72 +40,152 @@ LEAST = 1e-12
 """The variance that rewards have at least."""
 
 
-class State(NamedTuple):
-    """A ridge model a template over [1, features].
+FIRST_TEMPLATES, MOST_TEMPLATES = 16, 256
+"""Room for templates at first and at most; then the one that was shown or rewarded longest ago is dropped."""
 
-    `moments (2,)`: the variance of rewards around their estimates, and how many made it; `key (1,)` and `draws (1,)`
-    number the random draws.
+
+class State(NamedTuple):
+    """A ridge model a template over [1, features], by the slots of `templates`; the first has seen nothing.
+
+    `turns (slots,)` when each fades; `moments (2,)`: the variance of rewards around their estimates, and how many made
+    it; `key (1,)` of the posterior draws; `updates (1,)`, rewards learned.
     """
 
     ridge: Ridge
+    templates: IdTable
+    turns: IntArray
+    widths: LateWidths
     moments: FloatArray
     key: np.ndarray
-    draws: IntArray
+    updates: IntArray
     alpha: float
     sampling: bool
 
 
+class Candidates(NamedTuple):
+    """The `ids (K,)` of templates, and the model `slots (K,)` of each, read at the `version (1,)` of their table."""
+
+    ids: IntArray
+    slots: IntArray
+    version: IntArray
+
+
 @jit
-def _scores(state: State, user: FloatArray, available: BoolArray, key: np.uint64, i: int) -> FloatArray:
-    """Return each template's bound or draw number i, -inf where it cannot be chosen."""
-    x = with_one(user)
-    nonzero, scores = nonzeros(x), np.full(available.shape[0], -np.inf)
+def _read_slots(templates: IdTable, candidates: Candidates) -> None:
+    if candidates.version[0] != templates.counts[VERSION]:
+        find_slots(templates, candidates.ids, candidates.slots)
+        candidates.version[0] = templates.counts[VERSION]
+
+
+@jit
+def _means(ridge: Ridge, slots: IntArray, x: FloatArray, available: BoolArray) -> FloatArray:
+    """Return each template's estimate, -inf where it cannot be chosen."""
+    means = np.full(available.shape[0], -np.inf)
     for k in range(available.shape[0]):
         if available[k]:
-            scores[k] = dot(x, state.ridge.theta[k])
-            if state.alpha > 0.0:
-                deviation = np.sqrt(state.moments[0] * variance(state.ridge, k, x, nonzero))
-                scores[k] += state.alpha * deviation * (normal(key, i, k) if state.sampling else 1.0)
-    return scores
+            means[k] = dot(x, ridge.theta[slots[k]])
+    return means
 
 
 @jit
-def _choose(state: State, user_id: int, user: FloatArray, available: BoolArray) -> int:
-    state.draws[0] += state.sampling
-    return int(np.argmax(_scores(state, user, available, state.key[0], state.draws[0])))
+def _deviations(
+    widths: Ridge, slots: IntArray, x: FloatArray, available: BoolArray, variance_of_rewards: float
+) -> FloatArray:
+    """Return the standard deviation of each template's estimate, 0 where it cannot be chosen."""
+    nonzero, deviations = nonzeros(x), np.zeros(available.shape[0])
+    for k in range(available.shape[0]):
+        if available[k]:
+            deviations[k] = np.sqrt(variance_of_rewards * variance(widths, slots[k], x, nonzero))
+    return deviations
 
 
 @jit
-def _probability(state: State, user_id: int, user: FloatArray, available: BoolArray, action: int) -> float:
-    key = asked_key(state.key, state.draws)
-    if not (state.sampling and state.alpha > 0.0):
-        return 1.0 if np.argmax(_scores(state, user, available, key, 0)) == action else 0.0
-    if not available[action]:
-        return 0.0
-    hits = 1.0 / np.sum(available)
-    for i in range(DRAWS):
-        hits += np.argmax(_scores(state, user, available, key, i)) == action
-    chance: float = hits / (DRAWS + 1)
-    return chance
+def _best_drawn(means: FloatArray, deviations: FloatArray, alpha: float, key: np.uint64, i: int) -> int:
+    """Return the template with the highest draw number i."""
+    scores = means.copy()
+    for k in range(scores.shape[0]):
+        if deviations[k] > 0.0:
+            scores[k] += alpha * deviations[k] * normal(key, i, k)
+    return int(np.argmax(scores))
+
+
+@inlined
+def _estimates(
+    state: State, candidates: Candidates, user: FloatArray, available: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return each template's estimate and the standard deviation of it."""
+    _read_slots(state.templates, candidates)
+    x, widths = with_one(user), widths_of(state.widths, state.ridge)
+    means = _means(state.ridge, candidates.slots, x, available)
+    if state.alpha > 0.0:
+        return means, _deviations(widths, candidates.slots, x, available, state.moments[0])
+    return means, np.zeros(means.shape[0])
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    means, deviations = _estimates(state, candidates, user, available)
+    if state.sampling:
+        return _best_drawn(means, deviations, state.alpha, posterior_key(state.key, state.updates), draw_number(draw))
+    return int(np.argmax(means + state.alpha * deviations))
 
 
 @jit
-def _learn(state: State, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x, moments = with_one(user), state.moments
-    error = reward - dot(x, state.ridge.theta[action])
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    means, deviations = _estimates(state, candidates, user, available)
+    if state.sampling:
+        key = posterior_key(state.key, state.updates)
+        for i in range(DRAWS):
+            out[_best_drawn(means, deviations, state.alpha, key, i)] += 1.0 / DRAWS
+    else:
+        out[np.argmax(means + state.alpha * deviations)] = 1.0
+
+
+@jit
+def _model_of(state: State, template: int) -> int:
+    """Return the model of a template, cleared if it is new."""
+    slot, is_new = claim_slot(state.templates, template)
+    if is_new:
+        clear(state.ridge, slot)
+        clear(state.widths.ahead, slot)
+        state.turns[slot] = template % period_of(state.ridge)
+    return slot
+
+
+@inlined
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    if state.alpha > 0.0 and not state.sampling:
+        x, template, ridge = with_one(user), candidates.ids[action], state.ridge
+        model, used = _model_of(state, template), state.templates.counts[IN_USE]
+        key = hash_decision(template, user)
+        count_decision_in_group(state.widths, ridge, used, state.moments[1:], state.turns, model, x, key)
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x, moments, template = with_one(user), state.moments, candidates.ids[action]
+    model = _model_of(state, template)
+    error = reward - dot(x, state.ridge.theta[model])
     moments[1] += 1.0
     moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])
     moments[0] = max(moments[0], LEAST)  # as long as all rewards were 0, what was tried least comes next
     if state.ridge.discount < 1.0:
-        fade(state.ridge, 0, action, state.ridge.b.shape[0], int(moments[1]))
-    observe(state.ridge, action, x, nonzeros(x), reward)
+        fade_by_turns(state.ridge, 0, model, state.turns, int(moments[1]))
+    observe(state.ridge, model, x, nonzeros(x), reward)
+    state.updates[0] += 1
+    if state.alpha > 0.0 and not state.sampling:
+        settle_in_group(state.widths, state.turns, model, x, hash_decision(template, user))
 
 
 class TemplateBandit(KernelPolicy):
     """What the three have in common: all but how they explore."""
 
-    kernel = Kernel("template_bandit", _choose, _learn, _probability)
-    learned = ("ridge", "moments", "key", "draws")
+    kernel = Kernel("template_bandit", _choose, _distribution, _learn, _decided)
+    learned = ("ridge", "templates", "turns", "widths", "moments", "key", "updates")
     chooses = ("templates",)
     sampling: ClassVar[bool] = False
     context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
@@ -103,28 +194,52 @@ class TemplateBandit(KernelPolicy):
     alpha: float
 
     def _new_state(self) -> State:
+        return self._state_of(FIRST_TEMPLATES, draw_key(self.rng))
+
+    def _state_of(self, capacity: int, key: np.uint64) -> State:
+        learning = self.spec.user_dim + 1, self.regularization, self.discount
         return State(
-            ridge=new_ridge(self.spec.n_products, self.spec.user_dim + 1, self.regularization, self.discount),
+            ridge=new_ridge(capacity, *learning),
+            templates=new_id_table(capacity),
+            turns=np.zeros(capacity, np.int64),
+            widths=new_late_widths(capacity, *learning),
             moments=np.array([1.0, 0.0]),
-            key=np.array([draw_key(self.rng)]),
-            draws=np.zeros(1, np.int64),
+            key=np.array([key]),
+            updates=np.zeros(1, np.int64),
             alpha=self.alpha,
             sampling=self.sampling,
         )
 
-    def recommend(self, context: Context) -> int:
-        """Return the template with the highest estimate, without exploring; moves no state."""
-        self.attach(context.products)
-        return int(self.kernel.choose(self.state._replace(alpha=0.0, sampling=False), *self._arguments(context)))
+    def _make_room(self, products: int) -> None:
+        state = self.state
+        capacity, wanted = len(state.turns), int(state.templates.counts[IN_USE]) + products
+        if wanted > capacity and capacity < MOST_TEMPLATES:
+            capacity = min(max(wanted, 2 * capacity), MOST_TEMPLATES)
+            self.state = state._replace(
+                ridge=grown_ridge(state.ridge, capacity),
+                templates=grown(state.templates, capacity),
+                turns=np.append(state.turns, np.zeros(capacity - len(state.turns), np.int64)),
+                widths=grown_widths(state.widths, capacity),
+            )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        return Candidates(ids, np.zeros(len(ids), np.int64), np.full(1, -1))
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, sampling=False)
+        return state
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        turns = np.asarray(saved.get("turns", ()))
+        fits = turns.ndim == 1 and 2 <= len(turns) <= MOST_TEMPLATES
+        return self._state_of(len(turns), self.state.key[0]) if fits else self.state
 
     def _signature(self) -> str:
         return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
-        return super()._sound(saved) and bool((np.asarray(saved["moments"]) >= 0.0).all())
-
-    def _with_products(self, products: FloatArray) -> Any:
-        return self.state
+        models = bool((saved["widths.first_model"] < len(saved["turns"])).all())
+        return super()._sound(saved) and models and bool((np.asarray(saved["moments"]) >= 0.0).all())
 
 
 class TemplateGreedy(TemplateBandit):
@@ -142,7 +257,7 @@ class TemplateLinUCB(TemplateBandit):
 
 
 class TemplateTS(TemplateBandit):
-    """Choose the template with the highest draw from its posterior; propensities come from 255 draws."""
+    """Choose the template with the highest draw from its posterior; propensities count 256 of them."""
 
     name = "template-ts"
     sampling = True

@@ -1,10 +1,14 @@
 """The page of a study: what it found in a sentence, figures and tables, from plain data alone."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 
+from zoosim.core.files import write_text
 from zoosim.report.page import environment, figures_json, plotly_js
 
 
@@ -54,3 +58,10 @@ def render_story(title: str, question: str, story: Story, command: str) -> str:
             plotly_js=plotly_js(),
         )
     )
+
+
+def write_story(folder: Path, name: str, question: str, rows: Sequence[Any], story: Story, command: str) -> None:
+    """Write summary.json, with the `rows`, frozen records of plain data, and report.html to `folder`."""
+    summary = {"schema_version": 1, "study": name, "verdict": story.verdict, "rows": [asdict(row) for row in rows]}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    write_text(folder / "report.html", render_story(name, question, story, command))

@@ -1,1 +1,1 @@
-"""Studies: one folder a question, with `measure`, which returns rows, and `tell`, which makes a story of them."""
+"""Comparisons of learners that do not fit into an experiment: `zoosim run continuous-vs-discrete`."""

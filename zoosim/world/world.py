@@ -140,8 +140,8 @@ class World:
             if rows is None:
                 offers[stretch.start] = everything
             else:
-                parts = (self.product_ids[rows], self.products[rows], self.groups[rows])
-                offers[stretch.start] = Offer(rows, *(frozen(part) for part in parts))
+                ids, products, groups = self.product_ids[rows], self.products[rows], self.groups[rows]
+                offers[stretch.start] = Offer(rows, frozen(ids), frozen(products), frozen(groups))
         return offers
 
     def offered(self, step: int) -> Offer:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from studies.known_logs import log_of
 from tests.evaluation.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray
 from zoosim.evaluation.off_policy import Evaluation, evaluate
 from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.evaluation.off_policy.diagnostics import halves, later_half
 from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.studies.known_logs import log_of
 
 N = 4_000
 LATER = np.array([False, False, True, True])

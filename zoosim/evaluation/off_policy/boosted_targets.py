@@ -11,7 +11,7 @@ from zoosim.core.types import Context, FloatArray
 from zoosim.evaluation.off_policy.boosted_log import EDGE, BoostLog
 from zoosim.evaluation.off_policy.targets import as_numbers, blamed, state_of
 from zoosim.policies.base import Policy
-from zoosim.policies.boosts import BoostPolicy, BoostSpec, ProductTable
+from zoosim.policies.boosts import BoostPolicy, BoostSpec
 
 LARGEST_WEIGHT = 1e60
 """Beyond it, sums of fourth powers overflow."""
@@ -51,12 +51,9 @@ def make_boost_target(given: Any, log: BoostLog) -> Aimed | Spread:
 
 
 def boost_spec_of(log: BoostLog) -> BoostSpec:
-    """Return what a policy of boosts is told that is judged by a log: of the shop's products nothing, but one."""
-    one: dict[str, Any] = {name: np.zeros(1) for name in ProductTable._fields}
-    whole = {name: np.zeros(1, np.int64) for name in ("ids", "category")}
-    products = ProductTable(**{**one, **whole, "strategic": np.zeros(1, bool)})
-    size: dict[str, Any] = {"user_dim": log.features.shape[1], "product_dim": log.actions.shape[1], "steps": len(log)}
-    return BoostSpec(n_products=1, **size, a_max=log.a_max, products=products)
+    """Return what a policy of boosts is told that is judged by a log."""
+    user_dim, product_dim = log.features.shape[1], log.actions.shape[1]
+    return BoostSpec(user_dim=user_dim, product_dim=product_dim, steps=len(log), a_max=log.a_max)
 
 
 def _told(given: Any, log: BoostLog) -> FloatArray:
@@ -96,13 +93,13 @@ def _asked(policy: BoostPolicy, log: BoostLog) -> Aimed | Spread:
     if (asked.spec.user_dim, asked.spec.product_dim) != (log.features.shape[1], log.actions.shape[1]):
         got = f"is made for {asked.spec.user_dim} features and {asked.spec.product_dim} boosts"
         raise PolicyError(f"{got}, the log has {log.features.shape[1]} and {log.actions.shape[1]}")
-    draws = type(asked).propensity is not BoostPolicy.propensity
+    draws = type(asked).density is not BoostPolicy.density
     answers = np.empty(len(log) if draws else log.actions.shape)
     for row in range(len(log)):
         with blamed(f"row {row}: "):
             answers[row] = _answer(asked, log, row, draws)
     if state_of(asked) != before:
-        raise PolicyError("changed its state while it was judged; recommend and propensity must only read")
+        raise PolicyError("changed its state while it was judged; recommend and density must only read")
     return _spread(answers, log) if draws else _aimed(answers, log)
 
 
@@ -110,7 +107,7 @@ def _answer(asked: BoostPolicy, log: BoostLog, row: int, draws: bool) -> FloatAr
     """Return a density `()` of the logged boosts, or boosts `(d,)`."""
     context = Context(user_id=0 if log.user_ids is None else int(log.user_ids[row]), features=log.features[row])
     try:
-        given = asked.propensity(context, log.actions[row]) if draws else asked.recommend(context)
+        given = asked.density(context, log.actions[row]) if draws else asked.recommend(context)
     except AttributeError as error:
         advice = "give its boosts as an array or a function"
         raise PolicyError(f"decides by more than the log holds ({error}); {advice}") from error

@@ -1,0 +1,60 @@
+"""Do a study (`python -m studies NAME`), or list them all (`python -m studies`)."""
+
+import argparse
+import sys
+
+from studies.study import STUDIES
+from zoosim.core.config import read_setting
+from zoosim.core.errors import ZoosimError
+
+
+def main() -> None:
+    """Run the command line: exit code 0 when all is well, 2 on bad input, 130 on Ctrl-C."""
+    given = vars(make_parser().parse_args())
+    name, out, as_json, settings = (given.pop(key) for key in ("name", "out", "json", "set"))
+    if name is None:
+        for study in STUDIES.values():
+            print(f"{study.name:<{max(map(len, STUDIES))}}  {study.summary}")
+        return
+    try:
+        options = {key: value for key, value in given.items() if value is not None}
+        options |= {".".join(path): value for path, value in map(read_setting, settings)}
+        _do(name, out, as_json, options)
+    except ZoosimError as error:
+        _stop(str(error), 2)
+    except KeyboardInterrupt:
+        _stop("interrupted: what was kept on disk is not measured again", 130)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; options that are left out are None."""
+    parser = argparse.ArgumentParser("python -m studies", description="Do a study, or list them all.")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="which study; none: list them")
+    parser.add_argument("--seeds", metavar="N|A:B", help="0 to N-1, or A to B-1")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes; one per core by default")
+    parser.add_argument("--config", metavar="FILE.yaml", help="changes to the search shop, under the key env")
+    parser.add_argument("--data", metavar="DIR", help="open-bandit: the folder of the Open Bandit Dataset")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another option of the study")
+    parser.add_argument("--out", metavar="DIR", help="folder for summary.json and report.html; runs/NAME by default")
+    parser.add_argument("--json", action="store_true", help="print summary.json to standard output")
+    return parser
+
+
+def _do(name: str, out: str | None, as_json: bool, options: dict[str, object]) -> None:
+    from studies.run import run_study
+    from zoosim.terminal import print_story
+
+    result = run_study(name, out, progress=lambda line: print(f"  {line}", file=sys.stderr), **options)
+    if as_json:
+        sys.stdout.write((result.path / "summary.json").read_text(encoding="utf-8"))
+    else:
+        print_story(name, result.story, result.path)
+
+
+def _stop(line: str, code: int) -> None:
+    print(f"studies: {' '.join(line.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

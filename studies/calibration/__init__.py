@@ -1,0 +1,9 @@
+"""Standardised errors and coverage of an ensemble's spread, before and after recalibration (minutes).
+
+Are the uncertainties honest, about a mean and about single rewards?
+"""
+
+from studies.calibration.measuring import measure
+from studies.calibration.story import tell
+
+__all__ = ["measure", "tell"]

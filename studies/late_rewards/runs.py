@@ -1,0 +1,70 @@
+"""Play the gauntlet with late rewards: every policy meets the same visitors under each delay."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from studies.cache import kept_array
+from studies.work import rows_by_task
+from zoosim.core.feedback import Feedback
+from zoosim.core.types import Progress
+from zoosim.evaluation.loop import play
+from zoosim.evaluation.past import fit_policy
+from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.request import Request, parse_seeds
+
+TIMINGS = {
+    "at once": Feedback(),
+    "100 late": Feedback(100),
+    "1,000 late": Feedback(1_000),
+    "5,000 late": Feedback(5_000),
+    "batches of 1,000": Feedback(0, 1_000),
+}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The share of the oracle's expected rewards, in %, that a policy reached in the gauntlet of a seed."""
+
+    policy: str
+    seed: int
+    timing: str
+    percent: float
+
+
+def measure(
+    *,
+    seeds: Any = "1000:1008",
+    jobs: Any = None,
+    policies: str | None = None,
+    steps: int | None = None,
+    progress: Progress = lambda line: None,
+) -> list[Reached]:
+    """Play the policies of the gauntlet, or those named with commas between, for so many `steps` under each timing."""
+    names = policies.split(",") if policies else None
+    plan = make_plan(Request("gauntlet", parse_seeds(seeds), steps, names))
+    tasks = [(entry.name, seed) for seed in plan.seeds for entry in plan.entries]
+    work = partial(_rows_of, plan)
+    return rows_by_task(work, tasks, jobs=jobs, words=lambda task: f"{task[0]}, seed {task[1]}", progress=progress)
+
+
+def _rows_of(plan: Plan, task: tuple[str, int]) -> list[Reached]:
+    name, seed = task
+    return [Reached(name, seed, timing, _percent(plan, name, seed, timing)) for timing in TIMINGS]
+
+
+def _percent(plan: Plan, name: str, seed: int, timing: str) -> float:
+    [entry] = [entry for entry in plan.entries if entry.name == name]
+    key = (name, entry.fingerprint, plan.config_hash, seed, timing)
+    return float(kept_array("late-rewards", key, partial(_play, plan, name, seed, timing)))
+
+
+def _play(plan: Plan, name: str, seed: int, timing: str) -> float:
+    [entry] = [entry for entry in plan.entries if entry.name == name]
+    world = plan.world(seed, entry)
+    policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
+    reached = best = 0.0
+    for block in play(world, policy, plan.steps, feedback=TIMINGS[timing]):
+        reached += float(block.true_probabilities.sum())
+        best += float(block.best_probabilities.sum())
+    return 100.0 * reached / best

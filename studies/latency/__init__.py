@@ -1,0 +1,9 @@
+"""What a decision over boosts costs: loop, CEM, gradients, actor, policy (a minute, on a machine at rest).
+
+Does a decision over continuous boosts fit into 50 ms?
+"""
+
+from studies.latency.story import tell
+from studies.latency.timing import measure
+
+__all__ = ["measure", "tell"]

@@ -1,0 +1,9 @@
+"""How far off off-policy estimators are, by log size, distance and drift, on known truth (minutes).
+
+How far off is each estimator, with more rows, a policy further away, and a world that moves?
+"""
+
+from studies.ope_accuracy.measuring import measure
+from studies.ope_accuracy.story import tell
+
+__all__ = ["measure", "tell"]

@@ -1,0 +1,121 @@
+"""Judge each policy of the Open Bandit Dataset by the log that the other one wrote."""
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from studies.open_bandit.thompson import item_probabilities
+from zoosim.core.types import FloatArray, Progress
+from zoosim.evaluation.off_policy.clusters import group_sums, make_clusters
+from zoosim.evaluation.off_policy.evaluate import LOGGED, Evaluation, evaluate
+from zoosim.evaluation.off_policy.intervals import bootstrap_interval
+from zoosim.evaluation.off_policy.log import Log
+from zoosim.evaluation.off_policy.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
+from zoosim.evaluation.off_policy.terms import Terms
+from zoosim.evaluation.statistics import Interval
+
+UNIFORM, THOMPSON = "uniform", "Thompson sampling"
+JUDGED = {"random": THOMPSON, "bts": UNIFORM}
+"""Whom a log's author is not: the policy that it judges."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an estimator says of `policy` by the log `log` of `rows` rows and `clicks` clicks; ends are None if open.
+
+    `logged` is what the log's own choices earned, `ratio` the value over it, `difference` the value less it, on the
+    same rows. `played` is what the policy earned in the log that it wrote itself; None where that is not there.
+    """
+
+    log: str
+    policy: str
+    estimator: str
+    rows: int
+    clicks: int
+    logged: float
+    logged_low: float | None
+    logged_high: float | None
+    value: float
+    low: float | None
+    high: float | None
+    ratio: float
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    played: float | None
+    played_low: float | None
+    played_high: float | None
+    ess: float
+    mean_weight: float
+    max_weight: float
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+def measure(*, data: str | os.PathLike[str] | None = None, progress: Progress = lambda line: None) -> list[Told]:
+    """Judge by all logs in the folder `data`, or what `ZOOSIM_DATA` names. Raises `ConfigError` where there is none."""
+    folder, rows = open_bandit_folder(data), list[Told]()
+    logs = {
+        (policy, campaign): read_open_bandit(policy, campaign, folder)
+        for campaign in CAMPAIGNS
+        for policy in POLICIES
+        if (folder / policy / campaign).is_dir()
+    }
+    for (author, campaign), log in logs.items():
+        progress(f"{author}/{campaign}: {JUDGED[author]} by {len(log):,} rows")
+        other = logs.get((next(policy for policy in POLICIES if policy != author), campaign))
+        found = evaluate(log, {JUDGED[author]: _target(folder, author, campaign, log)})
+        rows += _told(f"{author}/{campaign}", log, found, None if other is None else _earned(other))
+    return rows
+
+
+def _target(folder: Path, author: str, campaign: str, log: Log) -> FloatArray:
+    """Return the probabilities of the policy that did not write the log: `(K,)` or `(n, K)`."""
+    if JUDGED[author] == UNIFORM:
+        return np.full(log.n_actions, 1.0 / log.n_actions)
+    return np.ascontiguousarray(item_probabilities(folder, campaign, log.n_actions).T)[log.positions]
+
+
+def _earned(log: Log) -> Interval:
+    """Return the mean reward of a log with its interval."""
+    return bootstrap_interval(group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards)))
+
+
+def _told(name: str, log: Log, found: Evaluation, played: Interval | None) -> list[Told]:
+    leads = {row.estimator: row for row in found.differences if row.other == LOGGED}
+    own = Interval(math.nan, None, None) if played is None else played
+    return [
+        Told(
+            log=name,
+            policy=row.policy,
+            estimator=row.estimator,
+            rows=len(log),
+            clicks=int((log.rewards > 0.0).sum()),
+            logged=found.logged.mean,
+            logged_low=_end(found.logged.low),
+            logged_high=_end(found.logged.high),
+            value=row.value,
+            low=_end(row.low),
+            high=_end(row.high),
+            ratio=row.value / found.logged.mean,
+            difference=leads[row.estimator].value,
+            difference_low=_end(leads[row.estimator].low),
+            difference_high=_end(leads[row.estimator].high),
+            played=_end(own.mean),
+            played_low=_end(own.low),
+            played_high=_end(own.high),
+            ess=row.ess,
+            mean_weight=row.mean_weight,
+            max_weight=row.max_weight,
+            verdict=row.verdict,
+            reasons=row.reasons,
+        )
+        for row in found.results
+    ]
+
+
+def _end(end: float | None) -> float | None:
+    return end if end is not None and math.isfinite(end) else None

@@ -1,0 +1,9 @@
+"""An ensemble learns a quadratic of known values, and CEM looks for its best action (a minute).
+
+Do the networks learn a quadratic whose values are known, and does CEM then find its best action?
+"""
+
+from studies.q_sanity.fits import measure
+from studies.q_sanity.story import tell
+
+__all__ = ["measure", "tell"]

@@ -1,0 +1,58 @@
+"""Do a study, and write what it found."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studies.study import FLAGS, STUDIES, Study
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import unknown
+from zoosim.core.types import Progress
+from zoosim.logs import writable_folder
+from zoosim.report.story import Story, write_story
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A finished study: what was measured, one record per `row`; its `story`; and the folder with summary and page."""
+
+    study: Study
+    rows: Sequence[Any]
+    story: Story
+    path: Path
+
+
+def run_study(
+    name: str, out: str | os.PathLike[str] | None = None, *, progress: Progress = lambda line: None, **options: Any
+) -> StudyResult:
+    """Do a study, such as "cem-optima", and write summary.json and report.html to the folder `out`, runs/NAME if none.
+
+    `options` are those of the study's `measure`. Raises `ConfigError` when there is no such study or option, or `out`
+    cannot be written or holds a run of policies.
+    """
+    study = STUDIES.get(name)
+    if study is None:
+        raise ConfigError(unknown("unknown study", name, STUDIES))
+    taken = study.options()
+    for key in options:
+        if key not in taken:
+            told = ", ".join([*(_flag(option, "VALUE") for option in taken), "--out"])
+            raise ConfigError(f"{name}: takes {told} and --json alone; leave {key} out")
+    folder = writable_folder(f"runs/{name}" if out is None else out)
+    module = study.load()
+    rows = module.measure(progress=progress, **options)
+    story = module.tell(rows)
+    write_story(folder, name, study.question, rows, story, _command(name, folder, options))
+    return StudyResult(study, rows, story, folder)
+
+
+def _command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
+    """Say how to do a study again, as far as the command line can."""
+    chosen = [_flag(key, "config.yaml" if isinstance(value, Mapping) else value) for key, value in options.items()]
+    return " ".join(["python -m studies", name, *chosen, f"--out {folder}"])
+
+
+def _flag(key: str, value: object) -> str:
+    return f"--{key} {value}" if key in FLAGS else f"--set {key}={value}"

@@ -1,0 +1,56 @@
+"""Work that a study does for each seed, side by side on several processes."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from studies.shops import ShopChanges, read_shop
+from zoosim.core.checks import check_whole
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import Progress
+from zoosim.evaluation.workers import default_jobs, side_by_side
+from zoosim.experiments.request import parse_seeds
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def jobs_of(jobs: Any) -> int:
+    """Return the number of processes, one per core for None; raises `ConfigError` for what is no number."""
+    return check_whole("jobs", default_jobs() if jobs is None else jobs, 1, 1_024)
+
+
+def measure_in_shops(work: Callable[[SearchConfig, int], Sequence[R]], seeds: str) -> Callable[..., list[R]]:
+    """Return the `measure` of a study that does `work(shop, seed)` in a search shop for each seed.
+
+    It takes `seeds`, such as "1000:1020", `jobs`, a `config` that changes the shop, and `progress`.
+    """
+
+    def measure(
+        *, seeds: Any = seeds, jobs: Any = None, config: ShopChanges = None, progress: Progress = lambda line: None
+    ) -> list[R]:
+        return rows_by_seed(partial(work, read_shop(config)), seeds, jobs=jobs, progress=progress)
+
+    return measure
+
+
+def rows_by_seed(work: Callable[[int], Sequence[R]], seeds: Any, *, jobs: Any, progress: Progress) -> list[R]:
+    """Return the rows that `work` finds at each of the `seeds`, in their order; see `rows_by_task`."""
+    return rows_by_task(work, parse_seeds(seeds), jobs=jobs, words=lambda seed: f"seed {seed}", progress=progress)
+
+
+def rows_by_task(
+    work: Callable[[T], Sequence[R]], tasks: Sequence[T], *, jobs: Any, words: Callable[[T], str], progress: Progress
+) -> list[R]:
+    """Return the rows that `work` finds at each of the `tasks`, in their order, the same for any number of `jobs`.
+
+    `work` is a function of a module, or a `partial` of one; `words` tells of a task that is done.
+    """
+    finished = list[T]()
+
+    def done(task: T, _: Sequence[R]) -> None:
+        finished.append(task)
+        progress(f"{len(finished)} of {len(tasks)}: {words(task)}")
+
+    found = side_by_side(work, tasks, jobs=jobs_of(jobs), done=done)
+    return [row for rows in found for row in rows]

@@ -1,0 +1,130 @@
+"""`python -m studies`: the list, a study with a shop from a file, and what is refused in one line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zoosim
+from studies import __main__ as command
+from studies.run import run_study
+from studies.search_logs import read_shifting_shop
+from studies.shops import SHOP, read_shop
+from studies.study import STUDIES
+from zoosim import experiments
+from zoosim.core.errors import ConfigError
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["studies", *words])
+    command.main()
+
+
+def test_the_list_names_every_study_without_loading_any() -> None:
+    line = "import runpy, sys; runpy.run_module('studies', run_name='__main__'); assert 'torch' not in sys.modules"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", line], cwd=root, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(STUDIES)
+
+
+def test_the_package_knows_their_names_and_says_where_they_are() -> None:
+    assert sorted(experiments.STUDIES) == sorted(STUDIES)
+    with pytest.raises(ConfigError, match=r"q-sanity is a study, .* run `python -m studies q-sanity` in a checkout"):
+        zoosim.run("q-sanity")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_can_be_done(name: str) -> None:
+    study = STUDIES[name]
+    assert callable(study.load().tell)
+    assert set(study.options()) <= {"seeds", "jobs", "config", "data", "cases", "cells", "calls", *BOTTLENECK}
+
+
+BOTTLENECK = ("candidates", "networks", "updates")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["q-insanity"], "unknown study 'q-insanity'"),
+        (
+            ["q-sanity", "--set", "calls=3"],
+            "q-sanity: takes --seeds VALUE, --jobs VALUE, --out and --json alone; leave",
+        ),
+        (["cem-optima", "--config", "x.yaml"], "cem-optima: takes --seeds VALUE, --jobs VALUE, --out and --json alone"),
+        (["q-sanity", "--set", "calls"], "--set: got 'calls', expected PATH=VALUE"),
+        (["q-sanity", "--seeds", "x"], "seeds: got 'x'"),
+        (["q-sanity", "--jobs", "0"], "jobs: got 0, expected a whole number, 1 to 1,024"),
+        (["latency", "--set", "calls=0"], "latency: calls: got 0"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        call(monkeypatch, *words, "--out", str(tmp_path / "out"))
+    said = capsys.readouterr().err
+    assert said.startswith(f"studies: {message}")
+    assert said.count("\n") == 1
+
+
+def test_a_study_of_another_shop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from studies.action_shaping import weights
+
+    monkeypatch.setattr(weights, "VISITS", 33)
+    monkeypatch.setattr(weights, "JUDGED", 20)
+    file = tmp_path / "shop.yaml"
+    file.write_text("env:\n  n_products: 60\n  a_max: 0.8\nrun:\n  seeds: 3\n", encoding="utf-8")
+    words = ("action-shaping", "--config", str(file), "--seeds", "1", "--jobs", "1", "--out", str(tmp_path / "out"))
+    call(monkeypatch, *words, "--json")
+    printed = capsys.readouterr()
+    summary = json.loads(printed.out)
+    assert summary["study"] == "action-shaping"
+    assert printed.err == "  1 of 1: seed 0\n"
+    assert f"--config {file}" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    own = run_study(
+        "action-shaping", tmp_path / "own", seeds=1, jobs=1, config={"env": {"n_products": 60, "a_max": 0.8}}
+    )
+    assert [row.reward for row in own.rows] == [row["reward"] for row in summary["rows"]]
+
+
+def test_a_file_changes_what_it_names() -> None:
+    plain, other = read_shop(None), read_shop({"env": {"k": 5}, "experiment": "template-bandits"})
+    assert (plain.n_products, plain.a_max) == (SHOP["n_products"], SHOP["a_max"])
+    assert other == plain.model_copy(update={"k": 5})
+    assert read_shifting_shop(None).n_products == 1_000
+    assert read_shifting_shop({"env": {"n_products": 70}}).shifts == read_shifting_shop(None).shifts
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shop": {}}, "config: unknown key 'shop'"),
+        ({"env": [1]}, r"config: env: got \[1\], expected keys of a search shop"),
+        ({"env": {"n_product": 3}}, "n_product"),
+    ],
+)
+def test_files_of_something_else_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_shop(changes)
+    with pytest.raises(ConfigError, match="shifts: got 0, expected one"):
+        read_shifting_shop({"env": {"shifts": []}})
+
+
+def test_shops_that_a_study_cannot_use_are_refused() -> None:
+    categories = {"env": {"categories": {"cats": {"share": 1.0}}}}
+    with pytest.raises(ConfigError):
+        run_study("action-shaping", config=categories)
+
+
+def test_any_number_of_jobs_finds_the_same(tmp_path: Path) -> None:
+    one, two = (run_study("q-sanity", tmp_path / str(jobs), seeds=2, jobs=jobs).rows for jobs in (1, 2))
+    assert one == two

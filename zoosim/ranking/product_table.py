@@ -1,0 +1,33 @@
+"""What a search shop knows of the products of a request, as its context tells policies."""
+
+from typing import NamedTuple
+
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+
+class ProductTable(NamedTuple):
+    """The K products of a request, in the order of its `product_ids`: one array `(K,)` for each property.
+
+    `category` by number; `price` and `cm2` in EUR; `discount` in [0, 1]; `label` is 1 for a private label;
+    `bestseller` a score of at least 0; `strategic` goods.
+    """
+
+    category: IntArray
+    price: FloatArray
+    cm2: FloatArray
+    discount: FloatArray
+    label: FloatArray
+    bestseller: FloatArray
+    strategic: BoolArray
+
+    def rows(self, products: IntArray) -> "ProductTable":
+        """Return the table of some products `(n,)`, by index, in arrays of its own."""
+        return ProductTable(
+            category=self.category[products],
+            price=self.price[products],
+            cm2=self.cm2[products],
+            discount=self.discount[products],
+            label=self.label[products],
+            bestseller=self.bestseller[products],
+            strategic=self.strategic[products],
+        )

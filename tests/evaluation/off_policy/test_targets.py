@@ -16,7 +16,7 @@ from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted, evaluat
 from zoosim.evaluation.off_policy.log import Log
 from zoosim.evaluation.off_policy.targets import PolicyTarget, spec_of, timed_chunks
 from zoosim.logs import evaluate as evaluate_by_name
-from zoosim.policies.registry import find_class
+from zoosim.policies.registry import BUILT_IN, find_class
 
 
 class Wild(Softmax):
@@ -78,7 +78,7 @@ def test_a_function_that_fails_and_what_is_no_policy_are_refused_by_name() -> No
             evaluate(log, {"p": given})
 
 
-@pytest.mark.parametrize("name", ["adaptive"])
+@pytest.mark.parametrize("name", ["neural-linear", "adaptive"])
 def test_policies_that_find_categories_can_be_judged_and_stay_as_they_are(name: str) -> None:
     log = replace(drawn(TableWorld(0, 0.5), n=200), user_ids=np.arange(200) % 50)
     policy = made(find_class(name), log)
@@ -88,15 +88,10 @@ def test_policies_that_find_categories_can_be_judged_and_stay_as_they_are(name: 
     assert pickle.dumps(policy.state_dict()) == before
 
 
-class Booster(Favourite):
-    """A policy that is made for boosts alone."""
-
-    chooses = ("boosts",)
-
-
-def test_policies_of_boosts_are_refused_by_name() -> None:
-    with pytest.raises(PolicyError, match=r"policy booster: sets boosts"):
-        evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [Booster])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if find_class(name).chooses == ("boosts",)])
+def test_policies_of_boosts_are_refused_by_name(name: str) -> None:
+    with pytest.raises(PolicyError, match=rf"policy {name}: sets boosts"):
+        evaluate_by_name(drawn(TableWorld(0, 0.5), n=200), [name])
 
 
 def test_policies_of_templates_are_refused_where_actions_are_no_templates() -> None:

@@ -231,7 +231,8 @@ def fade_by_turns(ridge: Ridge, first: int, learning: int, turns: IntArray, visi
 @jit
 def period_of(ridge: Ridge) -> int:
     """Return after how many observations a model is rebuilt from its sums."""
-    return max(MIN_PERIOD, ridge.b.shape[1])
+    period: int = max(MIN_PERIOD, ridge.b.shape[1])
+    return period
 
 
 @jit

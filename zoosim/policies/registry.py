@@ -111,7 +111,7 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
     if source in BUILT_IN:
         module, _, attribute = BUILT_IN[source].partition(":")
         cls = getattr(importlib.import_module(module), attribute)
-        return _with_fixed(cls, source) if source in FIXED else cls  # type: ignore[no-any-return]
+        return _with_fixed(cls, source) if source in FIXED else cls
     if ":" in source or source.endswith(".py"):
         return _from_file(source)
     raise ConfigError(unknown("unknown policy", source, BUILT_IN) + "; your own is given as FILE.py:Class")

@@ -38,7 +38,7 @@ class Left(zoosim.Policy):
         raise AssertionError("learns nothing while it is judged")
 
     def propensities(self, context: zoosim.Context) -> FloatArray:
-        return np.where(context.available, TARGET, 0.0) / TARGET[context.available].sum()
+        return np.asarray(np.where(context.available, TARGET, 0.0) / TARGET[context.available].sum())
 
 
 class Best(zoosim.Policy):

@@ -14,7 +14,7 @@ from zoosim.core.errors import ConfigError
 
 KEYS = (
     "n_products, n_users, personas, random_personas, persona_mix, category_sizes, noise_features, shocks, "
-    "random_shocks, availability"
+    "random_shocks, availability, turnover"
 )
 PERSONAS = "new_puppy_parent, cat_connoisseur, budget_shopper, fish_hobbyist"
 CATEGORIES = "Fish Supplies, Cat Food, Dog Food, Dog Toy, Cat Toy"

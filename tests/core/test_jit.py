@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from zoosim.core import jit as jit_module
+from zoosim.core import kernel_cache
 from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.rng import mix, uniform
@@ -59,7 +60,7 @@ def test_kernels_of_the_package_are_cached_by_the_sources_of_their_module() -> N
 
 
 def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
     plain: Any = one
     monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
     found = []
@@ -72,7 +73,7 @@ def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytes
 
 def test_functions_of_one_name_are_not_taken_for_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that differ in a constant alone have the same bytecode, which is what numba looks at."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
     plain: list[Any] = [one, two]
     for function in plain:
         monkeypatch.setattr(function, "__module__", "zoosim.core.rng")
@@ -111,7 +112,7 @@ def test_a_bound_loop_is_cached_only_if_all_of_it_is_ours() -> None:
 
 def test_compilation_is_told_unless_the_kernel_is_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Kernels of the user's own are not kept on disk, so nothing is told of them."""
-    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
     compilations: list[str] = []
     own = jit(one)
     ours: Any = mix

@@ -126,7 +126,8 @@ def test_the_example_shop_is_accepted_and_uses_every_key() -> None:
     path = ROOT / "examples" / "small_shop.yaml"
     plan = make_plan(Request("gauntlet", config=path))
     left_out = set(type(plan.env).model_fields) - set(yaml.safe_load(path.read_text(encoding="utf-8"))["env"])
-    assert left_out == {"random_shocks", "random_personas"}  # cannot stand beside shocks and personas
+    # These cannot stand beside shocks, personas and availability.
+    assert left_out == {"random_shocks", "random_personas", "turnover"}
     assert len(plan.entries) > len({entry.source for entry in plan.entries})
 
 
@@ -163,5 +164,5 @@ def test_tables_of_the_configuration_name_every_key() -> None:
     plans = [make_plan(Request(name)) for name in ("gauntlet", "labelled")]
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     listed = {cell.partition(".")[0] for cell in FIRST_CELL.findall(text)}
-    wanted = {key for plan in plans for key in type(plan.env).model_fields} | {"steps", "seeds"}
+    wanted = {key for plan in plans for key in type(plan.env).model_fields} | {"steps", "seeds", "delay", "batch"}
     assert wanted <= listed

@@ -335,8 +335,8 @@ class ExpectsRewardsAtOnce(Honest):
     """Takes each reward for that of its last decision."""
 
     def select_action(self, context: Context) -> int:
-        self.last = super().select_action(context)
-        return self.last
+        self.last = context
+        return super().select_action(context)
 
     def update(
         self,
@@ -346,7 +346,7 @@ class ExpectsRewardsAtOnce(Honest):
         feedback: Mapping[str, Any] | None = None,
         next_context: Any = None,
     ) -> None:
-        if action != getattr(self, "last", action):
+        if context is not getattr(self, "last", context):
             raise RuntimeError("not my last decision")
         super().update(context, action, reward)
 
@@ -417,7 +417,7 @@ BROKEN: dict[type[Policy], tuple[str, str]] = {
     MovesSomethingUnsaved: ("reads", "propensities and recommend must only read"),
     SaysUniformButIsGreedy: ("honest", "times of 400, expected about 80.0 by its propensities"),
     DrawsInSecret: ("draws", "draws, but gives no propensities"),
-    KnowsPlaces: ("products", "permuting the candidates changes what it chooses: keep what you know by"),
+    KnowsPlaces: ("products", "the order of the candidates changes what it learns: keep what you know by"),
     ExpectsRewardsAtOnce: ("late", "RuntimeError: not my last decision"),
     FitsInSilence: ("fits", "fit returned NoneType, expected a mapping of figures"),
     SavesNothing: ("saves", "state_dict must hold all that decisions depend on"),

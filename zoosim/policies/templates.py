@@ -12,7 +12,7 @@ from zoosim.ranking.templates import TEMPLATES
 
 
 class StaticTemplate(Policy):
-    """Show every visitor of a search shop the ranking of one template; where it cannot be, the first that can."""
+    """Show every visitor of a search shop the ranking of one template; else that of the lowest number."""
 
     name = "template"
     chooses = ("templates",)
@@ -21,8 +21,11 @@ class StaticTemplate(Policy):
 
     def select_action(self, context: Context) -> int:
         """Return where the template stands among the candidates, whose ids are the numbers of templates."""
-        own = context.available & (np.asarray(context.product_ids) == TEMPLATES.index(self.template))
-        return int(np.argmax(own if own.any() else context.available))
+        numbers = np.asarray(context.product_ids)
+        wanted = context.available & (numbers == TEMPLATES.index(self.template))
+        if wanted.any():
+            return int(np.argmax(wanted))
+        return int(np.where(context.available, numbers, np.iinfo(np.int64).max).argmin())
 
     def update(
         self,

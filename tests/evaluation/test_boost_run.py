@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.id_table import find_slot
 from zoosim.envs.search_truth import SearchTruth
 from zoosim.evaluation import boost_run as module
 from zoosim.evaluation import optimum
@@ -77,7 +78,8 @@ def test_bandits_over_templates_play_by_what_they_see_and_recommend_without_expl
         course = play(shop, policy, CHECKPOINTS, np.zeros((4, 10)))
         player, visit = player_of(shop, policy), shop.arrive(7)
         context, before = player.context(visit), policy.state_dict()
-        estimates = policy.state.ridge.theta @ np.r_[1.0, shop.features(visit)[:width]]
+        models = [find_slot(policy.state.templates, template) for template in range(8)]
+        estimates = policy.state.ridge.theta[models] @ np.r_[1.0, shop.features(visit)[:width]]
         assert policy.recommend(context) == estimates.argmax()
         assert same(policy.state_dict(), before)
         assert (player.rank(visit, 3) == shop.rank_by_template(visit, 3)).all()

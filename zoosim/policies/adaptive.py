@@ -27,7 +27,7 @@ from zoosim.linear.rivals import MARGIN, MEMORY, Rivals, bound, clear_rivals, gr
 from zoosim.models import change_filter
 from zoosim.policies.categories import FIRST_CATEGORIES, Categories, count, new_categories, number
 from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key, with_one
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.segments import Segments, enter, find, new_segments, shed
 
 HYPOTHESES = 8
@@ -459,9 +459,9 @@ class Adaptive(KernelPolicy):
         self.state = state._replace(segments=segments_kept, cells=cells, rivals=rivals, shown=shown)
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        shown = np.asarray(saved.get("shown", ()))
-        fits = shown.ndim == 1 and FIRST_CATEGORIES <= len(shown) <= MAX_CATEGORIES
-        return self._state_of(len(shown), self.state.key[0]) if fits else self.state
+        categories = saved_length(saved, "shown")
+        fits = FIRST_CATEGORIES <= categories <= MAX_CATEGORIES
+        return self._state_of(categories, self.state.key[0]) if fits else self.state
 
 
 def _segments_beside(categories: int) -> int:

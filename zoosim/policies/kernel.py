@@ -457,6 +457,12 @@ def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield from _arrays(f"{name}.{field}", inner)
 
 
+def saved_length(saved: Mapping[str, Any], name: str) -> int:
+    """Return how many rows an array of a saved state has, -1 where there is no such array."""
+    value = saved.get(name)
+    return len(value) if isinstance(value, np.ndarray) and value.ndim else -1
+
+
 def _id_tables(value: Any) -> Iterator[IdTable]:
     """Find the id tables in a named tuple."""
     if isinstance(value, IdTable):

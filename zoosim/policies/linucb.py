@@ -11,7 +11,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import nonzeros
 from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.late_widths import LateWidths, count_decision, grown_widths, new_late_widths, settle, widths_of
 
 MAX_BYTES = 2**30
@@ -196,5 +196,5 @@ class LinUCB(KernelPolicy):
         return state
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        ids = np.asarray(saved.get("products.ids", ()))
-        return self._state_of(len(ids)) if ids.ndim == 1 and 2 <= len(ids) <= self._most else self.state
+        capacity = saved_length(saved, "products.ids")
+        return self._state_of(capacity) if 2 <= capacity <= self._most else self.state

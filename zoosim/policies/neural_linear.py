@@ -28,7 +28,7 @@ from zoosim.models.row_memory import new_row_memory
 from zoosim.policies.base import policy_name
 from zoosim.policies.categories import Categories, count, new_categories, number
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
-from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided
+from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided, saved_length
 
 MAX_HEADS = 64
 """Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
@@ -348,7 +348,7 @@ class NeuralLinear(HeadsPolicy):
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
         state: State = self.state
-        b = np.asarray(saved.get("ridge.b", ()))
-        if b.ndim == 2 and FIRST_HEADS <= len(b) <= MAX_HEADS:
-            state = state._replace(ridge=new_ridge(len(b), self.hidden, self.regularization))
+        heads = saved_length(saved, "ridge.b")
+        if FIRST_HEADS <= heads <= MAX_HEADS:
+            state = state._replace(ridge=new_ridge(heads, self.hidden, self.regularization))
         return state

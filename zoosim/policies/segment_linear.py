@@ -30,7 +30,7 @@ from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
 from zoosim.monitoring.adwin import MAX_BUCKETS
 from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.late_widths import count_decision_in_group, new_late_widths, settle_in_group, widths_of
 from zoosim.policies.open_decisions import hash_decision
 from zoosim.policies.segment_state import (
@@ -334,9 +334,9 @@ class _SegmentLinear(KernelPolicy):
         return state
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        turns = np.asarray(saved.get("turns", ()))
-        fits = not self.shared and turns.ndim == 1 and 2 <= len(turns) <= self._most
-        return self._state_of(len(turns), self.state.key[0]) if fits else self.state
+        capacity = saved_length(saved, "turns")
+        fits = not self.shared and 2 <= capacity <= self._most
+        return self._state_of(capacity, self.state.key[0]) if fits else self.state
 
     def _signature(self) -> str:
         return f"{super()._signature()}, memory {self.memory}"

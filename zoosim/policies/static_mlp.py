@@ -11,7 +11,7 @@ from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_product, dot
 from zoosim.models.embedding_net import Float32Array
-from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided
+from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided, saved_length
 
 MAX_REMEMBERED = 25_000_000
 """Scores kept for a set of candidates (users x products); those of a larger shop are computed anew at every visit."""
@@ -178,9 +178,8 @@ class StaticMLP(KernelPolicy):
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
         state: State = self.state
-        product_ids = np.asarray(saved.get("product_ids", ()))
-        if product_ids.ndim == 1:
-            n = len(product_ids)
+        n = saved_length(saved, "product_ids")
+        if n >= 0:
             state = state._replace(product_ids=np.zeros(n, np.int64), lower=np.zeros((n + 1, 64), np.float32))
         return state
 

@@ -19,7 +19,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, clear, fade_by_turns, grown_ridge, new_ridge, observe, period_of, variance
 from zoosim.policies.choice import DRAWS, draw_number, posterior_key, with_one
-from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.late_widths import (
     LateWidths,
     count_decision_in_group,
@@ -230,9 +230,8 @@ class TemplateBandit(KernelPolicy):
         return state
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        turns = np.asarray(saved.get("turns", ()))
-        fits = turns.ndim == 1 and 2 <= len(turns) <= MOST_TEMPLATES
-        return self._state_of(len(turns), self.state.key[0]) if fits else self.state
+        capacity = saved_length(saved, "turns")
+        return self._state_of(capacity, self.state.key[0]) if 2 <= capacity <= MOST_TEMPLATES else self.state
 
     def _signature(self) -> str:
         return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"

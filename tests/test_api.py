@@ -77,13 +77,13 @@ def test_a_plain_class_competes(tmp_path: Path) -> None:
 
     class JustTwo:
         def __init__(self, spec: Any, rng: Any) -> None:
-            self.clicks = np.zeros(spec.n_products)
+            self.clicks = np.zeros(1_000)
 
         def select_action(self, context: Any) -> int:
-            return int(np.argmax(np.where(context.available, self.clicks, -1)))
+            return int(np.argmax(np.where(context.available, self.clicks[context.product_ids], -1)))
 
         def update(self, context: Any, action: int, reward: float) -> None:
-            self.clicks[action] += reward
+            self.clicks[context.product_ids[action]] += reward
 
     result = run(policies=[JustTwo], out=tmp_path)
     assert result.failures == ()
@@ -150,7 +150,7 @@ def test_a_folder_used_again_computes_what_is_new_and_covers_all(tmp_path: Path)
 
     def again(**changes: Any) -> RunResult:
         cells.clear()
-        started = {"started": lambda plan, visits: left.append(visits)}
+        started = {"started": lambda plan, cells, jobs: left.append(plan.steps * len(cells))}
         return run(out=tmp_path, report=lambda key, *_: cells.add(key), **started, **changes)
 
     first = again(seeds=1)

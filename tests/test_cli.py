@@ -104,7 +104,7 @@ def mine(folder: Path, choose: str) -> str:
         (["run", "gauntlet", "--config", "none.yaml"], "none.yaml: no such file"),
         (["run", "gauntlet", "--policy", "none.py:Mine"], "none.py is not there"),
         (["run", "labelled", "--data", "none.csv"], "none.csv: no such file"),
-        (["run", "labelled", "--policies", "static-mlp"], "knows visitors by their id"),
+        (["run", "labelled", "--policies", "static-mlp"], "needs user ids, but labelled has none"),
         (["report", "none"], "none is not a folder"),
         (["describe"], "Missing argument 'WORLD'"),
         (["describe", "serach"], "unknown world 'serach' (did you mean search?)"),
@@ -334,7 +334,7 @@ def test_policies_are_listed_with_defaults_and_ranges_and_checked(tmp_path: Path
         line.split()[0] for line in zoosim("list", cwd=tmp_path).stdout.splitlines()
     }
     good = zoosim("check-policy", f"{ROOT / 'examples' / 'my_policy.py'}:MyPolicy", cwd=tmp_path)
-    assert (good.returncode, good.stdout.splitlines()[-1]) == (0, "11 of 11 checks passed")
+    assert (good.returncode, good.stdout.splitlines()[-1]) == (0, "14 of 14 checks passed")
     bad = zoosim("check-policy", mine(tmp_path, "return 99"), cwd=tmp_path)
     assert bad.returncode == 1
     assert "FAIL  acts: select_action returned 99" in bad.stdout

@@ -360,7 +360,10 @@ def test_a_number_will_do_where_a_parameter_is_words() -> None:
 
 
 def test_a_search_shop_takes_policies_that_can_learn_from_eur() -> None:
-    for name, reason in (("adaptive", "learns from rewards of 0 to 1"), ("static-mlp", "knows visitors by their id")):
+    for name, reason in (
+        ("adaptive", "learns from rewards of 0 to 1"),
+        ("static-mlp", "needs user ids, but template-bandits has none"),
+    ):
         with pytest.raises(ConfigError, match=f"policy {name}: {reason}"):
             make_plan(Request("template-bandits", 1, 100, [name]))
 
@@ -378,7 +381,7 @@ def test_a_search_shop_is_configured_as_any_other() -> None:
 
 
 def test_templates_are_for_search_alone() -> None:
-    with pytest.raises(ConfigError, match="policy template-premium: is made for template-bandits, not for gauntlet"):
+    with pytest.raises(ConfigError, match="policy template-premium: chooses templates, and gauntlet asks for products"):
         make_plan(Request("gauntlet", 1, 100, ["template-premium"]))
 
 

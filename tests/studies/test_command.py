@@ -39,7 +39,18 @@ def test_the_package_knows_their_names_and_says_where_they_are() -> None:
 def test_every_study_can_be_done(name: str) -> None:
     study = STUDIES[name]
     assert callable(study.load().tell)
-    assert set(study.options()) <= {"seeds", "jobs", "config", "data", "cases", "cells", "calls", *BOTTLENECK}
+    assert set(study.options()) <= {
+        "seeds",
+        "jobs",
+        "config",
+        "data",
+        "cases",
+        "cells",
+        "calls",
+        "policies",
+        "steps",
+        *BOTTLENECK,
+    }
 
 
 BOTTLENECK = ("candidates", "networks", "updates")

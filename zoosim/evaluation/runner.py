@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.parameters import parameters_of
 from zoosim.evaluation.cell import CellResult, Report, run_cell, trial_version
 from zoosim.evaluation.store import CellKey, RunFolder, read_meta
 from zoosim.evaluation.workers import set_up, without_main
@@ -119,11 +120,20 @@ def _stale(plan: Plan, folder: RunFolder) -> list[str]:
     stale = []
     for entry in plan.entries:
         saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
-        if any(meta.get("params") != entry.params or _other_type(meta, entry) for meta in saved):
+        if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
         if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
             stale.append(entry.name)
     return stale
+
+
+def _other_parameters(meta: dict[str, Any], entry: PolicyEntry) -> bool:
+    """Whether a trial was run with other parameters; those that the policy has gained since had their defaults."""
+    held = meta.get("params")
+    if not isinstance(held, dict):
+        return True
+    defaults = {name: declared.default for name, declared in parameters_of(entry.cls).items()}
+    return {**defaults, **held} != {**defaults, **entry.params}
 
 
 def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:

@@ -31,7 +31,16 @@ EXPERIMENTS = {
 }
 
 STUDIES = (
-    *("action-shaping", "bottleneck", "calibration", "cem-optima", "latency", "ope-accuracy", "ope-coverage"),
+    *(
+        "action-shaping",
+        "bottleneck",
+        "calibration",
+        "cem-optima",
+        "late-rewards",
+        "latency",
+        "ope-accuracy",
+        "ope-coverage",
+    ),
     *("ope-verdict", "open-bandit", "overestimation", "q-sanity", "trust-region"),
 )
 """The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""

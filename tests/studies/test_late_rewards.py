@@ -1,7 +1,6 @@
 """The study of late rewards: what it measures is what a run with the same delay says, and its page is whole."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 

@@ -163,7 +163,7 @@ def run(
         plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
-    named = str(out).format(experiment=plan.experiment.name, hash=plan.config_hash[:8]) if out == DEFAULT_OUT else out
+    named = str(out).format(experiment=plan.experiment.name, hash=plan.folder_hash[:8]) if out == DEFAULT_OUT else out
     path = Path(temporary.name) if temporary else Path(named or "")
     if started:
         started(plan, missing_cells(plan, path, log), jobs)

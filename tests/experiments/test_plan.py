@@ -395,3 +395,12 @@ def test_a_setting_of_a_policy_that_does_not_compete_is_checked_and_told_of() ->
     assert note == "policies.linucb: does not compete; what is set of it changes nothing"
     with pytest.raises(ConfigError, match="alpha"):
         plan(policies=["random"], settings=["policies.linucb.alpha=many"])
+
+
+def test_runs_with_other_parameters_have_folders_of_their_own() -> None:
+    plain, changed = plan("gauntlet"), plan("gauntlet", settings=["policies.linucb.alpha=0.3"])
+    assert plain.config_hash == changed.config_hash == plain.folder_hash != changed.folder_hash
+    fewer = plan("gauntlet", policies=["random"])
+    assert fewer.folder_hash == plain.folder_hash
+    alike = plan("gauntlet", policies=["linucb"], settings=["policies.linucb.alpha=0.3"])
+    assert alike.folder_hash == changed.folder_hash

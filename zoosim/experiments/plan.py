@@ -168,6 +168,21 @@ class Plan:
         files = self._file_digest()
         return {**head, **({"files": files} if files else {}), "env": env, "run": run, "policies": policies}
 
+    @property
+    def folder_hash(self) -> str:
+        """The hash in the name of the run's own folder: runs with other parameters do not meet in one by default."""
+        changed = {
+            entry.name: entry.params
+            for entry in self.entries
+            if entry.params != make_entry(entry.source, entry.name, self._listed_parameters(entry.name)).params
+        }
+        return config_hash({**self.identity, "parameters": changed}) if changed else self.config_hash
+
+    def _listed_parameters(self, name: str) -> dict[str, Any]:
+        """Return what the experiment sets of a policy."""
+        listed = self.experiment.policies.get(name, {})
+        return {key: value for key, value in listed.items() if key != "type"}
+
 
 def type_label(entry: PolicyEntry) -> str:
     """Say what an entry is made from; a file by its whole path, so that it is found from everywhere."""

@@ -153,3 +153,12 @@ def test_sums_keep_their_order() -> None:
         return found
 
     assert total(np.array([1e16, 1.0, -1e16])) == 0.0
+
+
+def test_a_bound_function_is_keyed_by_all_that_it_is_made_from() -> None:
+    """Also by what was bound into a function that is bound in turn, as a policy's kernel is for logs."""
+    inner = bind(_loop, "inner", step=Random.kernel.choose)
+    outer: Any = bind(_loop, "outer", step=inner)
+    modules = {source.__module__ for source in outer._made_from}
+    assert modules == {__name__, "zoosim.policies.random"}
+    assert on_disk(outer) is None  # one part is not the package's own

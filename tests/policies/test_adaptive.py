@@ -215,3 +215,24 @@ def test_rewards_outside_0_to_1_are_refused(reward: float) -> None:
     with pytest.raises(PolicyError, match="expected a number from 0 to 1; scale it"):
         policy.update(context([1], CATEGORIES), 0, reward)
     assert all(np.array_equal(value, policy.state_dict()[name], equal_nan=True) for name, value in before.items())
+
+
+def test_reading_an_earlier_request_moves_nothing() -> None:
+    """Its candidates were derived before a column turned out to hold numbers, which renumbered the categories."""
+    policy = made(1, CATEGORIES)
+    first = context([1], CATEGORIES)
+    policy.update(first, 0, 1.0)
+    halves = CATEGORIES.copy()
+    halves[0, 0] = 0.5
+    policy.update(context([1], halves), 0, 1.0)
+    before = policy.state_dict()
+    policy.propensities(first)
+    policy.recommend(first)
+    assert all(np.array_equal(value, policy.state_dict()[name]) for name, value in before.items())
+
+
+def test_a_draw_is_a_number_below_1() -> None:
+    policy = made(1, CATEGORIES)
+    with pytest.raises(PolicyError, match=r"draw: got 1.0, expected a number from 0 up to, but not including, 1"):
+        policy.decide(context([1], CATEGORIES), 1.0)
+    assert policy.decide(context([1], CATEGORIES), 0.0).propensities.sum() == pytest.approx(1.0)

@@ -148,3 +148,15 @@ def test_a_loaded_policy_decides_alike_across_the_change(cls: type[HeadsPolicy],
     assert bool(policy.state.joint[0])
     learned = [name for name in one if not name.endswith(".places")]  # ids may be found at another of their places
     assert all(np.array_equal(one[name], two[name]) for name in learned)
+
+
+def test_one_request_never_merges_categories() -> None:
+    """A full table of 63: a newcomer takes the number of one that is no candidate now."""
+    patterns = np.array([[float(bit) for bit in f"{n:07b}"] for n in range(100)])
+    categories = new_categories(64, 7)
+    categories, first, _, _ = number(categories, patterns[:63], 64)
+    assert sorted(first) == list(range(1, 64))
+    categories, mixed, new, anew = number(categories, patterns[[0, 1, 2, 80]], 64)
+    assert mixed[:3].tolist() == first[:3].tolist()
+    assert len(set(mixed.tolist())) == 4
+    assert (new.tolist(), anew) == ([mixed[3]], False)

@@ -100,6 +100,15 @@ def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
 
 
 @jit
+def count_unknown(table: IdTable, ids: IntArray) -> int:
+    """Return how many of `ids (K,)` have no slot."""
+    unknown = 0
+    for k in range(ids.shape[0]):
+        unknown += find_slot(table, ids[k]) == UNKNOWN
+    return unknown
+
+
+@jit
 def use_slot(table: IdTable, slot: int) -> None:
     """Note that a slot is used now."""
     table.counts[CLOCK] += 1

@@ -75,14 +75,17 @@ def _compile(
 ) -> Callable[P, R]:
     """Compile a function that is made from the functions `parts`; on disk if all of these are ours."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy", inline=inline)(function)
-    if KernelCache is not None and all(map(_is_ours, parts)):
-        compiled._cache = KernelCache(function, [_plain(part) for part in parts])
+    # A bound function is made from others in turn: their sources count, too.
+    sources = [source for part in parts for source in getattr(part, "_made_from", [_plain(part)])]
+    compiled._made_from = sources
+    if KernelCache is not None and all(map(_is_ours, sources)):
+        compiled._cache = KernelCache(function, sources)
     return cast(Callable[P, R], compiled)
 
 
 def _is_ours(function: Any) -> bool:
-    """Return whether a function, compiled or not, stands in this package."""
-    return str(_plain(function).__module__).partition(".")[0] == PACKAGE
+    """Return whether a Python function stands in this package."""
+    return str(function.__module__).partition(".")[0] == PACKAGE
 
 
 def _plain(function: Any) -> Any:

@@ -104,7 +104,7 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_for_type_checkers(statement: ast.AST) -> TypeGuard[ast.If]:
-    return isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING")
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 def _is_text(statement: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""The records that every room exchanges: what a policy sees, and what it is made for."""
+"""The records that packages exchange: what a policy sees, and what it is made for."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, grown, new_id_table
+from zoosim.core.id_table import (
+    IN_USE,
+    UNKNOWN,
+    IdTable,
+    claim_slot,
+    find_slot,
+    forget_ids,
+    grown,
+    new_id_table,
+    use_slot,
+)
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.choice import distinct_rows, hash_row
@@ -63,11 +73,19 @@ def number(categories: Categories, products: FloatArray, most: int) -> tuple[Cat
 @jit
 def _claim(table: IdTable, rows: FloatArray, numbers: IntArray, is_new: BoolArray) -> None:
     """Write the number of each distinct pattern to `numbers (R,)`: 0 for those there is no room for at once."""
-    for r in range(min(rows.shape[0], table.ids.shape[0] - 1)):
-        pattern = hash_row(rows[r])
-        numbers[r] = find_slot(table, pattern)
+    count = min(rows.shape[0], table.ids.shape[0] - 1)
+    unknown = 0
+    for r in range(count):
+        numbers[r] = find_slot(table, hash_row(rows[r]))
+        unknown += numbers[r] == UNKNOWN
+    if unknown > table.ids.shape[0] - table.counts[IN_USE]:
+        # Some categories must make room: not those that are candidates now.
+        for r in range(count):
+            if numbers[r] != UNKNOWN:
+                use_slot(table, numbers[r])
+    for r in range(count):
         if numbers[r] == UNKNOWN:
-            numbers[r], is_new[r] = claim_slot(table, pattern)
+            numbers[r], is_new[r] = claim_slot(table, hash_row(rows[r]))
 
 
 def _shed(categories: Categories, products: FloatArray) -> bool:

@@ -23,10 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.id_table import IN_USE, IdTable, index_ids
 from zoosim.core.jit import bind, jit
-from zoosim.core.parameters import parameter
+from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
 from zoosim.linear.condition import CONDITION
@@ -173,8 +173,8 @@ class DrawingPolicy(Policy):
     def select_action(self, context: Context) -> int:
         """Draw an action, and move what a decision moves."""
         request = checked_request(context, self.spec)
-        self._make_room(1)
         candidates = self.attach(context)
+        self._make_room(candidates, 1)
         action = self._draw_action(request, candidates, self._next_draw())
         self.draws.decisions[0] += 1
         self._decided(request, candidates, action)
@@ -190,9 +190,11 @@ class DrawingPolicy(Policy):
         Returns:
             The action, and the probability of each candidate `(K,)` that it was drawn from.
         """
+        if draw is not None and not 0.0 <= draw < 1.0:
+            raise PolicyError(f"draw: got {shown(draw)}, expected a number from 0 up to, but not including, 1")
         request = checked_request(context, self.spec)
-        self._make_room(1)
         candidates = self.attach(context)
+        self._make_room(candidates, 1)
         propensities = self._distribution(request, candidates)
         action = self._draw_action(request, candidates, self._next_draw() if draw is None else draw)
         self.draws.decisions[0] += draw is None
@@ -211,14 +213,16 @@ class DrawingPolicy(Policy):
         reader = self._reader(context)
         return reader._exploit(request, reader.attach(context))
 
-    def _make_room(self, products: int) -> None:
-        """Make room for so many products that were not met before; called before candidates are attached."""
+    def _make_room(self, candidates: Any, decisions: int) -> None:
+        """Make room for what so many decisions may show of the candidates; what `attach` returned stays right."""
 
     def _reader(self, context: Context) -> "DrawingPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
-        if not self.enters_candidates or self._find_attached(context) is not None:
+        if not self.enters_candidates:
             return self
-        return copy.deepcopy(self)
+        place = self._find_attached(context)
+        is_current = place is not None and self._attached[place].version == self._version
+        return self if is_current else copy.deepcopy(self)
 
     def _next_draw(self) -> float:
         return uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
@@ -261,8 +265,8 @@ class KernelPolicy(DrawingPolicy):
         request = checked_request(context, self.spec)
         chosen = checked_action(action, len(request.available))
         earned = checked_reward(reward, *self.rewards)
-        self._make_room(1)
         candidates = self.attach(context)
+        self._make_room(candidates, 1)
         self.kernel.learn(self.state, candidates, request.user_id, request.user, chosen, earned)
         self.heed()
 
@@ -286,8 +290,9 @@ class KernelPolicy(DrawingPolicy):
 
     def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Any:
         """Return what is derived from candidates that stay the same for a number of compiled decisions."""
-        self._make_room(min(len(product_ids), decisions))
-        return self.attach(Context(product_ids=product_ids, products=products))
+        candidates = self.attach(Context(product_ids=product_ids, products=products))
+        self._make_room(candidates, decisions)
+        return candidates
 
     def prepare(self) -> None:
         """Compile all that a request and a reward need, by playing one on a copy."""
@@ -445,7 +450,10 @@ def _teach(
 
 def _lasting(array: Any) -> Any:
     """Return an array that cannot change under us, None for one that can: then its values are compared."""
-    return array if isinstance(array, np.ndarray) and not array.flags.writeable else None
+    owner = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return array if owner is None else None
 
 
 def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, count_unknown, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -176,9 +176,10 @@ class LinUCB(KernelPolicy):
         ridge = new_ridge(capacity, self._dim, self.regularization)
         return State(ridge, new_id_table(capacity), widths, self.alpha)
 
-    def _make_room(self, products: int) -> None:
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
         state = self.state
-        capacity, wanted = len(state.products.ids), int(state.products.counts[IN_USE]) + products
+        unknown = min(count_unknown(state.products, candidates.ids), decisions)
+        capacity, wanted = len(state.products.ids), int(state.products.counts[IN_USE]) + unknown
         if wanted > capacity and capacity < self._most:
             capacity = min(max(wanted, 2 * capacity), self._most)
             self.state = state._replace(

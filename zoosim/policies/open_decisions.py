@@ -1,7 +1,8 @@
 """Decisions whose rewards have not come yet, counted by what they were: equal decisions need no ids to be told apart.
 
 The count serves policies whose confidence widths shrink when something is shown, not when its reward comes. At most
-`ROOM` different decisions are counted; then the one that was made longest ago is given up.
+`ROOM` different decisions are counted; then the one that was made longest ago is given up. A reward that never comes
+leaves its decision open: tell the policy the default reward of what was not clicked in time.
 """
 
 from typing import NamedTuple
@@ -18,16 +19,20 @@ ROOM = 8_192
 
 
 class OpenDecisions(NamedTuple):
-    """How often each decision is open: `table` of hashed decisions, `counts (ROOM,)` by slot, `total (1,)`."""
+    """How often each decision is open: `table` of hashed decisions, `counts (ROOM,)` by slot, `total (1,)`.
+
+    `given_up (1,)` counts the decisions that were open when they made room for others.
+    """
 
     table: IdTable
     counts: IntArray
     total: IntArray
+    given_up: IntArray
 
 
 def no_open_decisions() -> OpenDecisions:
     """Return a count with nothing open."""
-    return OpenDecisions(new_id_table(ROOM), np.zeros(ROOM, np.int64), np.zeros(1, np.int64))
+    return OpenDecisions(new_id_table(ROOM), np.zeros(ROOM, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 @jit
@@ -42,6 +47,7 @@ def open_decision(decisions: OpenDecisions, key: int) -> None:
     slot, is_new = claim_slot(decisions.table, key)
     if is_new:
         decisions.total[0] -= decisions.counts[slot]  # of the decision that made room, if any
+        decisions.given_up[0] += decisions.counts[slot]
         decisions.counts[slot] = 0
     decisions.counts[slot] += 1
     decisions.total[0] += 1
@@ -51,6 +57,9 @@ def open_decision(decisions: OpenDecisions, key: int) -> None:
 def settle_decision(decisions: OpenDecisions, key: int) -> bool:
     """Take back a decision whose reward has come; False when it was not open: another policy made it."""
     slot = find_slot(decisions.table, key)
+    if slot == UNKNOWN and decisions.given_up[0] > 0:
+        decisions.given_up[0] -= 1  # most likely one that made room: what it showed has been counted
+        return True
     if slot == UNKNOWN:
         return False
     decisions.counts[slot] -= 1
@@ -68,3 +77,4 @@ def give_up_decisions(decisions: OpenDecisions) -> None:
     forget_ids(decisions.table)
     decisions.counts[:] = 0
     decisions.total[0] = 0
+    decisions.given_up[0] = 0

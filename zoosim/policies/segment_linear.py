@@ -20,7 +20,7 @@ from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
 from zoosim.linear.dense import nonzeros
@@ -302,18 +302,16 @@ class _SegmentLinear(KernelPolicy):
             return new_candidates(rows, np.ones(1), row_of, hash_rows(rows))
         return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids)
 
-    def attach_block(self, product_ids: IntArray, products: FloatArray, decisions: int) -> Candidates:
-        """Return what is derived from candidates, with room for those among them that were never shown."""
-        candidates: Candidates = self.attach(Context(product_ids=product_ids, products=products))
-        read_slots(self.state.products, self.state.arms, candidates)
-        unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
-        self._make_room(min(unknown, decisions))
-        return candidates
-
-    def _make_room(self, products: int) -> None:
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+        # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
+        # must be the same in compiled runs as for single requests.
         state = self.state
-        capacity, wanted = len(state.turns), int(state.products.counts[IN_USE]) + products
-        if self.shared or wanted <= capacity:
+        if self.shared:
+            return
+        read_slots(state.products, state.arms, candidates)
+        unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
+        capacity, wanted = len(state.turns), int(state.products.counts[IN_USE]) + unknown
+        if wanted <= capacity:
             return
         found, segments = int(state.segments.found[0]), len(state.segments.clock)
         each, beside = self._entries

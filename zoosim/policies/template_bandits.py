@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, count_unknown, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
@@ -210,9 +210,10 @@ class TemplateBandit(KernelPolicy):
             sampling=self.sampling,
         )
 
-    def _make_room(self, products: int) -> None:
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
         state = self.state
-        capacity, wanted = len(state.turns), int(state.templates.counts[IN_USE]) + products
+        unknown = min(count_unknown(state.templates, candidates.ids), decisions)
+        capacity, wanted = len(state.turns), int(state.templates.counts[IN_USE]) + unknown
         if wanted > capacity and capacity < MOST_TEMPLATES:
             capacity = min(max(wanted, 2 * capacity), MOST_TEMPLATES)
             self.state = state._replace(

@@ -134,3 +134,9 @@ def test_a_world_holds_numbers_only_and_a_compiled_run_refuses_products_that_are
     with pytest.raises(PolicyError, match="products: got NaN or infinity"):
         list(play(world, policy, 100))
     assert same(before, policy.state_dict())
+
+
+@pytest.mark.parametrize("field", ["user", "products"])
+def test_what_is_no_array_is_refused_in_one_line(field: str) -> None:
+    with pytest.raises(PolicyError, match=f"{field}: got 'x', expected an array of numbers"):
+        made("linucb").select_action(context(**{field: "x"}))

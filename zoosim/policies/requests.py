@@ -23,7 +23,7 @@ class Request(NamedTuple):
 
 def checked_request(context: Context, spec: PolicySpec) -> Request:
     """Return read-only views of a request, or raise `PolicyError` for a wrong shape, NaN, infinity or an empty mask."""
-    user = np.ascontiguousarray(context.user, np.float64).view()
+    user = _numbers("user", context.user).view()
     check_shape("user", user, (spec.user_dim,))
     check_finite("user", user)
     available = np.ascontiguousarray(context.available, np.bool_).view()
@@ -39,10 +39,18 @@ def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, Fl
     ids = np.asarray(context.product_ids)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise PolicyError(f"product_ids: got {shown(context.product_ids)}, expected whole numbers (K,)")
-    products = np.ascontiguousarray(context.products, np.float64)
+    products = _numbers("products", context.products)
     check_shape("products", products, (len(ids), spec.product_dim))
     check_finite("products", products)
     return np.ascontiguousarray(ids, np.int64), products
+
+
+def _numbers(what: str, value: Any) -> FloatArray:
+    """Return a value as an array of numbers, itself where it is one already, or raise `PolicyError`."""
+    try:
+        return np.ascontiguousarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise PolicyError(f"{what}: got {shown(value)}, expected an array of numbers") from None
 
 
 def check_shape(what: str, array: np.ndarray, wanted: tuple[int, ...]) -> None:

@@ -138,5 +138,6 @@ def test_a_world_holds_numbers_only_and_a_compiled_run_refuses_products_that_are
 
 @pytest.mark.parametrize("field", ["user", "products"])
 def test_what_is_no_array_is_refused_in_one_line(field: str) -> None:
+    fields: dict[str, Any] = {field: "x"}
     with pytest.raises(PolicyError, match=f"{field}: got 'x', expected an array of numbers"):
-        made("linucb").select_action(context(**{field: "x"}))
+        made("linucb").select_action(context(1.0, **fields))

@@ -51,6 +51,16 @@ def grown(table: IdTable, capacity: int) -> IdTable:
     return larger
 
 
+def capacity_for(table: IdTable, ids: IntArray, claims: int, most: int) -> int:
+    """Return the capacity, at most `most`, with which so many of `ids (K,)` as are new may claim slots.
+
+    It at least doubles where it grows, so that a table that fills up slowly is copied a few times only.
+    """
+    capacity = len(table.ids)
+    wanted = int(table.counts[IN_USE]) + min(count_unknown(table, ids), claims)
+    return min(max(wanted, 2 * capacity), most) if wanted > capacity else capacity
+
+
 @jit
 def index_ids(table: IdTable) -> None:
     """Compute the places anew from the ids in the slots."""

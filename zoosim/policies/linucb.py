@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, count_unknown, find_slots, grown, new_id_table
+from zoosim.core.id_table import VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -178,10 +178,8 @@ class LinUCB(KernelPolicy):
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         state = self.state
-        unknown = min(count_unknown(state.products, candidates.ids), decisions)
-        capacity, wanted = len(state.products.ids), int(state.products.counts[IN_USE]) + unknown
-        if wanted > capacity and capacity < self._most:
-            capacity = min(max(wanted, 2 * capacity), self._most)
+        capacity = capacity_for(state.products, candidates.ids, decisions, self._most)
+        if capacity > len(state.products.ids):
             self.state = state._replace(
                 ridge=grown_ridge(state.ridge, capacity),
                 products=grown(state.products, capacity),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import IN_USE, VERSION, IdTable, claim_slot, count_unknown, find_slots, grown, new_id_table
+from zoosim.core.id_table import IN_USE, VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
@@ -212,10 +212,8 @@ class TemplateBandit(KernelPolicy):
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         state = self.state
-        unknown = min(count_unknown(state.templates, candidates.ids), decisions)
-        capacity, wanted = len(state.turns), int(state.templates.counts[IN_USE]) + unknown
-        if wanted > capacity and capacity < MOST_TEMPLATES:
-            capacity = min(max(wanted, 2 * capacity), MOST_TEMPLATES)
+        capacity = capacity_for(state.templates, candidates.ids, decisions, MOST_TEMPLATES)
+        if capacity > len(state.turns):
             self.state = state._replace(
                 ridge=grown_ridge(state.ridge, capacity),
                 templates=grown(state.templates, capacity),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zoosim.policies.tabular_q import TabularQFunction
+from zoosim.policies.templates.tabular_q import TabularQFunction
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.boosted_log import BoostLog
+from zoosim.logs.boost_log import BoostLog
 
 NOISE = 0.5
 

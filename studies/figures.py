@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import CHARACTER, MUTED, axis_style, darker, dot_style, layout_style, rgba, row_axis_style
 
 

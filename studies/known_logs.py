@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.log import Log
+from zoosim.logs.log import Log
 
 MOST = 0.55
 """The highest click probability: users who click 80% more than it stay below 1."""

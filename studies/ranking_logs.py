@@ -8,7 +8,7 @@ import numpy as np
 
 from studies.known_logs import chosen, direction, effective_rows, softmax
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.ranked_log import RankingLog
+from zoosim.logs.ranking_log import RankingLog
 
 AFTER_CLICK, AFTER_NONE = 0.4, 0.9
 """How often a visitor who looked at a position looks at the next."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from studies.cache import kept_array
 from studies.work import jobs_of
+from zoosim.arena.workers import side_by_side
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.workers import side_by_side
 from zoosim.experiments.request import parse_seeds
 
 P = TypeVar("P")

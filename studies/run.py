@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from studies.study import FLAGS, STUDIES, Study
+from zoosim.api.logs import writable_folder
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
-from zoosim.logs import writable_folder
-from zoosim.report.story import Story, write_story
+from zoosim.report.sections import Story, write_story
 
 
 @dataclass(frozen=True)

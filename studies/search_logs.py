@@ -10,11 +10,11 @@ from studies.shops import ShopChanges, read_shop
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.envs.template_world import template_world
-from zoosim.evaluation.off_policy.log import Log
-from zoosim.world.shifts import SAVING
-from zoosim.world.tables import digest
-from zoosim.world.world import World
+from zoosim.logs.log import Log
+from zoosim.worlds.search.shifts import SAVING
+from zoosim.worlds.search.tables import digest
+from zoosim.worlds.search.template_arms import template_world
+from zoosim.worlds.world import World
 
 CONFIG = SearchConfig(n_products=1_000, context="simple", shifts=[SAVING])
 """The shop, whose market shifts once: logs are drawn from the visits before that, and from as many after it."""

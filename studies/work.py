@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from studies.shops import ShopChanges, read_shop
+from zoosim.arena.workers import default_jobs, side_by_side
 from zoosim.core.checks import check_whole
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress
-from zoosim.evaluation.workers import default_jobs, side_by_side
 from zoosim.experiments.request import parse_seeds
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.core.statistics import Interval, mean_interval
 
 
 def told(values: Sequence[float], digits: int, *, percent: bool = False, sign: bool = False) -> str:

@@ -202,7 +202,7 @@ def test_an_interrupted_evaluation_saves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zoosim.logs.evaluate", interrupt)
+    monkeypatch.setattr("zoosim.api.logs.evaluate", interrupt)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random"])
     with pytest.raises(SystemExit) as ended:

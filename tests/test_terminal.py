@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from zoosim import terminal
-from zoosim.evaluation.store import CellKey
-from zoosim.evaluation.time_left import CellEvent
+from zoosim.arena.store import CellKey
+from zoosim.arena.time_left import CellEvent
 
 NAMES = ["adaptive", "published-neural-linear", "random"]
 FRACTION = {"mean": 0.984, "low": 0.981, "high": 0.987, "sd": 0.004, "min": 0.972}

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from zoosim.envs.registration import register_envs
 
 if TYPE_CHECKING:
-    from zoosim.api import RunResult, read_run, run
+    from zoosim.api.logs import evaluate, fit_world, import_log
+    from zoosim.api.runs import RunResult, read_run, run
+    from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
     from zoosim.core.types import Context, PolicySpec
-    from zoosim.logs import evaluate, fit_world, import_log
     from zoosim.policies.base import Policy
-    from zoosim.policies.saved import load_policy, save_policy
-    from zoosim.worlds import Description, describe, optimum
+    from zoosim.policies.persistence import load_policy, save_policy
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "zoosim.api": ("RunResult", "read_run", "run"),
+    "zoosim.api.runs": ("RunResult", "read_run", "run"),
     "zoosim.core.errors": ("ZoosimError",),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),
-    "zoosim.logs": ("evaluate", "fit_world", "import_log"),
+    "zoosim.api.logs": ("evaluate", "fit_world", "import_log"),
     "zoosim.policies.base": ("Policy",),
-    "zoosim.policies.saved": ("load_policy", "save_policy"),
-    "zoosim.worlds": ("Description", "describe", "optimum"),
+    "zoosim.policies.persistence": ("load_policy", "save_policy"),
+    "zoosim.api.worlds": ("Description", "describe", "optimum"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -224,7 +224,8 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Compare policies on the same visitors and write a report."""
-    from zoosim import api, terminal
+    from zoosim import terminal
+    from zoosim.api import runs
     from zoosim.experiments import CONTINUOUS_VS_DISCRETE
 
     if name == CONTINUOUS_VS_DISCRETE:
@@ -236,7 +237,7 @@ def run(
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
     try:
         with terminal.Progress() as progress:
-            result = api.run(
+            result = runs.run(
                 name,
                 policies=names,
                 extra=policy or (),
@@ -245,7 +246,7 @@ def run(
                 config=config,
                 settings=changes,
                 jobs=jobs,
-                out=out if out is not None else api.DEFAULT_OUT,
+                out=out if out is not None else runs.DEFAULT_OUT,
                 log=log,
                 csv=csv,
                 report=progress.report,
@@ -331,9 +332,10 @@ def list_policies() -> None:
 @app.command()
 def report(folder: KeptRun, debug: Debug = False) -> None:
     """Write a finished run's report again and print its table."""
-    from zoosim import api, terminal
+    from zoosim import terminal
+    from zoosim.api import runs
 
-    terminal.print_result(api.read_run(folder))
+    terminal.print_result(runs.read_run(folder))
 
 
 @app.command()
@@ -347,7 +349,8 @@ def describe(
     debug: Debug = False,
 ) -> None:
     """Write a page about a simulated shop. From a --config file only the world's part is read."""
-    from zoosim import terminal, worlds
+    from zoosim import terminal
+    from zoosim.api import worlds
 
     choices = settings or ()
     found = worlds.describe(world, seed=seed, visits=visits, config=config, settings=choices, out=out, progress=_tell)
@@ -366,7 +369,8 @@ def optimum(
     debug: Debug = False,
 ) -> None:
     """Compute a search shop's best template and boosts (cached). One row per visit type."""
-    from zoosim import terminal, worlds
+    from zoosim import terminal
+    from zoosim.api import worlds
 
     choices = settings or ()
     frame = worlds.optimum(world, seed=seed, by=by, step=step, config=config, settings=choices, progress=_tell)
@@ -391,9 +395,9 @@ def log(
     debug: Debug = False,
 ) -> None:
     """Log a policy's decisions in a simulated shop. With propensities, for `zoosim evaluate`."""
-    from zoosim import api
+    from zoosim.api import runs
 
-    mean = api.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
+    mean = runs.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
     typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
 
 
@@ -406,7 +410,7 @@ def import_table(
     debug: Debug = False,
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim evaluate` and `zoosim fit-world` read it."""
-    from zoosim.logs import import_log
+    from zoosim.api.logs import import_log
 
     skipped = import_log(table, mapping, out, skip_bad=skip_bad)
     for reason, count in skipped.items():
@@ -437,9 +441,10 @@ def evaluate(
 
     The log is that of another policy. Each estimate has an interval and a verdict: trust, weak or do not use.
     """
-    from zoosim import logs, terminal
+    from zoosim import terminal
+    from zoosim.api import logs
     from zoosim.core.jit import watch_compilation
-    from zoosim.evaluation.off_policy.evaluate import EvaluationInterrupted
+    from zoosim.off_policy.evaluate import EvaluationInterrupted
 
     options: dict[str, Any] = {"interval": interval, "level": level, "data": data, "skip_bad": skip_bad}
     options |= {"samples": samples, "out": out, "rankings": rankings, "bandwidth": bandwidth, "a_max": a_max}
@@ -482,7 +487,8 @@ def fit_world(
     debug: Debug = False,
 ) -> None:
     """Estimate a recommendation world from a click log. For `zoosim run --config`; the page shows its fit."""
-    from zoosim import logs, terminal
+    from zoosim import terminal
+    from zoosim.api import logs
 
     options: dict[str, Any] = {"segments": segments, "categories": categories, "data": data, "skip_bad": skip_bad}
     world, fit = logs.fit_world(log, out, **options)
@@ -495,7 +501,7 @@ def fit_world(
 @app.command("check-policy")
 def check_policy(source: SourceFile, debug: Debug = False) -> None:
     """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
-    from zoosim.policies.contract import check_policy as check
+    from zoosim.policies.checks.products import check_policy as check
 
     results = check(source)
     for result in results:

@@ -17,16 +17,16 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from zoosim.evaluation.store import CellKey
-from zoosim.evaluation.time_left import CellEvent, TimeLeft
+from zoosim.arena.store import CellKey
+from zoosim.arena.time_left import CellEvent, TimeLeft
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from zoosim.api import RunResult
-    from zoosim.evaluation.off_policy.evaluate import Difference, Evaluation
+    from zoosim.api.runs import RunResult
     from zoosim.experiments.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
+    from zoosim.off_policy.evaluate import Difference, Evaluation
     from zoosim.report import Story
 
 QUIET_SECONDS = 10.0

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.log import Log
+from zoosim.logs.log import Log
 
 FOLDS, RIDGE = 5, 10.0
 LEVELS = (0.025, 0.975)

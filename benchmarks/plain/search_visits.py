@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks.plain import search as plain
 from zoosim.core.normals import fill_normals
 from zoosim.core.rng import normal, uniform
-from zoosim.envs.search_shop import SearchShop, Visit
-from zoosim.world.search import SearchWorld
+from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.world import SearchWorld
 
 
 @cache

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import zoosim
+from zoosim.arena.past import uniform_log
+from zoosim.arena.store import CellKey, RunFolder, read_meta
 from zoosim.core.config import EnvConfig
-from zoosim.evaluation.past import uniform_log
-from zoosim.evaluation.store import CellKey, RunFolder, read_meta
-from zoosim.world.recommendation import build_world
+from zoosim.worlds.recommendation.world import build_world
 
 SEEDS = "1000:1032"
 

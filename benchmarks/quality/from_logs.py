@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from zoosim.arena.boost_run import Exam, exam_of, expected, open_shop, spec_of
 from zoosim.core.rng import stream
+from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray
 from zoosim.envs.search_env import context_of
-from zoosim.envs.search_shop import SearchShop
-from zoosim.evaluation.boost_run import Exam, exam_of, expected, open_shop, spec_of
-from zoosim.evaluation.statistics import mean_interval
-from zoosim.policies.q_offline import PESSIMISM, QOffline
+from zoosim.policies.boosts.q_offline import PESSIMISM, QOffline
+from zoosim.worlds.search.shop import SearchShop
 
 SEEDS, VISITS, EXAM_VISITS = range(1000, 1006), 3_000, 100
 STATIC = 0.5 * np.eye(10)[5]

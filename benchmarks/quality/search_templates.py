@@ -4,9 +4,9 @@ import numpy as np
 
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_shop import SearchShop
-from zoosim.ranking.templates import TEMPLATES
-from zoosim.world.search import build_search_world
+from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.templates import TEMPLATES
+from zoosim.worlds.search.world import build_search_world
 
 SEEDS, VISITS = range(1000, 1036), 3_000
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.plain import PlainLinUCB, PlainNeuralLinearStable, PlainRandom, PlainStaticMLP
+from zoosim.arena.loop import play
+from zoosim.arena.past import uniform_log
 from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
-from zoosim.evaluation.loop import play
-from zoosim.evaluation.past import uniform_log
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
-from zoosim.world.recommendation import build_world
-from zoosim.world.shocks import LOUD, SILENT
-from zoosim.world.world import World
+from zoosim.worlds.recommendation.shocks import LOUD, SILENT
+from zoosim.worlds.recommendation.world import build_world
+from zoosim.worlds.world import World
 
 SEEDS, STEPS, SAMPLE, PROCESSES = 10, 40_000, 2_000, 2
 POLICIES: dict[str, dict[str, float]] = {

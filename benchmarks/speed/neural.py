@@ -16,8 +16,8 @@ from benchmarks.plain.neural_forms import Diagonal, Jacobian
 from benchmarks.plain.neural_ucb import split
 from zoosim.core.types import Context, PolicySpec
 from zoosim.neural.primal import Primal
-from zoosim.policies import neural_ucb
-from zoosim.policies.neural_ucb import NeuralUCB
+from zoosim.policies.products import neural_ucb
+from zoosim.policies.products.neural_ucb import NeuralUCB
 
 USER_DIM, PRODUCT_DIM = 4, 5
 FIXED = {"mean": "network", "train_every": 1_000_000_000, "alpha": 1.0, "discount": 1.0}

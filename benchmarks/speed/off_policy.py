@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import zoosim
-from zoosim.api import write_log
+from zoosim.api.runs import write_log
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy import Evaluation, Log, evaluate, read_log
+from zoosim.off_policy import Evaluation, Log, evaluate, read_log
 
 ACTIONS, SEGMENTS, FEATURES, SAMPLES = 80, 20, 5, 1_000
 BOTH, LARGE = 1_000_000, 10_000_000

@@ -10,9 +10,9 @@ from benchmarks.plain import search as plain
 from benchmarks.plain.search_visits import plain_products, plain_query, plain_user, plain_visit, relevance_noise
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_env import SearchEnv
-from zoosim.envs.search_shop import SearchShop
 from zoosim.envs.search_vector import SearchVectorEnv
-from zoosim.world.search import build_search_world
+from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.world import build_search_world
 
 ROWS, SECONDS = 8, 5.0
 

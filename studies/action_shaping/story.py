@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 from studies.action_shaping.weights import PENALTIES, QUERIES, TOP, VISITS, WEIGHTS, Chosen, Moved
 from studies.figures import add_line, add_name
 from studies.writing import interval_alone, written
-from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 HINT = ("printed in 7.6, exercise 3", "0: the feature's value is 0", "", "to 0, perhaps", "to 0, perhaps", "", "")
 TERMS = {

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from studies.work import measure_in_shops
+from zoosim.arena.boost_run import EXAM, expected, open_shop, spec_of
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.envs.search_env import context_of
-from zoosim.envs.search_shop import SearchShop, Visit
-from zoosim.evaluation.boost_run import EXAM, expected, open_shop, spec_of
-from zoosim.policies.q_boosts import QEnsemble
+from zoosim.policies.boosts.q_boosts import QEnsemble
+from zoosim.worlds.search.shop import SearchShop, Visit
 
 LITTER = FEATURES.index("strategic cm2")
 TWINS = (("discount", "discount x price taste"), ("private label", "private label x label taste"))

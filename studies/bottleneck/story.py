@@ -20,7 +20,7 @@ from zoosim.report.drawing import (
     rgba,
     spread_apart,
 )
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 PARTS = {
     "gradients": COLORS[0],

@@ -17,7 +17,7 @@ from studies.bottleneck.published import Published
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import PolicySpec, Progress
-from zoosim.policies.neural_ucb import NeuralUCB
+from zoosim.policies.products.neural_ucb import NeuralUCB
 
 CANDIDATES = (10, 50, 200, 1_000, 10_000, 50_000)
 NETWORKS = ("16", "64", "256", "128-64")

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 
 from studies.calibration.visits import Visits, random_visits
+from zoosim.arena.boost_run import open_shop
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
-from zoosim.evaluation.boost_run import open_shop
-from zoosim.evaluation.predictive import UpperLimits, calibrate_limits, fit_quantiles
+from zoosim.models.conformal import UpperLimits, calibrate_limits, fit_quantiles
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 
 TRAINED, FITTED, HELD, TESTED = 4_000, 4_000, 6_000, 10_000

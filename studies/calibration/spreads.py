@@ -6,7 +6,7 @@ import numpy as np
 
 from studies.quadratic import Points, fit_both, fit_ours
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.calibration import (
+from zoosim.models.calibration import (
     adaptive_beta,
     conformal_quantile,
     coverage,

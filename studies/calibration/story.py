@@ -9,9 +9,9 @@ from studies.calibration.limits import ALL, FITTED, HELD, TESTED, TRAINED, Limit
 from studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
 from studies.figures import add_line, add_mark, add_seeds, rows_figure
 from studies.writing import extremes, told
-from zoosim.evaluation.statistics import mean_interval
+from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, axis_style, layout_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "")
 CHAPTER = ("printed in 7.5.3", "-0.12", "1.35", "", "88%", "")

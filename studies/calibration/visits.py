@@ -7,7 +7,7 @@ import numpy as np
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.envs.search_shop import SearchShop
+from zoosim.worlds.search.shop import SearchShop
 
 
 class Visits(NamedTuple):

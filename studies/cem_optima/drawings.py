@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from studies.cem_optima.ends import DECISIONS, RADII, Ends, Step
 from studies.figures import add_interval, add_line, add_name
 from studies.rows import values_where
-from zoosim.evaluation.statistics import Interval, share_interval
+from zoosim.core.statistics import Interval, share_interval
 from zoosim.report.drawing import CHARACTER, COLORS, MUTED, axis_style, dot_style, layout_style, panel_of, panels
 
 BEFORE, AFTER = COLORS[1], COLORS[0]

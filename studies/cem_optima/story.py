@@ -6,8 +6,8 @@ from studies.cem_optima.drawings import agreement_figure, population_figure, ste
 from studies.cem_optima.ends import DECISIONS, NEAR, RADII, STARTS, Ends, Step
 from studies.rows import rows_where, values_where
 from studies.writing import told, written
-from zoosim.evaluation.statistics import mean_interval, share_interval
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.core.statistics import mean_interval, share_interval
+from zoosim.report.sections import Drawing, Story, Table
 
 CHAPTER = ("printed in 7.5.2", "its critic", "40%", "60%", "15%", "", "", "320")
 NAMES = {"concave": "concave", "ensemble": "Q-ensemble", "network": "network", "rastrigin": "Rastrigin"}

@@ -6,10 +6,10 @@ from typing import Any
 
 from studies.cache import kept_array
 from studies.work import rows_by_task
+from zoosim.arena.loop import play
+from zoosim.arena.past import fit_policy
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Progress
-from zoosim.evaluation.loop import play
-from zoosim.evaluation.past import fit_policy
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 

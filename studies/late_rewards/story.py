@@ -9,9 +9,9 @@ from studies.figures import add_interval, rows_figure
 from studies.late_rewards.runs import TIMINGS, Reached
 from studies.rows import values_where
 from studies.writing import told
-from zoosim.evaluation.statistics import mean_interval
+from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 LATE = "1,000 late"
 TERMS = {

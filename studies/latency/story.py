@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 
 from studies.figures import add_interval, add_mark, rows_figure
 from studies.latency.timing import LIMIT, Timing
-from zoosim.evaluation.statistics import Interval
+from zoosim.core.statistics import Interval
 from zoosim.report.drawing import ACCENT
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 CHAPTER = ("printed in 7.5.4", "1", "160", "", "", "", "", "no")
 TERMS = {

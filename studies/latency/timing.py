@@ -12,12 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from studies.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 from studies.shops import SHOP, ShopChanges, read_shop
+from zoosim.arena.boost_run import open_shop, spec_of
 from zoosim.core.checks import check_whole
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
 from zoosim.envs.search_env import context_of, info_of
-from zoosim.envs.search_shop import SearchShop
-from zoosim.evaluation.boost_run import open_shop, spec_of
 from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.optimizers import (
@@ -28,11 +27,12 @@ from zoosim.optimizers import (
     gradient_ascent,
     gradient_ascent_many,
 )
-from zoosim.policies.boosts import BoostPolicy
-from zoosim.policies.item_critic import ItemCritic
-from zoosim.policies.q_boosts import QEnsemble
+from zoosim.policies.boosts.base import BoostPolicy
+from zoosim.policies.boosts.item_critic import ItemCritic
+from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
-from zoosim.policies.template_bandits import TemplateLinUCB
+from zoosim.policies.templates.bandits import TemplateLinUCB
+from zoosim.worlds.search.shop import SearchShop
 
 LIMIT = 50.0
 """Milliseconds that a shop gives a decision."""

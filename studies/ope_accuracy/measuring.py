@@ -14,11 +14,11 @@ from studies.shops import ShopChanges
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.off_policy.actions import ESTIMATORS, estimate
-from zoosim.evaluation.off_policy.clusters import make_clusters
-from zoosim.evaluation.off_policy.judging import judge
-from zoosim.evaluation.off_policy.reward_model import fit_reward_model
-from zoosim.evaluation.off_policy.targets import make_target
+from zoosim.off_policy.actions.product_weights import judge
+from zoosim.off_policy.actions.products import ESTIMATORS, estimate
+from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.off_policy.models.reward_model import fit_reward_model
+from zoosim.off_policy.targets.products import make_target
 
 CHUNK = 50
 LOGGED = "logged"

@@ -7,7 +7,7 @@ from plotly.subplots import make_subplots
 
 from studies.ope_accuracy.measuring import LOGGED, Accuracy
 from zoosim.report.drawing import COLORS, GREYS, INK, MUTED, axis_style, layout_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 TITLES = {"n": "rows of the log", "distance": "distance of the policy", "drift": "drift"}
 SIZES, TICKS = (300, 1_000, 3_000, 10_000, 30_000), (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

@@ -9,9 +9,9 @@ from studies.search_logs import SearchLogs, SearchSettings
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.boosted_log import BoostLog
-from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.ranked_log import RankingLog
+from zoosim.logs.boost_log import BoostLog
+from zoosim.logs.log import Log
+from zoosim.logs.ranking_log import RankingLog
 
 ENOUGH, LARGEST = 100.0, 0.05
 """A sound log has so many effective rows in expectation, or more, and no weight above this share of its rows."""

@@ -16,12 +16,12 @@ from studies.shops import ShopChanges
 from zoosim.core.checks import check_whole
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.off_policy.actions import DEFAULT
-from zoosim.evaluation.off_policy.clusters import make_clusters
-from zoosim.evaluation.off_policy.evaluate import evaluate
-from zoosim.evaluation.off_policy.intervals import bernstein_interval
-from zoosim.evaluation.off_policy.sequences import confidence_sequence
-from zoosim.evaluation.off_policy.verdict import TRUST
+from zoosim.off_policy.actions.products import DEFAULT
+from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.off_policy.intervals.intervals import bernstein_interval
+from zoosim.off_policy.intervals.sequences import confidence_sequence
+from zoosim.off_policy.verdict import TRUST
 
 SAMPLES = 399
 CHUNK = 50

@@ -10,7 +10,7 @@ from studies.ope_coverage.cells import ENOUGH
 from studies.ope_coverage.measuring import BERNSTEIN, BOOTSTRAP, ROWS, SEQUENCE, Covered
 from studies.rows import rows_where
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, dot_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 LEVEL, TRUSTED = 0.95, 0.935
 ERRORS = 3.0

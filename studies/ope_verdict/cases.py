@@ -8,7 +8,7 @@ import numpy as np
 from studies.known_logs import KnownLogs, Settings
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.log import Log
+from zoosim.logs.log import Log
 
 TOTAL = 200
 

@@ -11,9 +11,9 @@ from studies.repeated_logs import Kept, over_logs
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.off_policy.actions import DEFAULT
-from zoosim.evaluation.off_policy.evaluate import evaluate
-from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
+from zoosim.off_policy.actions.products import DEFAULT
+from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 
 SAMPLES = 199
 SOUND, UNSOUND = 0.92, 0.85

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from studies.ope_verdict.measuring import SOUND, UNSOUND, Judged
-from zoosim.evaluation.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import ACCENT, COLORS, axis_style, layout_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 HALVES = {False: "for tuning", True: "held out"}
 VERDICTS = (TRUST, WEAK, DO_NOT_USE)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from studies.open_bandit.thompson import item_probabilities
+from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, Progress
-from zoosim.evaluation.off_policy.clusters import group_sums, make_clusters
-from zoosim.evaluation.off_policy.evaluate import LOGGED, Evaluation, evaluate
-from zoosim.evaluation.off_policy.intervals import bootstrap_interval
-from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
-from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.statistics import Interval
+from zoosim.logs.log import Log
+from zoosim.logs.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.evaluate import LOGGED, Evaluation, evaluate
+from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
+from zoosim.off_policy.intervals.intervals import bootstrap_interval
 
 UNIFORM, THOMPSON = "uniform", "Thompson sampling"
 JUDGED = {"random": THOMPSON, "bts": UNIFORM}

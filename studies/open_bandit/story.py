@@ -6,10 +6,10 @@ import plotly.graph_objects as go
 
 from studies.figures import add_interval, rows_figure
 from studies.open_bandit.judging import Told
-from zoosim.evaluation.off_policy.drawings import VERDICT_COLORS
-from zoosim.evaluation.statistics import Interval
+from zoosim.core.statistics import Interval
 from zoosim.report.drawing import MUTED
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.evaluation_figures import VERDICT_COLORS
+from zoosim.report.sections import Drawing, Story, Table
 
 TERMS = {
     "log": "random wrote half of the logs, choosing at random; bts, Bernoulli Thompson sampling, the others. Each log "

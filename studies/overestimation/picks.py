@@ -14,12 +14,12 @@ import numpy as np
 from studies.cache import kept_array
 from studies.overestimation.critics import DOUBT, HALVES, MEAN, MINIMUM, SINGLE, D, Learner, critics
 from studies.work import measure_in_shops
+from zoosim.arena.boost_run import expected, open_shop
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_shop import SearchShop, Visit
-from zoosim.evaluation.boost_run import expected, open_shop
-from zoosim.world.tables import digest
+from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.tables import digest
 
 OWN, RANDOM = "its own picks", "random boosts"
 ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS = 10, 4, 500, 3

@@ -10,9 +10,9 @@ from studies.overestimation.critics import CRITICS, DOUBT, HALVES, MEAN, MINIMUM
 from studies.overestimation.picks import JUDGED, LONG, OWN, RANDOM, RANDOM_ROUNDS, ROUND, ROUNDS, Pick
 from studies.rows import values_where
 from studies.writing import told
-from zoosim.evaluation.statistics import mean_interval
+from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, panel_of, panels
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 PRINTED = {SINGLE: ("+2.8", "3.1", "+12.4"), MEAN: ("+0.4", "1.2", "+4.2"), MINIMUM: ("-0.3", "1.5", "-3.8")}
 """Mean error, mean size of the error and largest error, as printed in 7.5.1."""

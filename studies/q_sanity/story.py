@@ -11,7 +11,7 @@ from studies.quadratic import EPOCHS, TESTED, TRAINED
 from studies.rows import rows_where
 from studies.writing import extremes, told
 from zoosim.report.drawing import COLORS
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 PRINTED_MSE, PRINTED_DISTANCE, GOOD_MSE = 0.01, 0.01, 0.002
 CHAPTER_FIT = ("printed in 7.4.1", "below .01", "", "", "", "", "", "")

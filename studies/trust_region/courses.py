@@ -9,17 +9,17 @@ import numpy as np
 
 from studies.shops import ShopChanges, read_shop
 from studies.work import rows_by_seed
+from zoosim.arena.boost_run import Exam, exam_of, expected, open_shop, spec_of
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.envs.search_env import context_of
-from zoosim.envs.search_shop import SearchShop, Visit
-from zoosim.evaluation.boost_run import Exam, exam_of, expected, open_shop, spec_of
 from zoosim.experiments.request import parse_seeds
-from zoosim.policies.boosts import BoostPolicy
-from zoosim.policies.q_boosts import QEnsemble
-from zoosim.policies.rank_guardrail import RankGuardrail
-from zoosim.policies.simple_boosts import read_boosts
+from zoosim.policies.boosts.base import BoostPolicy
+from zoosim.policies.boosts.q_boosts import QEnsemble
+from zoosim.policies.boosts.rank_guardrail import RankGuardrail
+from zoosim.policies.boosts.simple import read_boosts
+from zoosim.worlds.search.shop import SearchShop, Visit
 
 STATIC = "0 0 0 0 0 1 0 0 0 0"
 """The static best: full weight on the price alone, in units of a_max."""

@@ -9,9 +9,9 @@ from studies.figures import add_line, add_name
 from studies.rows import rows_where
 from studies.trust_region.courses import FREE, GUARDED, LIMIT, LONG, PLANNED, SETTINGS, SHORT, TOP, Stretch
 from studies.writing import interval_alone, told, written
-from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Story, Table
 
 TERMS = {
     "static best": "Full weight on the price, nothing else: the best of the published kind of template. Trust regions "

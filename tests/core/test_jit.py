@@ -13,7 +13,7 @@ from zoosim.core.files import cache_folder
 from zoosim.core.jit import bind, inlined, jit, watch_compilation
 from zoosim.core.rng import mix, uniform
 from zoosim.core.sources import source_digest
-from zoosim.policies.random import Random
+from zoosim.policies.products.random import Random
 
 
 def on_disk(compiled: Any) -> str | None:
@@ -52,7 +52,11 @@ def test_kernels_outside_the_package_are_not_cached_on_disk(
 
 def test_kernels_of_the_package_are_cached_by_the_sources_of_their_module() -> None:
     assert uniform(np.uint64(1), 2, 3) == uniform(np.uint64(1), 2, 3)
-    for kernel, module in ((mix, "core.rng"), (uniform, "core.rng"), (Random.kernel.choose, "policies.random")):
+    for kernel, module in (
+        (mix, "core.rng"),
+        (uniform, "core.rng"),
+        (Random.kernel.choose, "policies.products.random"),
+    ):
         folder = Path(str(on_disk(kernel)))
         assert folder.name == source_digest(f"zoosim.{module}")
         assert folder.parents[1] == cache_folder() / "kernels"
@@ -69,6 +73,27 @@ def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytes
         assert compiled(1.0) == 2.0
         found.append((compiled.stats.cache_hits.total(), compiled.stats.cache_misses.total()))
     assert found == [(0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of another release may be gone, and a file may be cut short."""
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
+    plain: Any = one
+    monkeypatch.setattr(plain, "__module__", "zoosim.core.rng")
+    assert jit(plain)(1.0) == 2.0
+    missing_class = b"cno_such_module\nState\n."
+    for file in tmp_path.rglob(f"*.{kind}"):
+        version, _, _ = file.read_bytes().partition(b"\x80") if kind == "nbi" else (b"", b"", b"")
+        file.write_bytes(version + missing_class)
+    misses = []
+    for _ in range(2):
+        compiled: Any = jit(plain)
+        assert compiled(1.0) == 2.0
+        misses.append(compiled.stats.cache_misses.total())
+    assert misses == [1, 0]
 
 
 def test_functions_of_one_name_are_not_taken_for_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,5 +185,5 @@ def test_a_bound_function_is_keyed_by_all_that_it_is_made_from() -> None:
     inner = bind(_loop, "inner", step=Random.kernel.choose)
     outer: Any = bind(_loop, "outer", step=inner)
     modules = {source.__module__ for source in outer._made_from}
-    assert modules == {__name__, "zoosim.policies.random"}
+    assert modules == {__name__, "zoosim.policies.products.random"}
     assert on_disk(outer) is None  # one part is not the package's own

@@ -13,7 +13,7 @@ from zoosim.core import sources
 from zoosim.core.sources import closure_of, imports_of, source_digest
 from zoosim.policies.registry import BUILT_IN, make_entry
 
-LINUCB, RANDOM, REPORT = "zoosim.policies.linucb", "zoosim.policies.random", "zoosim.report.page"
+LINUCB, RANDOM, REPORT = "zoosim.policies.products.linucb", "zoosim.policies.products.random", "zoosim.report.page"
 
 
 def forget() -> None:
@@ -47,7 +47,7 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def digests() -> dict[str, str]:
-    modules = [LINUCB, RANDOM, REPORT, "zoosim.evaluation.past", "zoosim.evaluation.optimum"]
+    modules = [LINUCB, RANDOM, REPORT, "zoosim.arena.past", "zoosim.worlds.search.optimum"]
     return {module: source_digest(module) for module in modules}
 
 

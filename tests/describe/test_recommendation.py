@@ -7,7 +7,7 @@ import pytest
 
 from zoosim.core.config import EnvConfig, build
 from zoosim.describe import RecommendationDescription, describe_recommendation
-from zoosim.world.recommendation import build_world
+from zoosim.worlds.recommendation.world import build_world
 
 PERSONAS = {"ann": {"dogs": 0.2, "cats": 0.4}, "bob": {"dogs": 0.6, "cats": 0.0}}
 SHOCK = {"step": 50, "name": "ann turns", "set": {"ann": {"dogs": 0.9}}}

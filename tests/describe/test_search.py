@@ -11,10 +11,10 @@ from zoosim.core.config import build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
 from zoosim.describe.search import Log, telling_visit
-from zoosim.envs.search_shop import SearchShop
-from zoosim.envs.search_truth import SearchTruth
-from zoosim.ranking.templates import TEMPLATES
-from zoosim.world.search import build_search_world
+from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.templates import TEMPLATES
+from zoosim.worlds.search.truth import SearchTruth
+from zoosim.worlds.search.world import build_search_world
 
 SMALL = {"n_products": 60, "n_users": 40}
 

@@ -19,7 +19,7 @@ from zoosim.cli import app
 from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request
-from zoosim.policies.contract import check_policy
+from zoosim.policies.checks.products import check_policy
 from zoosim.policies.registry import BUILT_IN
 
 ROOT = Path(__file__).parents[2]

@@ -11,14 +11,14 @@ from gymnasium.utils.env_checker import check_env
 
 from tests.envs.eventful import EVENTFUL, any_available, same
 from zoosim import Context, Policy
+from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.envs.recommendation_env import CHUNK, RecommendationEnv
 from zoosim.envs.recommendation_vector import RecommendationVectorEnv
-from zoosim.evaluation.loop import play
-from zoosim.policies.linucb import LinUCB
-from zoosim.policies.random import Random
-from zoosim.world.recommendation import build_world, resolve_shocks
+from zoosim.policies.products.linucb import LinUCB
+from zoosim.policies.products.random import Random
+from zoosim.worlds.recommendation.world import build_world, resolve_shocks
 
 ID = "zoosim/Recommendation-v0"
 

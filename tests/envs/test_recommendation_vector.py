@@ -15,7 +15,7 @@ from zoosim import Context
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.envs.recommendation_env import RecommendationEnv
 from zoosim.envs.recommendation_vector import RecommendationVectorEnv
-from zoosim.world.world import World
+from zoosim.worlds.world import World
 
 ID = "zoosim/Recommendation-v0"
 

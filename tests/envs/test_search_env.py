@@ -13,7 +13,7 @@ import zoosim  # noqa: F401 (registers the environments)
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import LazyContext
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of
-from zoosim.envs.search_shop import SearchShop
+from zoosim.worlds.search.shop import SearchShop
 
 SMALL = {"n_products": 60, "n_users": 30}
 IDS = ("zoosim/Search-v0", "zoosim/SearchTemplates-v0")

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
-from zoosim.policies.random import Random
+from zoosim.policies.products.random import Random
 
 SHOCK = {"step": 50, "name": "toys", "set": {"budget_shopper": {"Dog Toy": 0.5}}}
 

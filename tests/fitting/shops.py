@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.log import Log
+from zoosim.logs.log import Log
 
 CLICKS = np.array([[0.02, 0.10, 0.40, 0.50, 0.05], [0.05, 0.55, 0.05, 0.02, 0.45], [0.20, 0.40, 0.25, 0.15, 0.20]])
 MIX = np.array([0.5, 0.3, 0.2])

@@ -6,8 +6,8 @@ from scipy.special import betaln
 
 from tests.fitting.shops import CLICKS, shop_log
 from zoosim.core.types import FloatArray
-from zoosim.evaluation.off_policy.clusters import make_clusters
 from zoosim.fitting.click_table import Estimates, design_effect, estimate_clicks
+from zoosim.off_policy.intervals.clusters import make_clusters
 
 
 def test_many_rows_speak_for_themselves_and_alike_cells_share() -> None:

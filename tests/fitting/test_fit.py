@@ -10,16 +10,16 @@ import pytest
 import yaml
 
 import zoosim
-from tests.evaluation.off_policy.test_open_bandit import real as real  # a fixture: the real logs
 from tests.fitting.shops import CLICKS, MIX, by_mix, shop_log
-from zoosim.api import write_log
+from tests.logs.test_open_bandit import real as real  # a fixture: the real logs
+from zoosim.api.runs import write_log
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.evaluation.off_policy.groups import group_rows
-from zoosim.evaluation.off_policy.reading import read_log
 from zoosim.fitting import FittedWorld, check_fit, fit_world
 from zoosim.fitting.drift import find_changes
-from zoosim.fitting.story import tell
+from zoosim.logs.reading import read_log
+from zoosim.off_policy.groups import group_rows
+from zoosim.report.fit import tell
 
 
 def table(world: FittedWorld) -> dict[tuple[str, str], tuple[float, float, float]]:

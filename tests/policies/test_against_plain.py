@@ -28,12 +28,12 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 from zoosim.models.embedding_net import Network, forward, layers
 from zoosim.models.recommender import load
 from zoosim.policies.kernel import KernelPolicy
-from zoosim.policies.linucb import LinUCB
-from zoosim.policies.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
-from zoosim.policies.shared_linear import DiscountedLinUCB, Greedy
-from zoosim.policies.static_mlp import StaticMLP
-from zoosim.world.recommendation import build_world
-from zoosim.world.world import World, earn
+from zoosim.policies.products.linucb import LinUCB
+from zoosim.policies.products.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
+from zoosim.policies.products.shared_linear import DiscountedLinUCB, Greedy
+from zoosim.policies.products.static_mlp import StaticMLP
+from zoosim.worlds.recommendation.world import build_world
+from zoosim.worlds.world import World, earn
 
 STEPS = 1_500
 TIE = 1e-9

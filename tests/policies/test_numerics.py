@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from zoosim import Context, PolicySpec
+from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
-from zoosim.evaluation.loop import play
 from zoosim.linear.condition import CONDITION
 from zoosim.linear.ridge import variance
 from zoosim.policies.registry import find_class
 from zoosim.policies.requests import LARGEST
-from zoosim.world.recommendation import build_world
+from zoosim.worlds.recommendation.world import build_world
 
 LINEAR = (
     "greedy",

@@ -12,16 +12,16 @@ import pytest
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.search_config import RewardWeights
-from zoosim.policies.boost_contract import LARGER, ONE_PRODUCT, BoostShop
-from zoosim.policies.boost_contract import SMALL as BOOSTS
-from zoosim.policies.boosts import BoostSpec
-from zoosim.policies.contract import SMALL, Maker
-from zoosim.policies.q_boosts import QEnsemble
-from zoosim.policies.rank_guardrail import RankGuardrail
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.boosts.q_boosts import QEnsemble
+from zoosim.policies.boosts.rank_guardrail import RankGuardrail
+from zoosim.policies.boosts.simple import RandomBoosts
+from zoosim.policies.checks.boosts import LARGER, ONE_PRODUCT, BoostShop
+from zoosim.policies.checks.boosts import SMALL as BOOSTS
+from zoosim.policies.checks.products import SMALL, Maker
+from zoosim.policies.checks.sameness import same
+from zoosim.policies.persistence import load_policy, save_policy
 from zoosim.policies.registry import BUILT_IN, find_class
-from zoosim.policies.sameness import same
-from zoosim.policies.saved import load_policy, save_policy
-from zoosim.policies.simple_boosts import RandomBoosts
 
 NAMES = [name for name in BUILT_IN if find_class(name).chooses != ("boosts",)]
 BOOSTERS = [name for name in BUILT_IN if find_class(name).chooses == ("boosts",)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
-from zoosim.policies.contract import SMALL
+from zoosim.policies.checks.products import SMALL
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.registry import BUILT_IN, find_class
 

@@ -13,7 +13,7 @@ from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
 from zoosim.describe import SearchDescription, describe_recommendation, describe_search
 from zoosim.report.search import search_figures
 from zoosim.report.world import Facts, render_world, world_figures
-from zoosim.world.recommendation import build_world
+from zoosim.worlds.recommendation.world import build_world
 
 
 def search(visits: int = 60, **config: Any) -> SearchDescription:

@@ -3,8 +3,8 @@
 import pytest
 
 from studies import search_logs
-from zoosim.envs import template_world
-from zoosim.world.shifts import SAVING
+from zoosim.worlds.search import template_arms as template_world
+from zoosim.worlds.search.shifts import SAVING
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from studies.run import run_study
 from studies.shops import read_shop
 from studies.trust_region import courses, story
 from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
+from zoosim.arena.boost_run import EXAM, open_shop
 from zoosim.core.search_config import FEATURES
-from zoosim.evaluation.boost_run import EXAM, open_shop
 
 
 def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:

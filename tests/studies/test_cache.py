@@ -26,7 +26,7 @@ def test_every_study_has_a_digest(name: str) -> None:
 
 def test_a_digest_covers_shared_modules_of_studies_and_the_package() -> None:
     reached = closure_of("studies.ope_verdict.measuring")
-    assert {"studies.known_logs", "studies.ope_verdict.cases", "zoosim.evaluation.off_policy.evaluate"} <= reached
+    assert {"studies.known_logs", "studies.ope_verdict.cases", "zoosim.off_policy.evaluate"} <= reached
     assert "studies.search_logs" not in reached
 
 

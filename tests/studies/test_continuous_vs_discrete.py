@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zoosim.arena import boost_run
+from zoosim.arena.boost_run import exam_of, expected, open_shop
 from zoosim.core.errors import ConfigError
-from zoosim.envs import template_world
-from zoosim.envs.search_value import groups_of, share_of
-from zoosim.evaluation import boost_run, optimum
-from zoosim.evaluation.boost_run import exam_of, expected, open_shop
 from zoosim.policies.registry import find_class
-from zoosim.policies.template_bandits import TemplateBandit
-from zoosim.ranking.templates import TEMPLATES
+from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.studies.continuous_vs_discrete import lines, measure, tell
 from zoosim.studies.continuous_vs_discrete.courses import checkpoints_of
 from zoosim.studies.continuous_vs_discrete.learners import CHANGED, DEFAULT, LEARNERS, WORLDS
@@ -23,6 +20,10 @@ from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL,
 from zoosim.studies.continuous_vs_discrete.records import ALL, Reached, Way
 from zoosim.studies.continuous_vs_discrete.run import run
 from zoosim.studies.continuous_vs_discrete.summary import share, shares, times
+from zoosim.worlds.search import optimum
+from zoosim.worlds.search import template_arms as template_world
+from zoosim.worlds.search.expected_reward import groups_of, share_of
+from zoosim.worlds.search.templates import TEMPLATES
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 FEW = ("item-critic", "template-ts")

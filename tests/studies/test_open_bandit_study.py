@@ -12,12 +12,10 @@ from studies.open_bandit import measure, tell
 from studies.open_bandit.thompson import item_probabilities
 from zoosim.core.errors import ConfigError, DataError
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-
 
 @pytest.fixture(scope="session")
 def real() -> str:
-    named = os.environ.get("ZOOSIM_DATA") or (str(SHARED) if SHARED.is_dir() else "")
+    named = os.environ.get("ZOOSIM_DATA")
     if not named:
         pytest.skip("needs the Open Bandit Dataset: set ZOOSIM_DATA to its folder")
     return named

@@ -53,15 +53,27 @@ class KernelCache(_Cache):
         return self._opened if self._enabled else None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code for a signature, None where there is none."""
+        """Return the compiled code for a signature, None where there is none that can be read."""
         opened = self._open()
-        return None if opened is None else opened.load_overload(sig, target_context)
+        if opened is None:
+            return None
+        # What is kept names the classes of the arguments. Those of another release may be gone or broken, and a file
+        # may be cut short: whatever reading it raises, the code is compiled anew.
+        try:
+            return opened.load_overload(sig, target_context)
+        except Exception:
+            self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled code for a signature."""
         opened = self._open()
-        if opened is not None:
+        if opened is None:
+            return
+        try:
             opened.save_overload(sig, data)
+        except Exception:
+            self.flush()
 
     def enable(self) -> None:
         """Use the disk."""

@@ -177,8 +177,8 @@ class SearchConfig(Strict):
     `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
     tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
     for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file`,
-    `users_file` and `queries_file` take a shop's own tables (`zoosim.world.tables`), the first two of which then say
-    how many there are. `shifts` change the market at their steps.
+    `users_file` and `queries_file` take a shop's own tables (`zoosim.worlds.search.tables`), the first two of which
+    then say how many there are. `shifts` change the market at their steps.
     """
 
     catalogue_file: str | None = None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.world.world import Stretch, World
+from zoosim.worlds.world import Stretch, World
 
 
 class Period(NamedTuple):

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.envs.search_shop import Result, SearchShop, Visit
-from zoosim.envs.search_truth import SearchTruth
-from zoosim.evaluation.statistics import Interval, mean_interval
-from zoosim.ranking.templates import TEMPLATES
+from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.templates import TEMPLATES
+from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"
 """The boost feature whose weight is raised step by step."""

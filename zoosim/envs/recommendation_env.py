@@ -17,9 +17,9 @@ from gymnasium import spaces
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import BoolArray, Context, FloatArray
-from zoosim.world.recommendation import NOISE_SD, build_world, resolve_shocks
-from zoosim.world.truth import GroundTruth
-from zoosim.world.world import Offer, Visits, World, earn, frozen
+from zoosim.worlds.recommendation.world import NOISE_SD, build_world, resolve_shocks
+from zoosim.worlds.truth import GroundTruth
+from zoosim.worlds.world import Offer, Visits, World, earn, frozen
 
 CHUNK = 1_000
 NOISE_BOUND = 20 * NOISE_SD

@@ -12,9 +12,9 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
 from zoosim.envs.recommendation_env import VisitStream, draw_seed, make_spaces, read_config
-from zoosim.world.recommendation import build_world
-from zoosim.world.truth import GroundTruth
-from zoosim.world.world import World, frozen
+from zoosim.worlds.recommendation.world import build_world
+from zoosim.worlds.truth import GroundTruth
+from zoosim.worlds.world import World, frozen
 
 
 class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):

@@ -12,9 +12,9 @@ from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Later, LazyContext, LazyDict
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of, info_of, table_of
-from zoosim.envs.search_shop import Result, SearchShop, Visit
 from zoosim.ranking.product_table import ProductTable
-from zoosim.world.search import SearchWorld, build_search_world
+from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.world import SearchWorld, build_search_world
 
 
 class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):

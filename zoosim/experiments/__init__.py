@@ -1,16 +1,16 @@
 """The experiments, by name."""
 
 from zoosim.experiments.experiment import Experiment
-from zoosim.experiments.gauntlet import GAUNTLET
-from zoosim.experiments.head_to_head import HEAD_TO_HEAD
-from zoosim.experiments.labelled import LABELLED
-from zoosim.experiments.network_seeds import NETWORK_SEEDS
-from zoosim.experiments.robustness import LARGE_WORLD, ROBUSTNESS
-from zoosim.experiments.showdown import SHOWDOWN
-from zoosim.experiments.staleness import STALENESS
-from zoosim.experiments.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
-from zoosim.experiments.template_widths import TEMPLATE_WIDTHS
-from zoosim.experiments.turnover import TURNOVER
+from zoosim.experiments.suite.gauntlet import GAUNTLET
+from zoosim.experiments.suite.head_to_head import HEAD_TO_HEAD
+from zoosim.experiments.suite.labelled import LABELLED
+from zoosim.experiments.suite.network_seeds import NETWORK_SEEDS
+from zoosim.experiments.suite.robustness import LARGE_WORLD, ROBUSTNESS
+from zoosim.experiments.suite.showdown import SHOWDOWN
+from zoosim.experiments.suite.staleness import STALENESS
+from zoosim.experiments.suite.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
+from zoosim.experiments.suite.template_widths import TEMPLATE_WIDTHS
+from zoosim.experiments.suite.turnover import TURNOVER
 
 EXPERIMENTS = {
     experiment.name: experiment

@@ -10,8 +10,8 @@ from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.request import Settings
-from zoosim.world.recommendation import build_world, resolve_shocks
-from zoosim.world.tables import settled
+from zoosim.worlds.recommendation.world import build_world, resolve_shocks
+from zoosim.worlds.search.tables import settled
 
 
 def read_env(

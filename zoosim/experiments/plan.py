@@ -14,16 +14,16 @@ from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
 from zoosim.core.search_config import SearchConfig
-from zoosim.envs.template_world import template_world
 from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.env import check_worlds, read_env
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
-from zoosim.world.labelled import Table, build_labelled_world, read_table
-from zoosim.world.recommendation import build_world, drawn, resolve_shocks
-from zoosim.world.tables import digest
-from zoosim.world.world import World
+from zoosim.worlds.labelled import Table, build_labelled_world, read_table
+from zoosim.worlds.recommendation.world import build_world, drawn, resolve_shocks
+from zoosim.worlds.search.tables import digest
+from zoosim.worlds.search.template_arms import template_world
+from zoosim.worlds.world import World
 
 MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import Clusters, dot
+from zoosim.off_policy.intervals.clusters import Clusters, dot
 
 LEAST_STRENGTH, MOST_STRENGTH, N_STRENGTHS = 0.05, 1_000.0, 64
 """How many rows the common mean may count for: from a fixed few to a multiple of the cells' mean number of rows."""

@@ -11,11 +11,11 @@ from scipy import special
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import Clusters, make_clusters
-from zoosim.evaluation.off_policy.groups import Groups, group_rows
-from zoosim.evaluation.off_policy.log import Log
 from zoosim.fitting.click_table import Estimates, design_effect, estimate_clicks
 from zoosim.fitting.drift import Change, find_changes
+from zoosim.logs.log import Log
+from zoosim.off_policy.groups import Groups, group_rows
+from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
 
 MOST_SEGMENTS, MOST_PATTERNS, MOST_CATEGORIES = 12, 100, 1_000
 CLICKS_A_CLUSTER, MOST_CLUSTERS = 20, 8

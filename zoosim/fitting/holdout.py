@@ -8,13 +8,13 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.errors import DataError
+from zoosim.core.statistics import Interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.evaluation.off_policy.clusters import group_sums, make_clusters
-from zoosim.evaluation.off_policy.intervals import bootstrap_interval
-from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.terms import Terms
-from zoosim.evaluation.statistics import Interval
 from zoosim.fitting.fit import FittedWorld, fit_world, in_order
+from zoosim.logs.log import Log
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
+from zoosim.off_policy.intervals.intervals import bootstrap_interval
 
 HELD_OUT = 0.25
 DAY = 86_400_000_000

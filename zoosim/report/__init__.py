@@ -3,7 +3,7 @@
 from zoosim.report.data import Curve, ReportData, Sweep
 from zoosim.report.figures import figures
 from zoosim.report.page import render_page
-from zoosim.report.story import Drawing, Story, Table, render_story
+from zoosim.report.sections import Drawing, Story, Table, render_story
 
 __all__ = [
     "Curve",

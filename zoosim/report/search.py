@@ -7,11 +7,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
 from zoosim.describe.search import PositionFacts, SearchDescription
 from zoosim.describe.spread import Spread
 from zoosim.describe.visit import BOOSTED, MOODS, Ranking
-from zoosim.evaluation.statistics import share_intervals
 from zoosim.report.drawing import (
     ACCENT,
     COLORS,

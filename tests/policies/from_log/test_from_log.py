@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import zoosim
-from tests.evaluation.off_policy.test_evaluate import drawn
-from tests.evaluation.off_policy.worlds import TableWorld
+from tests.off_policy.test_evaluate import drawn
+from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
-from zoosim.evaluation.off_policy.clusters import make_clusters
-from zoosim.evaluation.off_policy.log import Log
-from zoosim.evaluation.off_policy.reward_model import fit_reward_model
-from zoosim.evaluation.off_policy.targets import PolicyTarget, spec_of
+from zoosim.logs.log import Log
+from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.off_policy.models.reward_model import fit_reward_model
+from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.base import Policy
 from zoosim.policies.from_log.base import FromLog
 from zoosim.policies.from_log.mlp import train_network

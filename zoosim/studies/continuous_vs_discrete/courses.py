@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from zoosim.arena.boost_run import CHECKPOINTS, EARLY, run_course
+from zoosim.arena.workers import default_jobs, side_by_side
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import Progress
-from zoosim.evaluation.boost_run import CHECKPOINTS, EARLY, run_course
-from zoosim.evaluation.workers import default_jobs, side_by_side
 from zoosim.experiments.request import parse_seeds
 from zoosim.studies.continuous_vs_discrete.learners import CHANGED_VISITS, DEFAULT, LEARNERS, WORLDS
 from zoosim.studies.continuous_vs_discrete.lines import CELL, lines_of

@@ -6,7 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from zoosim.evaluation.statistics import Interval
+from zoosim.core.statistics import Interval
 from zoosim.report.drawing import (
     COLORS,
     GREYS,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zoosim.experiments.template_bandits import WIDTHS
+from zoosim.experiments.suite.template_bandits import WIDTHS
 from zoosim.policies.registry import PolicyEntry, make_entry
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zoosim.api.logs import writable_folder
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import Progress
 from zoosim.experiments import CONTINUOUS_VS_DISCRETE as NAME
-from zoosim.logs import writable_folder
-from zoosim.report.story import Story, write_story
+from zoosim.report.sections import Story, write_story
 from zoosim.studies.continuous_vs_discrete.courses import measure
 from zoosim.studies.continuous_vs_discrete.records import Reached, Way
 from zoosim.studies.continuous_vs_discrete.story import tell

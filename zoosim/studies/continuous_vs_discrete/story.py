@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zoosim.evaluation.statistics import Interval, mean_interval
-from zoosim.report.story import Drawing, Story, Table
+from zoosim.core.statistics import Interval, mean_interval
+from zoosim.report.sections import Drawing, Story, Table
 from zoosim.studies.continuous_vs_discrete.drawings import curves_figure, segments_figure
 from zoosim.studies.continuous_vs_discrete.learners import CHANGED, DEFAULT, LEARNERS, PRINTED
 from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE

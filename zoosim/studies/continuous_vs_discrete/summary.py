@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zoosim.evaluation.statistics import Interval, mean_interval
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.studies.continuous_vs_discrete.learners import LEARNERS, WORLDS
 from zoosim.studies.continuous_vs_discrete.records import ALL, Reached
 

@@ -1,0 +1,274 @@
+"""A run's folder: what it refuses before anything is written, and how cells become rows."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from zoosim.arena.store import CellKey, RunFolder, read_meta, write_parquet
+from zoosim.core.errors import ConfigError, DataError, ZoosimError
+
+POLICIES = [{"name": "a", "type": "random"}, {"name": "b", "type": "greedy"}]
+CONFIG = {"experiment": "gauntlet", "config_hash": "feed", "env": {}, "run": {"seeds": [0]}, "policies": POLICIES}
+
+
+def columns(seed: int, n: int = 30) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {
+        "action": rng.integers(0, 9, n).astype(np.int32),
+        "reward": rng.integers(0, 2, n).astype(float),
+        "true_probability": rng.random(n) / 2,
+        "best_probability": rng.random(n),
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """Make a folder of two finished cells with their rows and a summary."""
+    made = RunFolder(tmp_path / "run")
+    made.write_config(CONFIG)
+    for name in ("a", "b"):
+        made.write_cell(CellKey(name, 0), columns(0), {"fingerprint": name})
+    made.write_rows(made.cells())
+    (made.path / "summary.json").write_text(
+        '{"wall_seconds": 1.5, "policies": {"a": {"failed": []}, "b": {"failed": []}}}'
+    )
+    made.check()
+    return made
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(item.relative_to(path)): item.read_bytes() for item in path.rglob("*") if item.is_file()}
+
+
+def refused(folder: RunFolder, error: type[ZoosimError] = ConfigError) -> str:
+    """Return the one line of a refusal, after which the folder is as before."""
+    before = contents(folder.path)
+    with pytest.raises(error) as caught:
+        folder.check()
+    assert "\n" not in str(caught.value)
+    assert contents(folder.path) == before
+    return str(caught.value)
+
+
+def test_a_new_or_an_empty_folder_will_do(tmp_path: Path) -> None:
+    RunFolder(tmp_path).check()
+    RunFolder(tmp_path / "deep" / "new").check()
+    (tmp_path / ".hidden").write_text("of the system's")
+    RunFolder(tmp_path).check()
+    assert not (tmp_path / "deep").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert refused(RunFolder(file)) == f"--out: {file} is a file, expected a folder"
+    below = refused(RunFolder(file / "run"))
+    assert below.startswith(f"--out: {file} cannot be written (")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("where", [".", "new", "new/deep"])
+def test_a_folder_that_cannot_be_written_is_refused(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new folder's nearest ancestor is asked. (Permissions do not hold back an administrator: so they are faked.)"""
+
+    def refuse(dir: Path) -> NoReturn:
+        assert dir == tmp_path
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    told = f"--out: {tmp_path} cannot be written (Permission denied); name another folder"
+    assert refused(RunFolder(tmp_path / where)) == told
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", "data", "cells.parquet"])
+def test_a_foreign_folder_is_refused(foreign: str, tmp_path: Path) -> None:
+    (tmp_path / foreign).mkdir()
+    assert refused(RunFolder(tmp_path)) == (
+        f"--out: {tmp_path} holds {foreign}, not a run; name an empty or a new folder"
+    )
+
+
+def test_a_foreign_file_in_a_run_is_refused(folder: RunFolder) -> None:
+    (folder.path / "thesis.tex").write_text("years of work")
+    assert "holds thesis.tex, not a run" in refused(folder)
+
+
+def test_cells_without_a_configuration_are_refused(folder: RunFolder) -> None:
+    (folder.path / "config.yaml").unlink()
+    assert refused(folder) == f"{folder.path} holds no config.yaml; give the folder of a run"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: "", lambda text: text[:60], lambda text: text + "\nenv: [", lambda text: "- 1\n"]
+)
+def test_a_damaged_configuration_is_refused(damage: Callable[[str], str], folder: RunFolder) -> None:
+    path = folder.path / "config.yaml"
+    path.write_text(damage(path.read_text()))
+    assert refused(folder) == f"{path} is damaged or truncated; delete the folder or name another"
+    with pytest.raises(ConfigError, match="damaged or truncated"):
+        folder.read_config()
+
+
+def test_a_configuration_of_bytes_is_refused(folder: RunFolder) -> None:
+    (folder.path / "config.yaml").write_bytes(b"config_hash: \xff\xfe")
+    assert "config.yaml is damaged or truncated" in refused(folder)
+
+
+@pytest.mark.parametrize("text", ["", '{"seeds": [0, 1', "[1, 2]", "null", "\x00"])
+def test_a_damaged_summary_is_refused(text: str, folder: RunFolder) -> None:
+    path = folder.path / "summary.json"
+    path.write_text(text)
+    assert refused(folder) == f"{path} is damaged or truncated; delete it and run again"
+
+
+def test_no_summary_is_an_empty_one(folder: RunFolder) -> None:
+    (folder.path / "summary.json").unlink()
+    folder.check()
+    assert folder.old_summary() == {}
+
+
+@pytest.mark.parametrize("name", ["cells/b/0.parquet", "rows.parquet", "log/a/0.parquet"])
+@pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.9, -1])
+def test_a_truncated_table_is_refused_by_its_name(name: str, kept: float, folder: RunFolder) -> None:
+    path = folder.path / name
+    write_parquet(pl.DataFrame({"x": range(100)}), path, {})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole)) if kept >= 0 else -1])
+    message = refused(folder, error=DataError)
+    assert message == f"{path} is damaged or truncated; delete it and run again"
+
+
+def test_what_made_a_cell_is_kept_with_it(folder: RunFolder) -> None:
+    meta = {"config_hash": "feed", "fingerprint": "beef", "seconds": 0.25, "fit": {"loss": 0.5}}
+    folder.write_cell(CellKey("c", 7), columns(3), meta)
+    assert read_meta(folder.cell_path(CellKey("c", 7))) == meta
+    expected = columns(3)
+    cell = folder.read_cell(CellKey("c", 7))
+    assert np.array_equal(cell.rewards, expected["reward"])
+    assert np.array_equal(cell.true_probabilities, expected["true_probability"])
+    assert np.array_equal(cell.best_probabilities, expected["best_probability"])
+
+
+def test_a_table_that_is_not_ours_has_no_meta(tmp_path: Path) -> None:
+    pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "plain.parquet")
+    assert read_meta(tmp_path / "plain.parquet") == {}
+
+
+def test_a_write_that_fails_leaves_no_cell(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a full disk or a kill in the middle leaves behind is no cell."""
+
+    def half(self: pl.DataFrame, file: Path, **options: Any) -> NoReturn:
+        Path(file).write_bytes(b"PAR1 half a file")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", half)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_cell(CellKey("c", 1), columns(0), {})
+    assert folder.cells() == [("a", 0), ("b", 0)]
+    assert list((folder.path / "cells" / "c").iterdir()) == []
+    folder.check()
+
+
+def test_leftovers_of_a_kill_are_no_cells(folder: RunFolder) -> None:
+    (folder.path / "cells" / "a" / ".1.parquet.x7.part").write_bytes(b"PAR1")
+    (folder.path / ".config.yaml.x7.part").write_bytes(b"expe")
+    assert folder.cells() == [("a", 0), ("b", 0)]
+    folder.check()
+
+
+def test_cells_and_rows_are_sorted_by_policy_seed_and_step(tmp_path: Path) -> None:
+    """Seeds as numbers (2 before 10), whatever the order of writing, and steps in the order of the cell."""
+    folder = RunFolder(tmp_path)
+    keys = [CellKey("linucb", 10), CellKey("d-linucb", 2), CellKey("linucb", 2), CellKey("d-linucb", 0)]
+    for key in keys:
+        folder.write_cell(key, columns(key.seed), {})
+    assert folder.cells() == [("d-linucb", 0), ("d-linucb", 2), ("linucb", 2), ("linucb", 10)]
+    folder.write_rows(keys)
+    frame = pl.read_parquet(tmp_path / "rows.parquet")
+    assert frame["policy"].to_list() == ["d-linucb"] * 60 + ["linucb"] * 60
+    assert frame["seed"].to_list() == [0] * 30 + [2] * 60 + [10] * 30
+    assert frame["step"].to_list() == [*range(30)] * 4
+    for number, key in enumerate(folder.cells()):
+        part = frame.slice(30 * number, 30)
+        assert all(np.array_equal(part[name].to_numpy(), array) for name, array in columns(key.seed).items())
+
+
+def test_many_cells_are_put_together_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With parts of 3, 10 cells take parts of parts; nothing of them is left."""
+    monkeypatch.setattr("zoosim.arena.store.PART", 3)
+    folder = RunFolder(tmp_path)
+    for seed in range(10):
+        folder.write_cell(CellKey("a", seed), columns(seed), {})
+    folder.write_rows(folder.cells())
+    frame = pl.read_parquet(tmp_path / "rows.parquet")
+    assert frame["seed"].to_list() == [seed for seed in range(10) for _ in range(30)]
+    assert frame["step"].to_list() == [*range(30)] * 10
+    assert frame["reward"].to_list() == [r for seed in range(10) for r in columns(seed)["reward"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", "rows.parquet"]
+
+
+def test_rows_have_the_documented_columns(folder: RunFolder) -> None:
+    assert dict(pl.read_parquet(folder.path / "rows.parquet").schema) == {
+        "seed": pl.Int64,
+        "step": pl.Int32,
+        "policy": pl.String,
+        "action": pl.Int32,
+        "reward": pl.Float64,
+        "true_probability": pl.Float64,
+        "best_probability": pl.Float64,
+    }
+
+
+def test_csv_holds_the_same_rows(folder: RunFolder) -> None:
+    folder.write_csv()
+    rows = pl.read_parquet(folder.path / "rows.parquet")
+    again = pl.read_csv(folder.path / "rows.csv", schema=rows.schema)
+    assert again.equals(rows)
+    folder.check()
+
+
+def test_dropping_a_policy_takes_its_cells_and_log_alone(folder: RunFolder) -> None:
+    for name in ("a", "b"):
+        write_parquet(pl.DataFrame({"x": [1]}), folder.log_path(CellKey(name, 0)), {})
+    folder.drop_cells("a")
+    assert folder.cells() == [("b", 0)]
+    assert not folder.log_path(CellKey("a", 0)).exists()
+    assert folder.log_path(CellKey("b", 0)).exists()
+
+
+def test_the_configuration_is_yaml_with_a_hint_in_front(folder: RunFolder) -> None:
+    text = (folder.path / "config.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# zoosim run gauntlet --config config.yaml\n")
+    assert yaml.safe_load(text) == CONFIG == folder.read_config()
+    assert json.dumps(folder.read_config()) == json.dumps(CONFIG)  # in the same order
+
+
+def test_a_configuration_that_lost_a_policy_is_refused(folder: RunFolder) -> None:
+    text = (folder.path / "config.yaml").read_text()
+    (folder.path / "config.yaml").write_text(text[: text.index("- name: b")])
+    assert refused(folder).endswith("config.yaml is damaged or truncated; delete the folder or name another")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"wall_seconds": 1, "policies": {"a": {}}}', '{"policies": {}}'])
+def test_a_summary_of_another_shape_is_refused(folder: RunFolder, text: str) -> None:
+    (folder.path / "summary.json").write_text(text)
+    assert "summary.json is damaged or truncated" in refused(folder)
+
+
+def test_rows_without_cells_have_the_columns_and_an_old_csv_goes(folder: RunFolder) -> None:
+    folder.write_csv()
+    for name in ("a", "b"):
+        folder.drop_cells(name)
+    folder.write_rows(folder.cells())
+    rows = pl.read_parquet(folder.path / "rows.parquet")
+    assert (rows.height, rows.columns[:3]) == (0, ["seed", "step", "policy"])
+    assert not (folder.path / "rows.csv").exists()

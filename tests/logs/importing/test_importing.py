@@ -1,0 +1,245 @@
+"""Tables as they come from a shop become Records, or the row and column that stands in the way is named."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import zoosim
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs.importing.importing import import_log
+from zoosim.logs.ranking_reading import read_rankings
+from zoosim.logs.reading import read_log
+
+MAPPING = """
+columns: {decision_id: request, time: at, user_id: customer, action: item, propensity: p, reward: click}
+features: [age, country]
+keep: [p_new]
+"""
+HEAD = "request,at,customer,item,p,click,age,country,p_new"
+ROWS = [
+    "r0,2026-03-01T10:00:00Z,ann,B7,0.5,1,34,de,0.25",
+    "r1,2026-03-01T10:00:01+00:00,bob,A1,0.25,0,51,fr,0.5",
+    "r2,2026-03-01T10:00:02Z,ann,B7,0.5,0,34,de,0.25",
+    "r3,2026-03-01T10:00:03Z,cid,C2,0.125,1,19,it,0",
+]
+
+
+def written(folder: Path, rows: list[str], mapping: str = MAPPING) -> tuple[Path, Path, Path]:
+    (folder / "log.csv").write_text("\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
+    (folder / "map.yaml").write_text(mapping, encoding="utf-8")
+    return folder / "log.csv", folder / "map.yaml", folder / "log.parquet"
+
+
+def check(path: Path) -> None:
+    log = read_log(path, columns=["p_new"])
+    assert log.actions.tolist() == [1, 0, 1, 2]
+    assert log.propensities.tolist() == [0.5, 0.25, 0.5, 0.125]
+    assert log.rewards.tolist() == [1, 0, 0, 1]
+    assert log.features.tolist() == [[34, 1, 0, 0], [51, 0, 1, 0], [34, 1, 0, 0], [19, 0, 0, 1]]
+    assert log.columns["p_new"].tolist() == [0.25, 0.5, 0.25, 0.0]
+    assert log.user_ids is not None
+    assert log.times is not None
+    assert log.user_ids[0] == log.user_ids[2] != log.user_ids[1]
+    assert np.diff(log.times).tolist() == [1_000_000] * 3
+    assert log.n_actions == 3
+
+
+def test_csv_parquet_and_frames_become_the_same_records(tmp_path: Path) -> None:
+    table, mapping, out = written(tmp_path, ROWS)
+    assert import_log(table, mapping, out) == {}
+    check(out)
+    frame = pl.read_csv(table)
+    frame.write_parquet(tmp_path / "table.parquet")
+    for given in (frame, tmp_path / "table.parquet"):
+        import_log(given, mapping, tmp_path / "other.parquet")
+        check(tmp_path / "other.parquet")
+    records = pl.read_parquet(out)
+    assert records["product_id"].to_list() == ["B7", "A1", "B7", "C2"]
+    assert records["time"].dtype == pl.Datetime("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column", "expected"),
+    [
+        ("0.25,0,51", "0,0,51", "p", "got '0', expected above 0"),
+        ("0.25,0,51", "1.5,0,51", "p", "got '1.5'"),
+        ("0.25,0,51", "nan,0,51", "p", "got nothing, expected a value"),
+        ("0.25,0,51", "abc,0,51", "p", "got 'abc', expected a number"),
+        ("0.25,0,51", "0.25,yes,51", "click", "got 'yes'"),
+        ("0.25,0,51", "0.25,,51", "click", "got nothing"),
+        ("0.25,0,51", "0.25,0,old", "age", "got 'old', expected a finite number"),
+        ("0.25,0,51", "0.25,0,inf", "age", "got 'inf'"),
+        ("51,fr", "51,", "country", "got nothing"),
+        ("r1,", "r0,", "request", "got 'r0', expected an id that no earlier row has"),
+        ("A1", "", "item", "got nothing"),
+        ("10:00:01+00:00", "10:61:01+00:00", "at", "expected a time"),
+    ],
+)
+def test_a_bad_row_is_named_in_the_words_of_the_table(
+    tmp_path: Path, old: str, new: str, column: str, expected: str
+) -> None:
+    rows = [row.replace(old, new) if number == 1 else row for number, row in enumerate(ROWS)]
+    table, mapping, out = written(tmp_path, rows)
+    with pytest.raises(DataError, match=rf"log.csv: row 1, column {column}: ") as caught:
+        import_log(table, mapping, out)
+    assert expected in str(caught.value)
+    assert not out.exists()
+    assert sum(import_log(table, mapping, out, skip_bad=True).values()) == 1
+    assert len(read_log(out)) == 3
+
+
+def test_mixed_time_zones_are_refused_even_when_bad_rows_are_skipped(tmp_path: Path) -> None:
+    for new in ("10:00:02+01:00", "10:00:02"):
+        rows = [row.replace("10:00:02Z", new) for row in ROWS]
+        table, mapping, out = written(tmp_path, rows)
+        with pytest.raises(DataError, match=r"row 2, column at: got .*, expected Z as in the rows before; 1 of 4 rows"):
+            import_log(table, mapping, out, skip_bad=True)
+
+
+def test_times_without_a_zone_need_one_in_the_mapping(tmp_path: Path) -> None:
+    rows = [row.replace("+00:00", "").replace("Z", "") for row in ROWS]
+    table, mapping, out = written(tmp_path, rows)
+    with pytest.raises(DataError, match="column at names no time zone"):
+        import_log(table, mapping, out)
+    import_log(table, written(tmp_path, rows, MAPPING + "time_zone: Europe/Berlin\n")[1], out)
+    assert pl.read_parquet(out)["time"].dt.hour().to_list() == [9] * 4
+    with pytest.raises(DataError, match="time_zone: got 'Mars'"):
+        import_log(table, written(tmp_path, rows, MAPPING + "time_zone: Mars\n")[1], out)
+
+
+def test_actions_outside_those_of_the_mapping_are_refused(tmp_path: Path) -> None:
+    table, mapping, out = written(tmp_path, ROWS, MAPPING + "actions: [A1, B7]\n")
+    with pytest.raises(DataError, match=r"row 3, column item: got 'C2', expected one of the 2 candidates \(A1, B7\)"):
+        import_log(table, mapping, out)
+
+
+def test_what_is_wrong_with_table_and_mapping_is_said(tmp_path: Path) -> None:
+    table, mapping, out = written(tmp_path, ROWS)
+    cases: list[tuple[Any, Any, str]] = [
+        (table, {"columns": {"action": "item", "reward": "click"}}, "columns.propensity: missing"),
+        (table, {"columns": {"action": "itm", "propensity": "p", "reward": "click"}}, "no column 'itm' .did you mean"),
+        (tmp_path / "none.csv", mapping, "no such file"),
+        (3, mapping, "got a int, expected a CSV or Parquet file or a data frame"),
+    ]
+    for given, with_mapping, words in cases:
+        with pytest.raises((DataError, ConfigError), match=words):
+            import_log(given, with_mapping, out)
+    with pytest.raises(DataError, match="cannot be read as Parquet, zoosim import reads other tables"):
+        read_log(table)
+    (tmp_path / "latin.csv").write_bytes("item,p,click\ncafé,0.5,1\n".encode("latin1"))
+    with pytest.raises(DataError, match="cannot be read as a table, save it as UTF-8"):
+        import_log(tmp_path / "latin.csv", mapping, out)
+    table.write_text(table.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    with pytest.raises(DataError, match=r"row 3, column item: got nothing, the last line has 3 of 9.*truncated"):
+        import_log(table, mapping, out)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\n\r\n", '\nr4,2026-03-01T10:00:04Z,dan,A1,0.5,0,20,de,"0.\n5"\n'])
+def test_blank_lines_and_words_of_two_lines_at_the_end_are_no_truncation(tmp_path: Path, end: str) -> None:
+    table, mapping, out = written(tmp_path, ROWS, MAPPING.replace("keep: [p_new]", ""))
+    table.write_text("\n".join([HEAD, *ROWS]) + end, encoding="utf-8")
+    assert import_log(table, mapping, out) == {}
+    assert len(read_log(out)) == 4 + end.count("r4")
+
+
+def test_a_table_is_never_written_over(tmp_path: Path) -> None:
+    table, mapping, _ = written(tmp_path, ROWS)
+    own = tmp_path / "own.parquet"
+    pl.read_csv(table).write_parquet(own)
+    before = own.read_bytes()
+    with pytest.raises(ConfigError, match="as the table and as the log, expected another file"):
+        import_log(own, mapping, own)
+    assert own.read_bytes() == before
+
+
+def test_names_twice_and_those_of_records_are_refused(tmp_path: Path) -> None:
+    columns = {"action": "item", "propensity": "p", "reward": "click"}
+    table = written(tmp_path, ROWS)[0]
+    wrong: list[tuple[Any, str]] = [
+        ({"columns": columns, "actions": ["A1", "B7", "C2", "A1"]}, "mapping.actions: got 'A1' twice"),
+        ({"columns": columns, "keep": ["p_new", "p_new"]}, "mapping.keep: got 'p_new' twice"),
+        ({"columns": columns, "keep": ["action"]}, "mapping.keep: got 'action', a name that Records use"),
+        (None, "mapping: got None, expected a YAML file or a mapping"),
+        ([1], "mapping: got .1., expected a YAML file or a mapping"),
+    ]
+    with_own = pl.read_csv(table).with_columns(action=pl.lit(1))
+    for mapping, words in wrong:
+        with pytest.raises(ConfigError, match=words):
+            import_log(with_own, mapping, tmp_path / "log.parquet")
+
+
+def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -> None:
+    """PostgreSQL writes +00; a number that no clock counts to is a bad row."""
+    mapping = {"columns": {"action": "item", "propensity": "p", "reward": "click", "time": "at"}}
+    frame = pl.DataFrame({"item": ["a", "b"], "p": [0.5, 0.5], "click": [0, 1]})
+    for offset, hour in (("+00", 10), ("+02", 8), ("-05", 15), ("+02:00", 8), ("-0530", 15)):
+        at = pl.Series("at", [f"2026-03-01 10:00:00{offset}", f"2026-03-01 10:00:01.5{offset}"])
+        import_log(frame.with_columns(at), mapping, tmp_path / "log.parquet")
+        assert pl.read_parquet(tmp_path / "log.parquet")["time"].dt.hour().to_list() == [hour] * 2
+    for wrong in (float("inf"), 1e300):
+        odd = frame.with_columns(at=pl.Series([1.0, wrong]))
+        with pytest.raises(DataError, match=r"row 1, column at: got .*, expected a time"):
+            import_log(odd, {**mapping, "epoch": "s"}, tmp_path / "log.parquet")
+    with pytest.raises(DataError, match="column at names no time zone"):
+        import_log(frame.with_columns(at=pl.lit("2026-03-01")), mapping, tmp_path / "log.parquet")
+
+
+VISITS = {"decision_id": "visit", "position": "place", "action": "item", "propensity": "p", "reward": "click"}
+RANKED: dict[str, Any] = {
+    "columns": VISITS,
+    "features": ["age"],
+    "keep": ["p_new"],
+    "rankings": True,
+}
+SHOWN = pl.DataFrame(
+    {
+        "visit": ["v0", "v0", "v1", "v1"],
+        "place": [1, 2, 2, 1],
+        "item": ["B7", "A1", "C2", "B7"],
+        "p": [0.5, 0.25, 0.5, 0.125],
+        "click": [1, 0, 0, 1],
+        "age": [30, 30, 40, 40],
+        "p_new": [0.25, 0.5, 0.5, 1.0],
+    }
+)
+
+
+def test_rankings_are_imported_and_judged(tmp_path: Path) -> None:
+    """Weights of v0 are .5 and .5 x 2 = 1, of v1 8 and 8: a click at .5 and one at 8 make 4.25 a visit."""
+    import_log(SHOWN, RANKED, tmp_path / "log.parquet")
+    log = read_rankings(tmp_path / "log.parquet", columns=["p_new"])
+    assert log.actions.tolist() == [[1, 0], [1, 2]]
+    assert log.rewards.tolist() == [[1, 0], [1, 0]]
+    assert log.features.tolist() == [[30], [40]]
+    found = zoosim.evaluate(tmp_path / "log.parquet", ["column:p_new"], rankings=True, estimators=["cascade-ips"])
+    assert found.results[0].value == pytest.approx(4.25)
+    with pytest.raises(DataError, match="row 1, column visit: got 'v0', expected an id that no earlier row has"):
+        import_log(SHOWN, {**RANKED, "rankings": False}, tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"place": [1, 1, 2, 1]}, "row 1, column place: got 1, expected 1, 2, ... in each visit"),
+        (
+            {"visit": ["v0", "v0", "v0", "v1"], "place": [1, 2, 3, 1], "age": 30},
+            "row 3, column visit: got 'v1', expected one that 3 rows share",
+        ),
+        ({"item": ["B7", "B7", "C2", "B7"]}, "row 1, column item: got 'B7', expected one that the visit does not show"),
+        ({"age": [30, 31, 40, 40]}, "row 1, column age: got 31, expected the same in all rows of a visit"),
+    ],
+)
+def test_broken_visits_are_refused_by_the_tables_own_names(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    broken = SHOWN.with_columns(**{name: np.broadcast_to(values, 4) for name, values in change.items()})
+    with pytest.raises(DataError, match=words):
+        import_log(broken, RANKED, tmp_path / "log.parquet")
+    assert not (tmp_path / "log.parquet").exists()
+
+
+def test_rankings_need_a_visit_and_a_position(tmp_path: Path) -> None:
+    columns = {name: own for name, own in VISITS.items() if name != "position"}
+    with pytest.raises(ConfigError, match="rankings: got no column of decision_id or position"):
+        import_log(SHOWN, {**RANKED, "columns": columns}, tmp_path / "log.parquet")

@@ -1,0 +1,100 @@
+"""What the verdict says of figures set by hand, at each side of its limits."""
+
+import math
+
+import pytest
+
+from zoosim.core.statistics import Interval
+from zoosim.off_policy.diagnostics import ErrorFigures, Moved, WeightFigures
+from zoosim.off_policy.verdict import CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, judge_weighted
+
+GOOD = WeightFigures(5_000.0, 1.0, 0.01, 3.0, 0.001, 0.0, None)
+ERRORS = ErrorFigures(0.001, 500.0, 0.1)
+NARROW, WIDE = Interval(0.1, 0.098, 0.102), Interval(0.1, 0.05, 0.15)
+
+
+def word(
+    weights: WeightFigures = GOOD, errors: ErrorFigures = ERRORS, interval: Interval = NARROW, n: int = 900
+) -> str:
+    """Return the verdict of figures that are good but for what is given."""
+    return judge_weighted(weights, errors, interval, n).word
+
+
+def test_good_figures_are_trusted() -> None:
+    assert judge_weighted(GOOD, ERRORS, NARROW, 900) == (TRUST, ())
+
+
+@pytest.mark.parametrize(("ess", "told"), [(101.0, TRUST), (99.0, WEAK), (14.0, DO_NOT_USE), (math.nan, DO_NOT_USE)])
+def test_effective_sample_size(ess: float, told: str) -> None:
+    assert word(GOOD._replace(ess=ess)) == told
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.04, TRUST), (0.06, WEAK), (0.21, DO_NOT_USE)])
+def test_share_of_the_largest_weight(share: float, told: str) -> None:
+    assert word(GOOD._replace(max_share=share)) == told
+
+
+@pytest.mark.parametrize(("carriers", "told"), [(41.0, TRUST), (39.0, WEAK), (1.1, WEAK), (0.0, DO_NOT_USE)])
+def test_rows_that_carry_the_error(carriers: float, told: str) -> None:
+    assert word(errors=ERRORS._replace(carriers=carriers)) == told
+
+
+def test_an_interval_of_normal_errors_needs_more_rows_that_carry_it() -> None:
+    few = ERRORS._replace(carriers=4.0)
+    assert judge_weighted(GOOD, few, NARROW, 900, carriers=CARRIERS_ASYMPTOTIC).word == DO_NOT_USE
+    assert judge_weighted(GOOD, few, NARROW, 900).word == WEAK
+
+
+@pytest.mark.parametrize(("mean", "told"), [(1.02, TRUST), (1.04, WEAK), (1.06, DO_NOT_USE), (0.94, DO_NOT_USE)])
+def test_a_mean_weight_that_is_not_one(mean: float, told: str) -> None:
+    assert word(GOOD._replace(mean_weight=mean)) == told
+
+
+def test_a_mean_weight_that_rounding_moved_is_one() -> None:
+    """Weights that are all alike have next to no standard error, by which any rounding is far off."""
+    assert word(GOOD._replace(mean_weight=1.0 - 1e-15, mean_weight_error=1e-17)) == TRUST
+    assert word(GOOD._replace(mean_weight=0.9999, mean_weight_error=1e-9)) == TRUST  # thirds, logged as .3333
+    off = judge_weighted(GOOD._replace(mean_weight=1.0012, mean_weight_error=1e-9), ERRORS, WIDE, 900)
+    assert off.word == WEAK
+    assert off.reasons[0].startswith("the mean weight is 1.0012, expected 1")
+
+
+@pytest.mark.parametrize(("lost", "told"), [(0.005, TRUST), (0.05, WEAK), (0.12, DO_NOT_USE)])
+def test_choices_that_are_hardly_in_the_log(lost: float, told: str) -> None:
+    assert word(GOOD._replace(lost_mass=lost, lost_action=3)) == told
+
+
+def test_a_fault_is_set_against_the_interval() -> None:
+    """Off by 6% or 12% of .1 is nothing in an interval of +-.05; half of the weight amiss is grave anywhere."""
+    assert word(GOOD._replace(mean_weight=1.06), interval=WIDE) == WEAK
+    assert word(GOOD._replace(lost_mass=0.12, lost_action=3), interval=WIDE) == WEAK
+    assert word(GOOD._replace(mean_weight=1.06), interval=Interval(0.1, None, None)) == DO_NOT_USE
+    assert word(GOOD._replace(mean_weight=1.51), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(lost_mass=0.51, lost_action=3), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(mean_weight=math.nan), interval=WIDE) == DO_NOT_USE
+
+
+def test_few_users_and_no_interval() -> None:
+    assert word(n=39) == WEAK
+    assert word(n=9) == DO_NOT_USE
+    assert word(interval=Interval(0.1, None, None)) == DO_NOT_USE
+    assert word(interval=Interval(0.1, -math.inf, math.inf)) == DO_NOT_USE
+
+
+def test_an_open_end_is_weak_and_named() -> None:
+    found = judge_weighted(GOOD, ERRORS, Interval(0.1, 0.05, math.inf), 900)
+    assert found == (WEAK, ("too few rewards: the interval has no upper end",))
+
+
+def test_a_value_that_moved_is_weak_however_far() -> None:
+    assert word(errors=ERRORS._replace(moved=Moved(0.1, 0.12, 2.9))) == TRUST
+    for far in (3.1, 50.0, math.inf):
+        found = judge_weighted(GOOD, ERRORS._replace(moved=Moved(0.1, 0.12, far)), NARROW, 900)
+        assert found.word == WEAK
+        assert found.reasons[0].startswith("the value moved from 0.1 to 0.12 between the log's halves")
+
+
+def test_the_gravest_reason_comes_first() -> None:
+    found = judge_weighted(GOOD._replace(max_share=0.06, ess=10.0), ERRORS, NARROW, 900)
+    assert found.word == DO_NOT_USE
+    assert [reason.split(" ")[0:2] for reason in found.reasons] == [["the", "log"], ["the", "largest"]]

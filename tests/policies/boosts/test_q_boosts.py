@@ -1,0 +1,170 @@
+"""The Q-ensemble's loop: its replay, its schedules, its regions, and an oracle world that it must learn."""
+
+import numpy as np
+import pytest
+
+from zoosim.arena.boost_run import open_shop, spec_of
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.types import FloatArray
+from zoosim.envs.search_env import context_of
+from zoosim.policies.boosts.base import BoostPolicy
+from zoosim.policies.boosts.q_boosts import QEnsemble
+from zoosim.policies.boosts.q_replay import Replay
+from zoosim.policies.boosts.rank_guardrail import RankGuardrail
+from zoosim.policies.boosts.simple import RandomBoosts
+from zoosim.policies.checks.boosts import BOOST_CHECKS, LARGER, SMALL
+from zoosim.policies.checks.products import Maker, run_check
+from zoosim.ranking.stability import rank_change
+
+BEST = np.array([0.5, -0.5, 0.5, 0.0])
+
+
+def earned(shop_visit: int, action: FloatArray) -> float:
+    """Return what boosts earn in the oracle world: the nearer to `BEST`, the more, with noise."""
+    noise = np.random.default_rng((9, shop_visit)).normal(0.0, 0.1)
+    return float(2.0 - 2.0 * np.sum((action - BEST) ** 2) + noise)
+
+
+def walk(policy: BoostPolicy, visits: int) -> list[FloatArray]:
+    """Let a policy serve visits of the oracle world."""
+    actions = []
+    for visit in range(visits):
+        context = LARGER.context(visit)
+        actions.append(policy.select_action(context))
+        policy.update(context, actions[-1], earned(visit, actions[-1]))
+    return actions
+
+
+def made(**params: object) -> QEnsemble:
+    return QEnsemble(LARGER.spec, np.random.default_rng(0), **params)
+
+
+def distance(policy: BoostPolicy) -> float:
+    """Return how far from the best boosts a policy's recommendations are, on average."""
+    return float(np.mean([np.linalg.norm(policy.recommend(LARGER.context(10_000 + i)) - BEST) for i in range(20)]))
+
+
+@pytest.mark.parametrize("explore", ["thompson", "ucb"])
+def test_it_finds_the_best_boosts_of_a_world_with_a_known_answer(explore: str) -> None:
+    policy = made(view="boosts", explore=explore, learning_rate=3e-3)
+    walk(policy, 400)
+    nothing = RandomBoosts(LARGER.spec, np.random.default_rng(0))
+    assert distance(policy) < 0.35
+    assert distance(nothing) > 0.8, "no boosts at all lie .87 away"
+
+
+@pytest.mark.parametrize("policy_class", [QEnsemble, RankGuardrail])
+def test_open_decisions_teach_in_any_order(policy_class: type[BoostPolicy]) -> None:
+    """All decisions are made before the first reward comes, and rewards come shuffled."""
+    policy = policy_class(LARGER.spec, np.random.default_rng(0))
+    inside = policy.inside if isinstance(policy, RankGuardrail) else policy
+    assert isinstance(inside, QEnsemble)
+    inside.view = "boosts"
+    actions = [inside.select_action(LARGER.context(visit)) for visit in range(400)]
+    for visit in np.random.default_rng(0).permutation(400):
+        policy.update(LARGER.context(visit), actions[visit], earned(visit, actions[visit]))
+    assert distance(inside) < 0.35
+
+
+def test_a_nan_reward_is_refused_and_poisons_nothing() -> None:
+    policy, other = made(), made()
+    for each in (policy, other):
+        walk(each, 40)
+    context = LARGER.context(0)
+    for wrong in (float("nan"), float("inf"), 1e12):
+        with pytest.raises(DataError, match="q-ensemble: reward: got"):
+            policy.update(context, np.zeros(4), wrong)
+    np.testing.assert_array_equal(walk(policy, 20), walk(other, 20))
+
+
+def test_beta_falls_as_visits_pass() -> None:
+    policy = made(explore="ucb", beta=2.0, decay=3.0)
+    before = policy.beta_now()
+    walk(policy, 20)
+    assert before == 2.0
+    assert policy.beta_now() == pytest.approx(2.0 * np.exp(-3.0 * 20 / LARGER.spec.steps))
+
+
+def test_boosts_stay_in_their_trust_region() -> None:
+    centre = 0.5 * np.array([0.0, 0.0, 1.0, 0.0])
+    fixed = made(trust_region="fixed", radius=0.2, base="0 0 1 0")
+    assert max(np.linalg.norm(action - centre) for action in walk(fixed, 60)) <= 0.2 + 1e-12
+    adaptive = made(trust_region="adaptive", radius=0.6, narrow=0.05, base="0 0 1 0")
+    far = [float(np.linalg.norm(action - centre)) for action in walk(adaptive, 60)]
+    assert max(far) <= 0.6 + 1e-12
+    ranking = made(trust_region="ranking", limit=2)
+    for visit, action in enumerate(walk(ranking, 60)):
+        context = LARGER.context(visit)
+        assert rank_change(context.base_scores, context.boost_features, action) <= 2
+    free = [
+        rank_change(LARGER.context(visit).base_scores, LARGER.context(visit).boost_features, action)
+        for visit, action in enumerate(walk(made(), 60))
+    ]
+    assert max(free) > 2
+
+
+def test_a_penalty_makes_boosts_smaller() -> None:
+    policy = made()
+    walk(policy, 100)
+    sizes = []
+    for penalty in (0.0, 0.1, 10.0):
+        policy.penalty = penalty
+        sizes.append(float(np.linalg.norm(policy.recommend(LARGER.context(7)))))
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+@pytest.mark.parametrize("params", [{"view": "boosts"}, {"explore": "ucb"}, {"trust_region": "adaptive"}])
+@pytest.mark.parametrize("name", ["saves", "recommends"])
+def test_variants_keep_the_contract(params: dict[str, object], name: str) -> None:
+    check = next(check for check in BOOST_CHECKS if check.name == name)
+    run_check(check, Maker(QEnsemble, params))
+
+
+def test_a_state_of_another_policy_is_refused() -> None:
+    policy = made()
+    with pytest.raises(DataError, match="q-ensemble: the saved state is of another policy"):
+        policy.load_state_dict(made(hidden=3).state_dict())
+    with pytest.raises(ConfigError, match=r"q-ensemble.base: got '2', expected 4 numbers from -1 to 1"):
+        made(base="2")
+
+
+def test_it_serves_the_shop_and_learns_without_feedback() -> None:
+    shop = open_shop({"n_products": 200, "a_max": 0.5}, seed=1)
+    policy = QEnsemble(spec_of(shop, 60), np.random.default_rng(0))
+    for step in range(60):
+        visit = shop.arrive(step)
+        context = context_of(shop, visit)
+        action = policy.select_action(context)
+        policy.update(context, action, shop.serve(visit, shop.rank(visit, action)).reward)
+    assert np.abs(policy.recommend(context)).max() <= 0.5
+
+
+def test_rewards_are_brought_to_one_scale_within_each_segment() -> None:
+    replay, rng = Replay(500, 1, 1, 2), np.random.default_rng(0)
+    for visit in range(400):
+        segment = visit % 2
+        replay.add(np.array([segment]), np.zeros(1), float(rng.normal(*((70.0, 60.0), (1.0, 2.0))[segment])), segment)
+    means, units = replay.scales()
+    np.testing.assert_allclose(means, [70.0, 1.0], atol=12.0)
+    assert units[0] > 3.0 * units[1], "the root of 60 / 2 is 5.5, less as two visits of all count with each"
+    batch = replay.draw(2_000, rng=rng)
+    for segment in (0, 1):
+        own = batch.targets[batch.states[:, 0] == segment]
+        assert abs(own.mean()) < 0.2
+    assert set(batch.numbers) <= set(range(400))
+
+
+def test_a_full_memory_forgets_the_oldest_and_numbers_go_on() -> None:
+    replay = Replay(10, 1, 1, 1)
+    for visit in range(25):
+        replay.add(np.array([float(visit)]), np.zeros(1), float(visit), 0)
+    batch = replay.draw(200, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(batch.numbers, batch.states[:, 0])
+    assert batch.numbers.min() == 15
+    with pytest.raises(DataError, match="Replay: the saved state is of another memory"):
+        replay.load_state_dict(Replay(11, 1, 1, 1).state_dict())
+
+
+def test_smaller_shops_have_fewer_columns() -> None:
+    policy = QEnsemble(SMALL.spec, np.random.default_rng(0))
+    assert policy.recommend(SMALL.context(0)).shape == (4,)

@@ -1,0 +1,73 @@
+"""The optimum of a search shop, from Python and from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import zoosim
+from tests.test_cli import refusal
+from zoosim.cli import app
+from zoosim.core.search_config import SearchConfig
+from zoosim.worlds.search import optimum as module
+
+SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.a_max=0.5"]
+
+
+@pytest.fixture(autouse=True)
+def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
+    for name, count in (("ROUGH_VISITS", 30), ("FINE_VISITS", 60), ("JUDGED_VISITS", 300)):
+        monkeypatch.setattr(module, name, count)
+
+
+def test_the_table_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    app(["optimum", "--seed", "3", *SMALL], standalone_mode=False)
+    shown = capsys.readouterr()
+    assert "premium" in shown.out
+    assert "Templates reach" in shown.out
+    assert "price_hunter: searching by 30 visits" in shown.err
+    app(["optimum", "--seed", "3", *SMALL, "--json"], standalone_mode=False)
+    printed = capsys.readouterr()
+    assert printed.err == ""  # found on disk
+    frame = zoosim.optimum(seed=3, settings=SMALL[1::2])
+    assert json.loads(printed.out) == json.loads(frame.write_json())
+    assert frame["group"].to_list() == ["price_hunter", "pl_lover", "premium", "litter_heavy"]
+
+
+def test_the_market_of_a_later_visit() -> None:
+    """From visit 10,000 on premium visitors of market-shifts like private labels, and dear goods no more."""
+    settings = [*SMALL[1::2], "env.a_max=5.0"]
+    first, later = (zoosim.optimum("market-shifts", seed=3, step=step, settings=settings) for step in (0, 10_000))
+    assert (first["template"][2], later["template"][2]) == ("premium", "private-label")
+    assert later["share"].to_list() != first["share"].to_list()
+
+
+def test_what_does_not_fit_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All visitors are price hunters, so a mix that gives them .45 cannot be."""
+    segments = SearchConfig().model_dump()["segments"]
+    for name, segment in segments.items():
+        segment["share"] = float(name == "price_hunter")
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump({"env": {"segments": segments}}))
+    arguments = ["--by", "all", "--config", str(tmp_path / "one.yaml"), *SMALL]
+    app(["optimum", "market-shifts", *arguments], standalone_mode=False)
+    told = capsys.readouterr()
+    assert "note: shock 'premium shoppers save' at step 10000 is dropped: it does not fit this world" in told.err
+    assert "together" not in told.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--by", "week"), "zoosim: by: got 'week', expected all, segment or cell"),
+        (("gauntlet",), "zoosim: optimum: gauntlet is no search world; give search, template-bandits or market-shifts"),
+        (("--step", "-1"), "zoosim: step: got -1, expected a whole number of at least 0"),
+        (
+            ("--set", "run.steps=5"),
+            "zoosim: --set: got run.steps, expected env.KEY, since a description has no policies",
+        ),
+    ],
+)
+def test_refused_with_one_line(arguments: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    assert refusal("optimum", *arguments, cwd=tmp_path) == line

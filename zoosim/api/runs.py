@@ -1,0 +1,305 @@
+"""The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.errors import PolicyFailure
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import polars as pl
+
+    from zoosim.arena.store import CellKey, RunFolder
+    from zoosim.arena.summary import Comparison
+    from zoosim.arena.trial import Report
+    from zoosim.experiments.plan import Plan
+    from zoosim.policies.base import Policy
+
+
+DEFAULT_OUT = "runs/{experiment}-{hash}"
+"""Where the command line keeps a run when no folder is named."""
+
+EARNED = (
+    *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
+    *("below_cm2_floor", "below_strategic_floor"),
+)
+"""What summary.json tells of a policy's visits: the click rate, or the reward of a search shop and its parts."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: figures, frames and the page.
+
+    `summary` is summary.json; `verdict` a sentence; `failures` the cells whose policy failed; `notes` lines worth
+    reading; `reference` what a classifier trained on all labels reaches, in experiments that have one.
+    """
+
+    plan: "Plan"
+    path: Path
+    summary: dict[str, Any]
+    verdict: str
+    failures: tuple[PolicyFailure, ...]
+    notes: tuple[str, ...]
+    command: str
+    comparison: "Comparison"
+    temporary: "tempfile.TemporaryDirectory[str] | None" = None
+
+    @cached_property
+    def rows(self) -> "pl.DataFrame":
+        """All rows: seed, step, policy, action, reward, true_probability, best_probability."""
+        import polars as pl
+
+        return pl.read_parquet(self.path / "rows.parquet")
+
+    @cached_property
+    def policies(self) -> "pl.DataFrame":
+        """One row a policy, the best first: fraction of oracle with interval, sd, worst seed, what visits earned."""
+        import polars as pl
+
+        return pl.DataFrame([self._row(name) for name in self.comparison.ranked])
+
+    def _row(self, name: str) -> dict[str, Any]:
+        figures = self.summary["policies"][name]
+        fraction = figures["oracle_fraction"]
+        keys = {"oracle_fraction": "mean", "low": "low", "high": "high", "sd": "sd", "min": "min"}
+        earned = {key: figures[key]["mean"] for key in EARNED if key in figures}
+        return {"policy": name, **{k: fraction[v] for k, v in keys.items()}, **earned}
+
+    @cached_property
+    def pairs(self) -> "pl.DataFrame":
+        """One row a pair of policies: difference in fraction of oracle, interval, Holm-corrected p."""
+        import polars as pl
+
+        return pl.DataFrame(self.summary["pairs"])
+
+    @cached_property
+    def reference(self) -> float | None:
+        """The cross-validated accuracy of a classifier trained on all labels; None without labels, or too few."""
+        from zoosim.worlds.labelled import classifier_accuracy
+
+        return classifier_accuracy(self.plan.table) if self.plan.experiment.kind == "labelled" else None
+
+    @cached_property
+    def figures(self) -> "dict[str, go.Figure]":
+        """The figures of the page, by name."""
+        from zoosim.report import figures
+
+        return figures(self._report())
+
+    def page(self) -> str:
+        """Return the report as one HTML page."""
+        from zoosim.report import render_page
+
+        return render_page(self._report())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
+
+    def _report(self) -> Any:
+        from zoosim.report import Curve, ReportData, Sweep
+
+        experiment, at = self.plan.experiment, self.comparison.at
+        curves = {
+            name: {kind: Curve(_array(at), *band) for kind, band in kinds.items()}
+            for name, kinds in self.comparison.curves().items()
+        }
+        return ReportData(
+            title=experiment.name,
+            question=experiment.question,
+            command=self.command,
+            verdict=self.verdict,
+            notes=self.notes,
+            config_yaml=(self.path / "config.yaml").read_text(encoding="utf-8"),
+            summary=self.summary,
+            shocks=tuple((shock.step, shock.name) for shock in self.plan.shocks),
+            curves=curves,
+            reference=self.reference,
+            reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
+            reward_name=experiment.reward_name,
+            reward_key=experiment.reward_key,
+            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
+            features=experiment.features,
+        )
+
+
+def run(
+    experiment: str,
+    *,
+    policies: "Sequence[str | type[Policy]] | None" = None,
+    extra: "Sequence[str | type[Policy]]" = (),
+    seeds: str | int | Sequence[int] | None = None,
+    steps: int | None = None,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+    jobs: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    log: bool = False,
+    csv: bool = False,
+    report: "Report | None" = None,
+    started: "Callable[[Plan, Sequence[CellKey], int], None] | None" = None,
+) -> RunResult:
+    """Run an experiment and return its figures.
+
+    `policies` names who competes (built-in names, `FILE.py:Class`, classes); `extra` join the experiment's own;
+    `seeds` is a count, `a:b` or a list; `config` a YAML file or a mapping; `settings` are `PATH=VALUE` strings; `out` a
+    folder that is kept and resumed (a temporary one when left out); `log` keeps Records; `csv` writes rows.csv too;
+    `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
+    is written; policies that fail while running are in the result's `failures`.
+    """
+    from zoosim.arena.runner import missing_cells, run_plan
+    from zoosim.arena.workers import default_jobs
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
+
+    request = Request(experiment, seeds, steps, policies, extra, config, settings)
+    with redirect_stdout(sys.stderr):  # what a policy's file prints
+        plan = make_plan(request)
+    jobs = checked_jobs(default_jobs() if jobs is None else jobs)
+    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
+    named = str(out).format(experiment=plan.experiment.name, hash=plan.folder_hash[:8]) if out == DEFAULT_OUT else out
+    path = Path(temporary.name) if temporary else Path(named or "")
+    if started:
+        started(plan, missing_cells(plan, path, log), jobs)
+    with redirect_stdout(sys.stderr):
+        outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+    result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
+    if csv:
+        _folder(path).write_csv()
+    return result
+
+
+def read_run(path: str | os.PathLike[str]) -> RunResult:
+    """Read a run's folder again and draw its page anew."""
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
+
+    folder = _folder(Path(path))
+    if not folder.path.is_dir():
+        from zoosim.core.errors import ConfigError
+
+        raise ConfigError(f"{path} is not a folder; give the folder of a run")
+    config = folder.read_config()
+    plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
+    folder.check()
+    return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
+
+
+def write_log(
+    out: str | os.PathLike[str],
+    *,
+    n: int = 200_000,
+    policy: "str | type[Policy]" = "random",
+    seed: int = 0,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+) -> float:
+    """Write `n` interactions of `policy` with a simulated shop as Records to `out`; return the mean reward.
+
+    The world is the gauntlet's without its shocks, for a policy of boosts the search shop, changed by `config` and
+    `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
+    """
+    from zoosim.api.boost_log import write_boost_log
+    from zoosim.arena.loop import play
+    from zoosim.arena.past import fit_policy
+    from zoosim.arena.recording import record_frames, write_records
+    from zoosim.core.errors import ConfigError
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
+    from zoosim.policies.registry import find_class
+
+    path = Path(out)
+    if path.is_dir() or path.suffix != ".parquet":
+        raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
+    seeds = [seed] if isinstance(seed, int) else seed
+    if "boosts" in find_class(policy).chooses:
+        return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
+    plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
+    entry, world = plan.entries[0], plan.world(plan.seeds[0])
+    try:
+        made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
+        blocks = list(play(world, made, n, logged=True))
+    except PolicyFailure as error:
+        raise error.named(entry.name) from error
+    try:
+        write_records(path, world, record_frames(world, blocks, entry.name, entry.fingerprint))
+    except OSError as error:
+        raise ConfigError(f"log: {path} cannot be written ({error.strerror}); name another file") from None
+    return float(sum(block.rewards.sum() for block in blocks) / n)
+
+
+def _finish(
+    plan: "Plan",
+    path: Path,
+    seconds: float,
+    failures: tuple[PolicyFailure, ...],
+    notes: tuple[str, ...],
+    temporary: "tempfile.TemporaryDirectory[str] | None",
+) -> RunResult:
+    """Compute the figures of all that the folder holds, and write rows, summary and page.
+
+    `seconds` and `failures` are this call's; those of earlier calls are added.
+    """
+    import json
+
+    from zoosim.arena.summary import Comparison
+    from zoosim.core.files import write_text
+    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.request import Request
+
+    folder = _folder(path)
+    whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
+    comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
+    folder.write_rows(folder.cells())
+    summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
+    write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    command = _command(whole, path, temporary is None)
+    result = RunResult(whole, path, summary, comparison.verdict(), failures, notes, command, comparison, temporary)
+    write_text(path / "report.html", result.page())
+    return result
+
+
+def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list[PolicyFailure]:
+    """Return the failures that the folder's summary tells of, where no cell and no newer failure has come since."""
+    from zoosim.arena.store import CellKey
+
+    settled = {*folder.cells(), *(CellKey(failure.policy, failure.seed) for failure in new)}
+    return [
+        PolicyFailure(name, item["seed"], item["step"], item["error"], item["place"])
+        for name, figures in folder.old_summary().get("policies", {}).items()
+        for item in figures.get("failed", [])
+        if CellKey(name, item["seed"]) not in settled
+    ]
+
+
+def _command(plan: "Plan", path: Path, kept: bool) -> str:
+    """Say how to run this again."""
+    source = f"--config {path / 'config.yaml'}" if kept else "--config config.yaml"
+    return f"zoosim run {plan.experiment.name} {source}"
+
+
+def _folder(path: Path) -> "RunFolder":
+    from zoosim.arena.store import RunFolder
+
+    return RunFolder(path)
+
+
+def checked_jobs(jobs: Any) -> int:
+    """Return the number of processes, or raise `ConfigError`."""
+    from zoosim.core.errors import ConfigError
+
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024:
+        raise ConfigError(f"jobs: got {jobs!r}, expected a whole number from 1 to 1024")
+    return jobs
+
+
+def _array(values: Sequence[int]) -> Any:
+    import numpy as np
+
+    return np.asarray(values, float)

@@ -1,0 +1,51 @@
+"""Make a policy for a world, and let it learn from the past where it asks for one."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zoosim.arena.loop import failure, play
+from zoosim.core.errors import PolicyFailure, ZoosimError
+from zoosim.core.rng import stream
+from zoosim.core.types import Progress
+from zoosim.logs.log import Log
+from zoosim.policies.base import Policy
+from zoosim.policies.products.random import Random
+from zoosim.worlds.recommendation.world import past
+from zoosim.worlds.world import World
+
+if TYPE_CHECKING:  # what one entry does is not up to the list of all
+    from zoosim.policies.registry import PolicyEntry
+
+
+def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progress) -> tuple[Policy, Any]:
+    """Make the policy and let it learn from the past where it asks for one."""
+    try:
+        policy = entry.make(world.spec(steps), stream(world.seed, "policy", entry.name))
+        return policy, policy.fit(uniform_log(world, policy.past_visits), progress) if policy.past_visits else {}
+    except PolicyFailure:
+        raise
+    except (Exception, SystemExit) as error:
+        if entry.built_in and isinstance(error, ZoosimError):
+            raise
+        raise failure(world.seed, 0, error, entry.cls) from error
+
+
+def uniform_log(world: World, visits: int) -> Log:
+    """Return a log of `visits` uniformly random choices in the world as it stood before visit 0."""
+    before = past(world)
+    policy = Random(before.spec(visits), stream(world.seed, "past policy"))
+    blocks = list(play(before, policy, visits, logged=True))
+    offer, available = before.offered(0), before.stretch(0).available
+    return Log(
+        actions=np.concatenate([block.actions for block in blocks]),
+        propensities=np.concatenate([block.propensities for block in blocks]),
+        rewards=np.concatenate([block.rewards for block in blocks]),
+        candidates=available[np.newaxis],
+        candidate_set=np.zeros(visits, np.int64),
+        features=before.users[before.visitors(0, visits)],
+        positions=np.zeros(visits, np.int64),
+        products=offer.products,
+        user_ids=np.concatenate([block.user_ids for block in blocks]),
+        source="past visits",
+    )

@@ -1,0 +1,214 @@
+"""A run's folder: finished (policy, seed) cells, each written at once and whole, so that any run can go on.
+
+config.yaml   the resolved configuration, readable by --config
+cells/        POLICY/SEED.parquet, with what made it in the file's metadata
+rows.parquet  all cells, sorted by policy, seed, step
+log/          POLICY/SEED.parquet Records, when asked for
+summary.json, report.html
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import yaml
+
+from zoosim.arena.metrics import Rows
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.files import atomic, write_text
+
+META = "zoosim"
+PART = 64
+"""Cells that are put together at a time."""
+
+OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "summary.json", "report.html"}
+
+
+ROWS = {
+    "seed": pl.Int64,
+    "step": pl.Int32,
+    "policy": pl.String,
+    "action": pl.Int32,
+    "reward": pl.Float64,
+    "true_probability": pl.Float64,
+    "best_probability": pl.Float64,
+}
+"""The columns of rows.parquet; those of a search shop have what a reward is made of, too."""
+
+
+class CellKey(NamedTuple):
+    """Which cell: a policy's name and a seed."""
+
+    policy: str
+    seed: int
+
+
+class RunFolder:
+    """Read and write the folder of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def cell_path(self, key: CellKey) -> Path:
+        """Say where a cell lies."""
+        return self.path / "cells" / key.policy / f"{key.seed}.parquet"
+
+    def log_path(self, key: CellKey) -> Path:
+        """Say where a cell's Records lie."""
+        return self.path / "log" / key.policy / f"{key.seed}.parquet"
+
+    def cells(self) -> list[CellKey]:
+        """List the finished cells, sorted."""
+        found = (self.path / "cells").glob("*/*.parquet")
+        return sorted(CellKey(path.parent.name, int(path.stem)) for path in found if path.stem.isdigit())
+
+    def check(self) -> None:
+        """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"--out: {self.path} is a file, expected a folder")
+        if not self.path.exists():
+            self._check_writable(next(parent for parent in self.path.absolute().parents if parent.exists()))
+            return
+        self._check_writable(self.path)
+        held = {item.name for item in self.path.iterdir() if not item.name.startswith(".")}
+        if held - OURS:
+            raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
+        if held:
+            self.read_config()
+        for pattern in ("cells/*/*.parquet", "log/*/*.parquet", "rows.parquet"):
+            for path in self.path.glob(pattern):
+                read_meta(path)
+        self.old_summary()
+
+    def _check_writable(self, folder: Path) -> None:
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+
+    def read_config(self) -> dict[str, Any]:
+        """Read config.yaml; raises `ConfigError` when it is missing or broken."""
+        path = self.path / "config.yaml"
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            values = None
+        names = _policy_names(values)
+        if names is None or not {key.policy for key in self.cells()} <= names:
+            raise ConfigError(f"{path} is damaged or truncated; delete the folder or name another")
+        return dict(values)
+
+    def write_config(self, values: Mapping[str, Any]) -> None:
+        """Write config.yaml."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        head = f"# zoosim run {values['experiment']} --config config.yaml\n"
+        write_text(self.path / "config.yaml", head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True))
+
+    def old_summary(self) -> dict[str, Any]:
+        """Read summary.json, empty when there is none; raises `ConfigError` when it is damaged."""
+        path = self.path / "summary.json"
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            values = None
+        if not _is_summary(values):
+            raise ConfigError(f"{path} is damaged or truncated; delete it and run again")
+        return dict(values)
+
+    def write_cell(self, key: CellKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Write a finished cell, whole or not at all."""
+        write_parquet(pl.DataFrame(dict(columns)), self.cell_path(key), meta)
+
+    def read_cell(self, key: CellKey) -> Rows:
+        """Read the figures of a cell."""
+        names = ["reward", "true_probability", "best_probability"]
+        frame = pl.read_parquet(self.cell_path(key), columns=names)
+        return Rows(*(frame[name].to_numpy() for name in names))
+
+    def read_parts(self, key: CellKey) -> dict[str, np.ndarray]:
+        """Read what the rewards of a cell are made of, empty where they are clicks."""
+        frame = pl.read_parquet(self.cell_path(key))
+        return {name: frame[name].to_numpy() for name in frame.columns if name not in ROWS}
+
+    def write_rows(self, keys: Iterable[CellKey]) -> None:
+        """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all.
+
+        An older rows.csv goes, since it would be of other rows.
+        """
+        frames = [
+            pl.scan_parquet(self.cell_path(key)).select(
+                pl.lit(key.seed, pl.Int64).alias("seed"),
+                pl.int_range(pl.len(), dtype=pl.Int32).alias("step"),
+                pl.lit(key.policy).alias("policy"),
+                pl.all(),
+            )
+            for key in sorted(keys)
+        ]
+        with atomic(self.path / "rows.parquet") as temporary:
+            _write_all(frames or [pl.LazyFrame(schema=ROWS)], temporary)
+        (self.path / "rows.csv").unlink(missing_ok=True)
+
+    def write_csv(self) -> None:
+        """Write rows.csv from rows.parquet."""
+        with atomic(self.path / "rows.csv") as temporary:
+            pl.scan_parquet(self.path / "rows.parquet").sink_csv(temporary, maintain_order=True)
+
+    def drop_cells(self, policy: str) -> None:
+        """Remove the cells and the log of a policy whose code has changed."""
+        for name in ("cells", "log"):
+            shutil.rmtree(self.path / name / policy, ignore_errors=True)
+
+
+def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
+    """Write frames one below the other, by way of part files where there are many: polars hangs on a thousand files."""
+    if len(frames) <= PART:
+        pl.concat(frames).sink_parquet(path, maintain_order=True)
+        return
+    with tempfile.TemporaryDirectory(prefix=".rows.", suffix=".parts", dir=path.parent) as folder:
+        parts = [Path(folder) / f"{start}.parquet" for start in range(0, len(frames), PART)]
+        for number, part in enumerate(parts):
+            _write_all(frames[number * PART : (number + 1) * PART], part)
+        _write_all([pl.scan_parquet(part) for part in parts], path)
+
+
+def _policy_names(config: Any) -> set[str] | None:
+    """Return the policies that a config.yaml lists, None when it is not whole."""
+    whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
+    if not whole or not isinstance(config["policies"], list) or "seeds" not in (config["run"] or {}):
+        return None
+    return {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
+
+
+def _is_summary(values: Any) -> bool:
+    """Tell whether a summary.json has what is read again: its time and its failures."""
+    policies = values.get("policies") if isinstance(values, dict) else None
+    if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
+        return False
+    return all(isinstance(figures, dict) and isinstance(figures.get("failed"), list) for figures in policies.values())
+
+
+def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:
+    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic(path) as temporary:
+        frame.write_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """Read what `write_parquet` kept beside the rows; raises `DataError` on a truncated or foreign file."""
+    try:
+        text = pl.read_parquet_metadata(path).get(META, "{}")
+        pl.scan_parquet(path).select(pl.len()).collect()
+        return dict(json.loads(text))
+    except (pl.exceptions.PolarsError, OSError, ValueError):
+        raise DataError(f"{path} is damaged or truncated; delete it and run again") from None

@@ -1,0 +1,305 @@
+"""From saved cells to figures: summary.json, the curves of the page, and the verdict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from zoosim.arena import metrics
+from zoosim.arena.store import RunFolder
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.core.types import FloatArray
+from zoosim.experiments.plan import Plan
+
+SCHEMA_VERSION = 1
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """What is kept of a cell: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
+
+    `measures` are those of a search shop, none elsewhere; so are `segments`: the mean reward and measures in each.
+    """
+
+    rewards: list[float]
+    fraction: list[float]
+    measures: list[dict[str, float]]
+    segments: dict[str, dict[str, float]]
+    recoveries: list[int | None]
+    curves: dict[str, FloatArray]
+
+
+class Comparison:
+    """The figures of all policies over all seeds that a folder holds."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, failures: Sequence[PolicyFailure] = ()) -> None:
+        self.plan = plan
+        self.at = metrics.sample_steps(plan.steps)
+        names = [entry.name for entry in plan.entries]
+        self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
+        for key in folder.cells():
+            if key.policy in self.cells:
+                parts = folder.read_parts(key) if plan.experiment.kind == "search" else {}
+                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), parts, key.seed)
+        self.failures = [failure for failure in failures if failure.policy in self.cells]
+
+    def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> CellFigures:
+        spans = [(0, self.plan.steps), *self.plan.phases]
+        return CellFigures(
+            [metrics.mean_reward(rows, *span) for span in spans],
+            [metrics.oracle_fraction(rows, *span) for span in spans],
+            [self._measures(parts, slice(*span)) for span in spans],
+            self._by_segment(rows, parts),
+            [metrics.recovery(rows, *span) for span in self.plan.shock_spans(seed)],
+            metrics.curves(rows, self.at),
+        )
+
+    def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
+        """Return the measures of the visits that `chosen` picks, none where there are no parts."""
+        if not isinstance(self.plan.env, SearchConfig):
+            return {}
+        floors = (self.plan.env.floors.cm2, self.plan.env.floors.strategic)
+        return metrics.measures({name: part[chosen] for name, part in parts.items()}, floors)
+
+    def _by_segment(self, rows: metrics.Rows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+        """Return mean reward and measures of the visits of each segment of users that came."""
+        env = self.plan.env
+        if not isinstance(env, SearchConfig):
+            return {}
+        segments = parts["segment"] // len(env.query_types)
+        masks = {name: segments == number for number, name in enumerate(env.segments)}
+        return {
+            name: {"reward": float(rows.rewards[mask].mean()), **self._measures(parts, mask)}
+            for name, mask in masks.items()
+            if mask.any()
+        }
+
+    @property
+    def seeds(self) -> list[int]:
+        """List the seeds that any policy finished, or failed on."""
+        return sorted({seed for cells in self.cells.values() for seed in cells} | {f.seed for f in self.failures})
+
+    def fractions(self, policy: str) -> dict[int, float]:
+        """Return a policy's fraction of oracle by seed."""
+        return {seed: cell.fraction[0] for seed, cell in self.cells[policy].items()}
+
+    @cached_property
+    def pairs(self) -> list[dict[str, Any]]:
+        """Compare each two policies over the seeds they share, the better first, p corrected over all pairs (Holm)."""
+        tests = []
+        for a, b in combinations(self.ranked, 2):
+            left, right = self._paired(a, b)
+            if len(left):
+                tests.append((a, b, paired_test(left, right)))
+        corrected = holm([test.p for _, _, test in tests])
+        return [
+            {"a": a, "b": b, "difference": test.difference, "low": test.low, "high": test.high, "p": p}
+            for (a, b, test), p in zip(tests, corrected, strict=True)
+        ]
+
+    def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
+        left, right = self.fractions(a), self.fractions(b)
+        shared = sorted(set(left) & set(right))
+        return np.array([left[s] for s in shared]), np.array([right[s] for s in shared])
+
+    @cached_property
+    def shared_seeds(self) -> list[int]:
+        """List the seeds that all policies finished which finished any."""
+        finished = [set(cells) for cells in self.cells.values() if cells]
+        return sorted(set.intersection(*finished)) if finished else []
+
+    @cached_property
+    def ranked(self) -> list[str]:
+        """List the policies that finished a seed, the best mean fraction of oracle first: over shared seeds, if any."""
+        finished = [name for name, cells in self.cells.items() if cells]
+        return sorted(finished, key=lambda name: -self._mean(name, self.shared_seeds))
+
+    def _mean(self, policy: str, seeds: Sequence[int]) -> float:
+        fractions = self.fractions(policy)
+        return float(np.mean([fractions[seed] for seed in seeds or fractions]))
+
+    def summary(self, wall_seconds: float) -> dict[str, Any]:
+        """Return summary.json."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "experiment": self.plan.experiment.name,
+            "config_hash": self.plan.config_hash,
+            "seeds": self.seeds,
+            "steps": self.plan.steps,
+            "wall_seconds": round(wall_seconds, 3),
+            "policies": {name: self._policy(name) for name in self.cells},
+            "pairs": self.pairs,
+            **self._features(),
+        }
+
+    def _policy(self, name: str) -> dict[str, Any]:
+        cells = [self.cells[name][seed] for seed in sorted(self.cells[name])]
+        fractions = [cell.fraction[0] for cell in cells]
+        by_seed = [self.cells[name][seed].fraction[0] if seed in self.cells[name] else None for seed in self.seeds]
+        spread = float(np.std(fractions, ddof=1)) if len(cells) > 1 else None
+        whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": by_seed}
+        return {
+            **self._earned(cells, 0),
+            "oracle_fraction": interval(fractions) | whole,
+            "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
+            **self._segments(cells),
+            "recovery_steps": {
+                shock: _recovery([cell.recoveries[number] for cell in cells])
+                for number, shock in enumerate(self.plan.shock_names)
+            },
+            "failed": [
+                {"seed": f.seed, "step": f.step, "place": f.place, "error": f.reason}
+                for f in self.failures
+                if f.policy == name
+            ],
+        }
+
+    def _features(self) -> dict[str, Any]:
+        """Return what each learner gets at the end on each set of features, and what that gains over the first set."""
+        known, swept = self.plan.experiment.features, self.plan.experiment.sweep
+        names = [] if swept else [name for name in known if self.cells.get(name)]
+        if not names:
+            return {}
+        gains = {name: self._gain(name) for name in names}
+        corrected = holm([None if gain is None else gain.p for gain in gains.values()])
+        return {"features": [self._feature(name, gains[name], p) for name, p in zip(names, corrected, strict=True)]}
+
+    def _feature(self, name: str, gain: PairedTest | None, p: float | None) -> dict[str, Any]:
+        learner, sees = self.plan.experiment.features[name]
+        found = {"policy": name, "learner": learner, "features": sees, "end": interval(list(self._last(name).values()))}
+        none = dict.fromkeys(("difference", "low", "high"))
+        return found | (none if gain is None else gain._asdict()) | {"p": p}
+
+    def _gain(self, name: str) -> PairedTest | None:
+        """Compare a learner with itself on the first set of features, over the seeds that both finished."""
+        known = self.plan.experiment.features
+        first = next(iter(known.values()))[1]
+        base = next(other for other, (learner, sees) in known.items() if (learner, sees) == (known[name][0], first))
+        own, others = self._last(name), self._last(base)
+        shared = sorted(set(own) & set(others)) if base != name else []
+        return paired_test([own[seed] for seed in shared], [others[seed] for seed in shared]) if shared else None
+
+    def _last(self, policy: str) -> dict[int, float]:
+        """Return a policy's fraction of oracle in the last phase, by seed."""
+        return {seed: cell.fraction[-1] for seed, cell in self.cells.get(policy, {}).items()}
+
+    def _segments(self, cells: Sequence[CellFigures]) -> dict[str, Any]:
+        """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
+        if not isinstance(self.plan.env, SearchConfig):
+            return {}
+        found: dict[str, Any] = {}
+        for name in self.plan.env.segments:
+            own = [cell.segments[name] for cell in cells if name in cell.segments]
+            if own:
+                found[name] = {key: interval([figures[key] for figures in own]) for key in own[0]}
+        return {"segments": found}
+
+    def _phase(self, cells: Sequence[CellFigures], number: int) -> dict[str, Any]:
+        start, stop = self.plan.phases[number]
+        fraction = interval([cell.fraction[number + 1] for cell in cells])
+        return {"from": start, "to": stop, **self._earned(cells, number + 1), "oracle_fraction": fraction}
+
+    def _earned(self, cells: Sequence[CellFigures], span: int) -> dict[str, Any]:
+        """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
+        names = list(cells[0].measures[span]) if cells else []
+        parts = {name: interval([cell.measures[span][name] for cell in cells]) for name in names}
+        return {self.plan.experiment.reward_key: interval([cell.rewards[span] for cell in cells]), **parts}
+
+    def verdict(self) -> str:
+        """Say in a sentence which policy to trust, or that the run does not tell."""
+        if not self.ranked:
+            return "No verdict: no policy finished."
+        return f"{self._comparison()}{self._absences()}"
+
+    def _comparison(self) -> str:
+        best = self.ranked[0]
+        if len(self.ranked) == 1:
+            what = "reward" if self.plan.experiment.kind == "search" else "clicks"
+            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
+        second = self.ranked[1]
+        shared = sorted(set(self.cells[best]) & set(self.cells[second]))
+        if not shared:
+            return f"No verdict: {best} and {second} met different visitors; run them on the same seeds."
+        pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second})
+        if pair["p"] is None:
+            mean = _percent(self._mean(best, shared))
+            return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
+        return self._decided(pair, shared)
+
+    def _decided(self, pair: Mapping[str, Any], shared: Sequence[int]) -> str:
+        """Tell who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
+        ahead = pair["difference"] >= 0
+        best, second = (pair["a"], pair["b"]) if ahead else (pair["b"], pair["a"])
+        mean, sign = _percent(self._mean(best, shared)), 1 if ahead else -1
+        low, high = sorted((sign * pair["low"], sign * pair["high"]))
+        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {_p(pair['p'])}"
+        lead = f"{100 * abs(pair['difference']):.1f} points ({interval})"
+        if pair["p"] < SIGNIFICANT:
+            return f"{best} wins: {mean} of oracle over {len(shared)} seeds, ahead of {second} by {lead}."
+        left, right = self._paired(pair["a"], pair["b"])
+        needed = seeds_to_settle(left - right, len(self.pairs))
+        if needed is None:
+            return f"No clear winner: {best} and {second} are equal ({mean} of oracle)."
+        settle = f"about {needed:,} seeds" if needed < MAX_SEEDS else "more than a million seeds"
+        return f"No clear winner: {best} ({mean} of oracle) leads {second} by {lead}; {settle} would settle it."
+
+    def _absences(self) -> str:
+        """Tell of policies that did not finish all seeds."""
+        counts = {name: sum(f.policy == name for f in self.failures) for name in self.cells}
+        failed = [f"{name} failed on {n} of {len(self.seeds)} seeds" for name, n in counts.items() if n]
+        if (
+            not failed
+            and self.shared_seeds
+            and any(len(cells) < len(self.seeds) for cells in self.cells.values() if cells)
+        ):
+            failed = [f"compared over the {len(self.shared_seeds)} seeds that all have"]
+        return f" ({'; '.join(failed)}.)" if failed else ""
+
+    def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
+        """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
+        found = {}
+        for name, cells in self.cells.items():
+            if cells:
+                stacks = {
+                    kind: np.stack([c.curves[kind] for c in cells.values()])
+                    for kind in ("ctr", "share", "clicks", "regret")
+                }
+                found[name] = {kind: _band(stack) for kind, stack in stacks.items()}
+        return found
+
+
+def interval(values: Sequence[float]) -> dict[str, float | None]:
+    """Return a mean and its 95% interval over seeds as a mapping; all None without values."""
+    if not values:
+        return {"mean": None, "low": None, "high": None}
+    return dict(mean_interval(values)._asdict())
+
+
+def _band(stack: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, low and high `(n,)` of curves `(seeds, n)`; what is not negative has no band below 0."""
+    if len(stack) < 2:
+        return stack[0], stack[0], stack[0]
+    intervals = [mean_interval(column) for column in stack.T]
+    mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
+    return mean, np.where(mean >= 0.0, np.maximum(low, 0.0), low), high
+
+
+def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
+    """Return the median recovery (None when infinite), and how many of how many recovered."""
+    steps = [np.inf if value is None else float(value) for value in values]
+    median = float(np.median(steps)) if steps and np.isfinite(np.sort(steps)[len(steps) // 2]) else None
+    return {"median": median, "recovered": sum(value is not None for value in values), "of": len(values)}
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _p(p: float) -> str:
+    return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -1,0 +1,109 @@
+"""Run one policy over one seed: the unit of work that is computed, saved and resumed."""
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from zoosim.arena import past
+from zoosim.arena.loop import Block, play
+from zoosim.arena.past import fit_policy
+from zoosim.arena.recording import record_frames, write_records
+from zoosim.arena.store import CellKey, RunFolder
+from zoosim.arena.time_left import CellEvent
+from zoosim.core.errors import PolicyFailure
+from zoosim.core.jit import watch_compilation
+from zoosim.core.sources import source_digest
+from zoosim.experiments.plan import Plan, type_label
+from zoosim.policies.base import policy_name
+from zoosim.policies.registry import PolicyEntry
+from zoosim.worlds.world import World
+
+Report = Callable[[CellKey, int, str], None]
+"""Called while a cell runs: the cell, how many visits were done since the last call, and a line when there is one."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """How a cell ended: well, or with a failure; and what was said in warnings, (file and line, text)."""
+
+    key: CellKey
+    seconds: float
+    failure: PolicyFailure | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
+
+
+def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
+    """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
+    key, started = CellKey(entry.name, seed), time.perf_counter()
+    report(key, 0, CellEvent.STARTED)
+    compiling = watch_compilation(lambda: report(key, 0, CellEvent.COMPILING))
+    try:
+        with threadpool_limits(1), _listening() as said, compiling:
+            world = plan.world(seed, entry)
+            policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
+            blocks = _play(
+                play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log),
+                lambda done: report(key, done, ""),
+            )
+    except PolicyFailure as error:
+        seconds = time.perf_counter() - started
+        report(key, 0, CellEvent.FAILED)
+        return CellResult(key, seconds, error.named(entry.name))
+    store, seconds = RunFolder(folder), time.perf_counter() - started
+    if keep_log:
+        frames = record_frames(world, blocks, entry.name, entry.fingerprint)
+        write_records(store.log_path(key), world, frames)
+    made = {"type": type_label(entry), "params": entry.params, "fingerprint": trial_version(plan, entry)}
+    meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
+    store.write_cell(key, _columns(world, blocks), meta)
+    report(key, 0, CellEvent.SAVED)
+    own = f"{policy_name(type(policy))}: "
+    return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
+
+
+def trial_version(plan: Plan, entry: PolicyEntry) -> str:
+    """Hash the code that decides the rows of a trial: of the policy, of the world, and of how the two meet."""
+    code = source_digest(past.__name__, plan.world_builder.__module__)
+    return hashlib.sha256(f"{entry.fingerprint} {code}".encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _listening() -> Iterator[list[tuple[str, str]]]:
+    """Collect `RuntimeWarning`s as (file and line, text), each place once; other warnings go their way."""
+    said: list[tuple[str, str]] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", RuntimeWarning)
+        yield said
+    for warning in caught:
+        if issubclass(warning.category, RuntimeWarning):
+            said.append((f"{warning.filename}:{warning.lineno}", " ".join(str(warning.message).split())))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]:
+    blocks = []
+    for block in played:
+        blocks.append(block)
+        report(len(block.actions))
+    return blocks
+
+
+def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
+    actions = np.concatenate([block.actions for block in blocks])
+    visitors = world.visitors(0, len(actions))
+    return {
+        "action": actions.astype(np.int32),
+        "reward": np.concatenate([block.rewards for block in blocks]),
+        "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
+        "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
+        **{name: part[visitors, actions] for name, part in world.parts.items()},
+        **({"segment": world.segments[visitors].astype(np.int32)} if world.parts else {}),
+    }

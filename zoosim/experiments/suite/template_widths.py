@@ -1,0 +1,34 @@
+"""How widely should a bandit over templates explore, on what it sees? The sweep that `template-bandits` is tuned by."""
+
+from zoosim.experiments.experiment import Experiment
+from zoosim.experiments.suite.template_bandits import LEARNERS
+
+WIDTHS = {
+    "template-linucb": (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0),
+    "template-ts": (0.0, 0.1, 0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0),
+}
+CONTEXTS = ("simple", "rich", "rich-oracle")
+
+FORMS = {
+    f"{learner}-{context}-{width:g}": (learner, context, width)
+    for learner, widths in WIDTHS.items()
+    for context in CONTEXTS
+    for width in widths
+}
+
+TEMPLATE_WIDTHS = Experiment(
+    name="template-widths",
+    summary="template-bandits for two learners on three sets of features, by how widely they explore",
+    question="How widely should a bandit over templates explore, on what it sees?",
+    kind="search",
+    steps=20_000,
+    tail=5_000,
+    seeds=20,
+    reward_name="reward",
+    policies={
+        name: {"type": learner, "context": context, "alpha": width} for name, (learner, context, width) in FORMS.items()
+    },
+    sweep_axis="width of exploration, standard deviations",
+    sweep={name: (context, width) for name, (_, context, width) in FORMS.items()},
+    features={name: (LEARNERS[learner], context) for name, (learner, context, _) in FORMS.items()},
+)

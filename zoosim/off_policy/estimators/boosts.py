@@ -1,0 +1,63 @@
+"""Estimators of what a policy earns whose action is a vector of boosts in a box: pure functions of arrays.
+
+`actions (n, d)` were logged with `densities (n,)` above 0 on the box `[low, high]^d`; the target policy, which draws
+nothing, would take `targets (n, d)`. A kernel of width `bandwidth` lets actions near the target stand for it (Kallus &
+Zhou 2018): what is estimated is the reward of the target blurred by the kernel, so that a bias of order bandwidth^2
+remains, and the variance grows as bandwidth^-d.
+"""
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.estimators.terms import Terms, check_arrays
+
+
+def kernel_weights(
+    actions: FloatArray, densities: FloatArray, targets: FloatArray, bandwidth: float, low: float, high: float
+) -> FloatArray:
+    """Return K((a - t) / h) / (h^d density) `(n,)`, Epanechnikov's kernel a coordinate (Kallus & Zhou 2018).
+
+    Each coordinate's kernel is divided by its mass within the box, so that none is lost at the edges.
+    """
+    check_arrays(actions=actions, targets=targets)
+    check_arrays(densities=densities, actions=actions[:, 0])
+    if not (bandwidth > 0.0 and np.isfinite(bandwidth)):
+        raise ConfigError(f"bandwidth: got {bandwidth!r}, expected a finite number above 0")
+    if densities.min() <= 0.0:
+        raise DataError(f"densities: got {densities.min():g} in row {int(densities.argmin())}, expected above 0")
+    for name, points in (("actions", actions), ("targets", targets)):
+        outside = (points < low).any(axis=1) | (points > high).any(axis=1)
+        if outside.any():
+            raise DataError(f"{name}: row {int(outside.argmax())} is outside the box {low:g} to {high:g}")
+    shape = 0.75 * (1.0 - np.clip((actions - targets) / bandwidth, -1.0, 1.0) ** 2)
+    inside = _mass((low - targets) / bandwidth, (high - targets) / bandwidth)
+    weights: FloatArray = (shape / (bandwidth * inside)).prod(axis=1) / densities
+    return weights
+
+
+def _mass(start: FloatArray, stop: FloatArray) -> FloatArray:
+    """Return the mass of Epanechnikov's kernel from `start` to `stop`, to full precision however near these are."""
+    a, b = np.clip(start, -1.0, 1.0), np.clip(stop, -1.0, 1.0)
+    return np.asarray((b - a) * (0.75 - 0.25 * (a**2 + a * b + b**2)))
+
+
+def kernel_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
+    """Weight by the kernel: mean(w r), `weights` of `kernel_weights` (Kallus & Zhou 2018)."""
+    check_arrays(weights=weights, rewards=rewards)
+    return Terms(weights * rewards)
+
+
+def kernel_self_normalised_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
+    """Divide by the kernel weights' sum: sum(w r) / sum(w) (Kallus & Zhou 2018)."""
+    check_arrays(weights=weights, rewards=rewards)
+    return Terms(np.zeros(len(weights)), weights * rewards, weights)
+
+
+def kernel_dr(weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray) -> Terms:
+    """Correct a reward model: mean(q(x, target) + w (r - q(x, a))) (Kallus & Zhou 2018).
+
+    `predicted (n,)` guesses the reward of the logged action, `expected (n,)` that of the target's.
+    """
+    check_arrays(weights=weights, rewards=rewards, predicted=predicted, expected=expected)
+    return Terms(expected + weights * (rewards - predicted))

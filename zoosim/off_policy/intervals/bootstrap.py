@@ -1,0 +1,123 @@
+"""The studentised bootstrap over groups of rows: estimates on resampled logs, each with its own standard error."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix, stream_key
+from zoosim.core.threads import in_threads
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.off_policy.intervals.clusters import Sums, standard_error
+
+SAMPLES = 1_000
+PIECES = 16
+ROUNDING = 1e-9
+"""A sample's error below this share of the estimate's own is none."""
+
+
+class Bootstrap(NamedTuple):
+    """Resampled estimates `(B,)` less the estimate, each with its own standard error `(B,)`."""
+
+    deviations: FloatArray
+    errors: FloatArray
+
+    @property
+    def ratios(self) -> FloatArray:
+        """Return deviations in standard errors; infinite where a sample has none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.deviations / self.errors
+        return np.where(np.isnan(found), 0.0, found)
+
+
+def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:
+    """Resample groups with Poisson(1) counts (Hanley & MacGibbon 2006), drawn by (seed, sample, group).
+
+    The same draws serve every estimate of a log, so differences are paired. Any number of threads gives the same bits.
+    """
+    return bootstraps([sums], samples=samples, seed=seed)[0]
+
+
+def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int = 0) -> list[Bootstrap]:
+    """Resample several estimates of the same groups at once, which saves drawing the counts again for each."""
+    key, columns, law = stream_key(seed, "bootstrap"), np.stack([_centred(sums) for sums in estimates]), poisson_law()
+    found = np.zeros((2, samples, len(estimates)))
+    bounds = np.linspace(0, samples, PIECES + 1).astype(int).tolist()
+
+    def draw(piece: int) -> None:
+        _bootstrap(key, columns, law, bounds[piece], bounds[piece + 1], found[0], found[1])
+
+    in_threads(draw, PIECES)
+    for errors, sums in zip(found[1].T, estimates, strict=True):
+        errors[errors < ROUNDING * standard_error(sums)] = 0.0
+    return [Bootstrap(found[0, :, e], found[1, :, e]) for e in range(len(estimates))]
+
+
+def _centred(sums: Sums) -> FloatArray:
+    """Return `(G, 6)`: sizes, and base, tops and bottoms so scaled and centred that the estimate itself comes to 0."""
+    n = sums.sizes.sum()
+    rows = [sums.sizes / n, (sums.base - sums.base.sum() / n * sums.sizes) / n]
+    for top, bottom in sums.ratios:
+        total = bottom.sum()
+        rows += [(top - top.sum() / total * bottom) / total, bottom / total]
+    return np.ascontiguousarray(np.array(rows).T)
+
+
+@jit
+def _bootstrap(
+    key: np.uint64,
+    columns: FloatArray,
+    law: tuple[FloatArray, IntArray],
+    start: int,
+    stop: int,
+    deviations: FloatArray,
+    errors: FloatArray,
+) -> None:
+    """Fill in samples `start` to `stop - 1` of `(B, E)`, from `columns (E, G, 6)`."""
+    counts = np.empty(columns.shape[1])
+    for s in range(start, stop):
+        row = mix(np.uint64(key ^ mix(np.uint64(s))))
+        for g in range(counts.shape[0]):
+            counts[g] = poisson(np.uint64(mix(np.uint64(row ^ np.uint64(g)))), law)
+        for e in range(columns.shape[0]):
+            deviations[s, e], errors[s, e] = _resampled(counts, columns[e])
+
+
+@jit
+def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
+    """Return a sample's deviation and standard error; 0 for an empty sample, or one without weight."""
+    size = base = top = bottom = less = by = 0.0  # six sums of their own, so that none waits for another
+    for g in range(counts.shape[0]):
+        k, x = counts[g], columns[g]
+        size, base = size + k * x[0], base + k * x[1]
+        top, bottom = top + k * x[2], bottom + k * x[3]
+        less, by = less + k * x[4], by + k * x[5]
+    if size <= 0.0 or bottom <= 0.0 or by <= 0.0:
+        return 0.0, 0.0
+    mean, first, second = base / size, top / bottom, less / by
+    scales, squares = (1.0 / size, 1.0 / bottom, 1.0 / by), 0.0
+    for g in range(counts.shape[0]):
+        x = columns[g]
+        share = (x[1] - mean * x[0]) * scales[0]
+        share += (x[2] - first * x[3]) * scales[1]
+        share += (x[4] - second * x[5]) * scales[2]
+        squares += counts[g] * share * share
+    return mean + first + second, np.sqrt(squares)
+
+
+def poisson_law() -> tuple[FloatArray, IntArray]:
+    """Return the distribution function of Poisson(1) at 0, 1, ..., and the least draw for each leading byte."""
+    law = special.pdtr(np.arange(21), 1.0)
+    law[-1] = 2.0
+    return law, np.searchsorted(law, np.arange(256) / 256.0, side="right").astype(np.int64)
+
+
+@jit
+def poisson(bits: np.uint64, law: tuple[FloatArray, IntArray]) -> float:
+    """Return a draw from Poisson(1), 20 at most, of 64 random bits: inversion from the leading byte's least on."""
+    u, k = float(bits >> np.uint64(11)) * 2.0**-53, law[1][bits >> np.uint64(56)]
+    while u >= law[0][k]:
+        k += 1
+    return float(k)

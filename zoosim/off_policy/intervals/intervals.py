@@ -1,0 +1,131 @@
+"""Intervals of an estimate: bootstrap (the default), asymptotic, and one that holds for any sample size."""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
+from zoosim.core.statistics import Interval, t_quantile
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.estimators.terms import check_arrays
+from zoosim.off_policy.intervals.bootstrap import SAMPLES, Bootstrap, bootstrap
+from zoosim.off_policy.intervals.clusters import Clusters, Sums, standard_error
+
+LIMITS = tuple(4.0**k for k in range(7))
+"""Where weights are cut in turn for the interval that holds for any sample size: 1, 4, 16, ..., 4,096."""
+POWER = 0.8
+MOST_SAMPLES = 10_000_000
+
+
+def asymptotic_interval(sums: Sums, level: float = 0.95) -> Interval:
+    """Return value -+ t standard errors: right for many groups of which none weighs much (central limit theorem)."""
+    tail = 0.5 + checked_level(level) / 2
+    half = t_quantile(max(len(sums.sizes) - 1, 1), tail) * standard_error(sums)
+    return Interval(sums.value, sums.value - half, sums.value + half)
+
+
+def bootstrap_interval(
+    sums: Sums, level: float = 0.95, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None
+) -> Interval:
+    """Return the studentised bootstrap interval (Efron & Tibshirani 1993, section 12.5), groups resampled whole.
+
+    Each sample's deviation is measured in its own standard error, which corrects for the skewness that rare rewards
+    and large weights bring. An end is infinite where more samples than the tail holds have no spread at all: the log
+    then has too few rewards for an interval. Samples that are `drawn` already are not drawn again.
+    """
+    error = standard_error(sums)
+    if error == 0.0:
+        return Interval(sums.value, sums.value, sums.value)
+    if not math.isfinite(error):
+        return Interval(sums.value, -math.inf, math.inf)
+    tail = (1.0 - checked_level(level)) / 2
+    check_samples(samples if drawn is None else len(drawn.errors), level)
+    ratios = np.sort((drawn or bootstrap(sums, samples=samples, seed=seed)).ratios)
+    samples = len(ratios)
+    rank = math.floor(tail * (samples + 1)) - 1
+    low, high = ratios[samples - 1 - rank], ratios[rank]
+    return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
+
+
+def bootstrap_p(sums: Sums, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None) -> float:
+    """Return the two-sided p of a value of 0: how often samples lie as far from the estimate as it lies from 0."""
+    error = standard_error(sums)
+    if error == 0.0:
+        return 1.0 if sums.value == 0.0 else 0.0
+    ratios, seen = (drawn or bootstrap(sums, samples=samples, seed=seed)).ratios, sums.value / error
+    above, below = int((ratios >= seen).sum()), int((ratios <= seen).sum())
+    return min(1.0, 2.0 * (min(above, below) + 1) / (len(ratios) + 1))
+
+
+def bernstein_interval(
+    weights: FloatArray, rewards: FloatArray, reward_range: tuple[float, float], clusters: Clusters, level: float = 0.95
+) -> Interval:
+    """Return an interval of a policy's value that holds at `level` for any number of clusters.
+
+    The empirical Bernstein bound (Maurer & Pontil 2009) for independent cluster sums of cut weights times rewards, of
+    known `reward_range`. Weights cut at `LIMITS` bound the value from below, and, with rewards counted from the top of
+    their range, from above (as in Thomas, Theocharous & Ghavamzadeh 2015), so it holds without overlap, too. The level
+    is shared out over both ends and all limits; the mean is that of plain IPS.
+    """
+    check_arrays(weights=weights, rewards=rewards)
+    low, high = checked_range(rewards, reward_range)
+    tail = (1.0 - checked_level(level)) / (2 * len(LIMITS))
+    below = max(
+        _bernstein(np.minimum(weights, limit) * (rewards - low), limit, clusters, tail, high - low) for limit in LIMITS
+    )
+    above = max(
+        _bernstein(np.minimum(weights, limit) * (high - rewards), limit, clusters, tail, high - low) for limit in LIMITS
+    )
+    return Interval(float((weights * rewards).mean()), low + max(below, 0.0), high - max(above, 0.0))
+
+
+def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float, width: float) -> float:
+    """Return the lower bound of the mean of `values (n,)` between 0 and limit x width."""
+    n, most = len(values), float(clusters.sizes.max()) * limit * width
+    sums, count = clusters.sums(values) / most, len(clusters.sizes)
+    if count < 2:
+        return 0.0
+    log = math.log(2.0 / tail)
+    slack = math.sqrt(2.0 * float(sums.var(ddof=1)) * log / count) + 7.0 * log / (3.0 * (count - 1))
+    return (float(sums.mean()) - slack) * most * count / n
+
+
+def rows_to_decide(sums: Sums, level: float = 0.95) -> int | None:
+    """Return how many rows like these show a difference of this size at `level` with 80% power; None if it is 0."""
+    if sums.value == 0.0:
+        return None
+    wanted = float(special.ndtri(0.5 + checked_level(level) / 2) + special.ndtri(POWER))
+    return math.ceil(min(float(sums.sizes.sum()) * (wanted * standard_error(sums) / sums.value) ** 2, 1e15))
+
+
+def checked_level(level: float) -> float:
+    """Return a level between 0 and 1, or raise `ConfigError`."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating) or not 0.0 < level < 1.0:
+        raise ConfigError(f"level: got {shown(level)}, expected between 0 and 1, such as .95")
+    return level
+
+
+def check_samples(samples: int, level: float) -> None:
+    """Refuse fewer bootstrap samples than an interval of this level needs, and more than memory takes."""
+    least, whole = math.ceil(2.0 / (1.0 - level) - 1e-6), isinstance(samples, int | np.integer)
+    if isinstance(samples, bool) or not whole or not least <= samples <= MOST_SAMPLES:
+        wanted = f"expected at least {least:,} for a level of {float(level)!r}, and {MOST_SAMPLES:,} at most"
+        raise ConfigError(f"samples: got {shown(samples)}, {wanted}")
+
+
+def checked_range(rewards: FloatArray, reward_range: tuple[float, float], unit: str = "row") -> tuple[float, float]:
+    """Return the range that all rewards `(n,)` lie in, each of a `unit`, or raise `ConfigError` or `DataError`."""
+    try:
+        low, high = (float(end) for end in reward_range)
+        known = -math.inf < low < high < math.inf
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ConfigError(f"reward_range: got {shown(reward_range)}, expected two finite numbers, the lower first")
+    outside = (rewards < low) | (rewards > high)
+    if outside.any():
+        row = int(outside.argmax())
+        raise DataError(f"rewards: got {rewards[row]:g} in {unit} {row}, expected {low:g} to {high:g} (reward_range)")
+    return low, high

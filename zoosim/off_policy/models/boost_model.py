@@ -1,0 +1,60 @@
+"""A reward model for continuous boosts, cross-fitted: ridge on features, boosts, and their products."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.types import FloatArray
+from zoosim.logs.boost_log import BoostLog
+from zoosim.models.linear_rewards import FOLDS, Fitting, Moments, RewardModel, Solve, fit_linear_model, model_terms
+from zoosim.off_policy.intervals.clusters import Clusters
+
+STRENGTHS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+"""Ridge penalties, in rows of columns of variance 1; tried in turn."""
+
+
+class BoostModel(NamedTuple):
+    """A linear model of what boosts earn, and the visitors' `features (n, d_x)`; boosts count in units of `a_max`."""
+
+    model: RewardModel
+    features: FloatArray
+    a_max: float
+
+    def guess(self, actions: FloatArray) -> FloatArray:
+        """Return what each visit would earn by `actions (n, d)`, guessed by what has not seen it: `(n,)`."""
+        n = len(actions)
+        own = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
+        guessed, unused = np.empty(n), np.empty(n)
+        model_terms(own, 0, np.zeros(n, np.int64), np.ones((n, 1)), guessed, unused)
+        return guessed
+
+
+def fit_boost_model(log: BoostLog, clusters: Clusters) -> BoostModel:
+    """Fit to a log with folds of whole clusters; raises `ConfigError` for more columns than memory takes."""
+    inputs, zeros = inputs_of(log.features, log.actions / log.a_max), np.zeros(len(log), np.int64)
+    model = fit_linear_model(inputs, zeros, [log.rewards], 1, clusters.group % FOLDS, FOLDS, RIDGE)
+    return BoostModel(model, log.features, log.a_max)
+
+
+def inputs_of(features: FloatArray, boosts: FloatArray) -> FloatArray:
+    """Return features, boosts, their squares, and products of pairs of boosts, and of features and boosts: `(n, D)`."""
+    first, second = np.triu_indices(boosts.shape[1])
+    crossed = (features[:, :, None] * boosts[:, None, :]).reshape(len(boosts), -1)
+    return np.hstack([features, boosts, boosts[:, first] * boosts[:, second], crossed])
+
+
+def _solver(moments: Moments, folds: list[int]) -> Solve:
+    return partial(_ridge, moments, folds)
+
+
+def _ridge(moments: Moments, folds: list[int], strength: float) -> FloatArray:
+    """Return coefficients `(1, D)`; the mean is not shrunk."""
+    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    penalty = np.full(gram.shape[-1], strength)
+    penalty[0] = 1e-9
+    found: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
+    return found
+
+
+RIDGE = Fitting(_solver, STRENGTHS, "kernel-dr")

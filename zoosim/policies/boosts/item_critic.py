@@ -1,0 +1,188 @@
+"""A critic of what a visit shows: clicks and purchases of single products, turned into boosts.
+
+P(click | looked at, product, visitor) and P(purchase | click) are Bayesian logistic regressions; which positions were
+looked at is inferred from the clicks by expectation and maximisation. A product is worth what it is expected to earn by
+the reward's weights, if it is looked at; boosts are those whose ranking is worth most. It explores by drawing the
+weights of both models from their posteriors (Thompson 1933; Chapelle & Li 2011), after a few visits of each segment
+with random boosts: a first belief that is wrong may else be all that is ever shown.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.checks import alike
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key
+from zoosim.core.types import Context, FloatArray
+from zoosim.linear.logistic import draw_weights
+from zoosim.optimizers.cem import CEMConfig
+from zoosim.policies.boosts.base import BoostPolicy, BoostSpec, checked_table, is_same_table
+from zoosim.policies.boosts.item_features import COLUMNS, columns_of, pairs_of, visitor_of
+from zoosim.policies.boosts.item_memory import drop_oldest, new_memory, refit
+from zoosim.policies.boosts.item_scales import ENOUGH, MET, SETTLED, meet, no_products, scaled, scales_of, settle
+from zoosim.policies.boosts.item_values import Goods, value_items
+from zoosim.policies.boosts.search import Request, best_boosts
+from zoosim.policies.boosts.shown_items import Shown, read_shown
+from zoosim.ranking.product_table import ProductTable
+
+HELD = 2_048
+"""Visits that are held; half of them are dropped when there are as many."""
+
+LONGEST = 100
+"""The models are fitted anew after as many visits at the latest."""
+
+NESTED = ("click", "purchase", "scales")
+"""The fields of the memory that are named tuples themselves."""
+
+
+class Described(NamedTuple):
+    """The products of a request as the models see them, by `goods`, with the arrays that these were made from."""
+
+    table: ProductTable
+    goods: Goods
+
+
+class ItemCritic(BoostPolicy):
+    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first.
+
+    It keeps nothing about single products but, until it has met enough of them, what their properties are: by them it
+    scales the properties. It has no density: beyond its first visits, boosts are the end of a search.
+    """
+
+    name = "item-critic"
+    exploration: float = parameter(1.0, low=0, high=10, help="width of the draws, in standard deviations")
+    random_visits: int = parameter(5, low=0, high=10_000, help="visits of each segment with random boosts at first")
+    samples: int = parameter(32, low=8, high=100_000, help="boosts that a round of the search tries")
+    rounds: int = parameter(3, low=1, high=1_000, help="rounds of the search")
+    refit_share: float = parameter(0.05, low=0.001, high=1, help="models are fitted after so many more visits")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Begin with the prior."""
+        super().__init__(spec, rng, **params)
+        width = 0.5 * spec.a_max
+        self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)
+        self._memory = new_memory(spec, HELD)
+        self._met = no_products(len(COLUMNS))
+        self._described: Described | None = None  # by the newest request, so that equal ones are read once
+        self._served = np.zeros(max(1, spec.n_segments), np.int64)
+        self._counts = np.zeros(3, np.int64)  # decisions, visits learned from, visits at which models are due
+        self._key = np.array([draw_key(rng)])
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return random boosts at first, then those that are best by a draw of what is believed."""
+        self.check(context)
+        segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
+        self._served[segment] += 1
+        self._counts[0] += 1
+        rng = self._generator(int(self._counts[0]))
+        if self._served[segment] <= self.random_visits:
+            return rng.uniform(-self.spec.a_max, self.spec.a_max, self.spec.product_dim)
+        models = (self._memory.click, self._memory.purchase)
+        click, purchase = (draw_weights(m, rng.normal(size=len(m.mean)), self.exploration) for m in models)
+        return self._best(context, click, purchase, rng)
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the boosts that are best by what is most probable."""
+        self.check(context)
+        return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Remember the visit, and fit the models when they are due; refuses feedback that does not show products."""
+        shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
+        self._meet(context)
+        if self._memory.held[0] == HELD:
+            refit(self._memory, 2)
+            drop_oldest(self._memory, HELD // 2)
+            settle(self._met)  # what was dropped is known in these scales alone
+        self._remember(np.asarray(context.features, np.float64), shown)
+        self._counts[1] += 1
+        learned = int(self._counts[1])
+        if learned >= self._counts[2]:
+            refit(self._memory, 2)
+            self._counts[2] = learned + min(LONGEST, max(1, int(self.refit_share * learned)))
+
+    def _meet(self, context: Context) -> None:
+        """Scale properties by the products of a request, too; the models are then to be fitted anew."""
+        if self._met.counts[SETTLED]:
+            return
+        table = checked_table(self.name, self.spec, context)
+        scales = meet(self._met, np.asarray(context.product_ids, np.int64), columns_of(table._asdict()))
+        if scales is not None:
+            self._memory.scales.means[:] = scales.means
+            self._memory.scales.spreads[:] = scales.spreads
+            self._described = None
+            self._counts[2] = 0
+
+    def _goods(self, context: Context) -> Goods:
+        """Return the products of a request as the models see them; free for the read-only arrays of the last one."""
+        known = self._described
+        if known is not None and is_same_table(known.table, context.product_table):
+            return known.goods
+        table, weights = checked_table(self.name, self.spec, context), self.spec.reward
+        columns = columns_of(table._asdict())
+        knows_scales = self._met.counts[MET] or self._met.counts[SETTLED]
+        scales = self._memory.scales if knows_scales else scales_of(columns)
+        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
+        goods = Goods(scaled(scales, columns), table.category, worth)
+        self._described = Described(context.product_table, goods)
+        return goods
+
+    def _generator(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([int(self._key[0]), number])
+
+    def _best(self, context: Context, click: FloatArray, purchase: FloatArray, rng: np.random.Generator) -> FloatArray:
+        visitor, kind = visitor_of(self.spec, context.features)
+        base, features, weights = context.base_scores, context.boost_features, self.spec.reward
+        values = np.empty(len(base))
+        value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
+        reach, rows = np.cumprod(self._memory.look[kind]), np.ascontiguousarray(features.T)
+        request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
+        return best_boosts(request, self._search, rng)
+
+    def _remember(self, features: FloatArray, shown: Shown) -> None:
+        memory, v, m = self._memory, int(self._memory.held[0]), len(shown.base)
+        memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
+        memory.columns[v, :m] = shown.columns
+        memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
+        memory.clicks[v], memory.purchases[v], memory.shown[v] = False, False, m
+        memory.clicks[v, :m], memory.purchases[v, :m] = shown.clicks, shown.purchases
+        memory.held[0] += 1
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Return all that learning moves, by name."""
+        found = {"served": self._served, "counts": self._counts, "key": self._key}
+        found |= {f"met {part}": array for part, array in self._met._asdict().items()}
+        for name, value in self._memory._asdict().items():
+            parts = value._asdict() if name in NESTED else {"": value}
+            found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
+        return found
+
+    def _highest(self) -> dict[str, int]:
+        """Return the highest number, from 0, in each array that counts or points."""
+        places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
+        scales = {"met counts": ENOUGH, "scales spreads": 2**62}
+        return {**places, **scales, "served": 2**62, "counts": 2**62}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the visits held, the models and the counts."""
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a saved state; raises `PolicyError` for one that does not fit."""
+        own = self._arrays()
+        wrong = [name for name in own if name not in state or not alike(state[name], own[name])]
+        wrong = wrong or [name for name, most in self._highest().items() if not _within(state[name], most)]
+        wrong = wrong or [name for name in own if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
+        if wrong or set(state) != set(own):
+            name = [*wrong, *sorted(set(state) - set(own))][0]
+            raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
+        for name, array in own.items():
+            array[...] = state[name]
+        self._described = None
+
+
+def _within(numbers: np.ndarray, most: int) -> bool:
+    return bool((numbers >= 0).all() and (numbers <= most).all())

@@ -1,0 +1,150 @@
+"""What a critic of items remembers of visits, and how it learns from them all at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import dot
+from zoosim.linear.logistic import Logistic, absorb, chance, new_logistic, newton_step
+from zoosim.models.examination import count_looks, look_table, looked_at
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.boosts.item_features import COLUMNS, join, prior_of, sizes_of
+from zoosim.policies.boosts.item_scales import Scales, scale_row
+
+DEPTH = 12
+"""Positions from the top that are remembered."""
+
+FAINT = 0.01
+"""What was looked at with less probability is left out."""
+
+REACHED, LOOKED = 4.0, 2.4
+"""Positions reached, and looked at, that the rate of all positions begins with."""
+
+SMOOTH, POOLED = 15.0, 10.0
+"""How many positions reached the rate of all positions counts as for each one, and that of all types for each type."""
+
+BUYS = (1.0, 0.3)
+"""Mean and deviation, before anything is known, of the log odds of a purchase for one of the log odds of a click."""
+
+BUYS_WIDTH = 0.5
+"""How far purchases may depart from clicks, in units of the prior deviations of clicks."""
+
+
+class Memory(NamedTuple):
+    """The last visits, at most N, of at most m positions each, and the models that were learned from all visits.
+
+    `visitors (N, u)`, `kinds (N,)`, `shown (N,)` how many positions there were, `columns (N, m, 6)` of products, not
+    scaled, `pairs (N, m, r)`, `clicks (N, m)`, `purchases (N, m)`; `held (1,)` visits are held. `scales` are those that
+    the models see products in. `click` and `purchase` are the models, the latter over one column more in front: the
+    log odds of a click. `looks (T, m, 2)` counts the positions reached and looked at in visits that were dropped;
+    `look (T, m)` is the table.
+    """
+
+    visitors: FloatArray
+    kinds: IntArray
+    shown: IntArray
+    columns: FloatArray
+    pairs: FloatArray
+    clicks: BoolArray
+    purchases: BoolArray
+    held: IntArray
+    scales: Scales
+    click: Logistic
+    purchase: Logistic
+    looks: FloatArray
+    look: FloatArray
+
+
+class Examples(NamedTuple):
+    """Examples for both models: rows of what was looked at, whether it was clicked, with what weight; and of clicks."""
+
+    rows: FloatArray
+    clicked: FloatArray
+    weights: FloatArray
+    purchase_rows: FloatArray
+    purchased: FloatArray
+
+
+def new_memory(spec: BoostSpec, held: int) -> Memory:
+    """Return a memory of at most `held` visits, with models that have seen nothing."""
+    sizes, (means, deviations) = sizes_of(spec), prior_of(spec)
+    depth, kinds = min(DEPTH, spec.k), max(1, spec.n_kinds)
+    purchase = np.append(BUYS[0], np.zeros(sizes.row)), np.append(BUYS[1], BUYS_WIDTH * deviations)
+    return Memory(
+        visitors=np.zeros((held, sizes.visitor)),
+        kinds=np.zeros(held, np.int64),
+        shown=np.zeros(held, np.int64),
+        columns=np.zeros((held, depth, len(COLUMNS))),
+        pairs=np.zeros((held, depth, sizes.pair)),
+        clicks=np.zeros((held, depth), np.bool_),
+        purchases=np.zeros((held, depth), np.bool_),
+        held=np.zeros(1, np.int64),
+        scales=Scales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
+        click=new_logistic(means, deviations),
+        purchase=new_logistic(*purchase),
+        looks=np.zeros((kinds, depth, 2)),
+        look=np.full((kinds, depth), LOOKED / REACHED),
+    )
+
+
+@jit
+def look_through(memory: Memory, v: int, rows: FloatArray, seen: FloatArray) -> int:
+    """Write the rows of visit `v` to `rows (m, d)` and how probably each was looked at to `seen (m,)`; returns m."""
+    m: int = memory.shown[v]
+    chances, product = np.empty(m), np.empty(memory.columns.shape[2] + 1)
+    for n in range(m):
+        scale_row(memory.scales, memory.columns[v, n], product)
+        join(memory.visitors[v], product, memory.pairs[v, n], rows[n])
+        chances[n] = chance(dot(rows[n], memory.click.mean))
+    looked_at(memory.clicks[v, :m], chances, memory.look[memory.kinds[v], :m], seen[:m])
+    return m
+
+
+@jit
+def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
+    """Return the examples of the first `visits` held; adds to `looks (T, m, 2)` what was reached and looked at."""
+    depth, d = memory.clicks.shape[1], memory.click.mean.shape[0]
+    rows, seen = np.empty((depth, d)), np.empty(depth)
+    most, clicks = int(np.sum(memory.shown[:visits])), int(np.sum(memory.clicks[:visits]))
+    out = Examples(np.empty((most, d)), np.empty(most), np.empty(most), np.empty((clicks, d + 1)), np.empty(clicks))
+    i = j = 0
+    for v in range(visits):
+        m = look_through(memory, v, rows, seen)
+        count_looks(seen[:m], looks[memory.kinds[v]])
+        for n in range(m):
+            if seen[n] >= FAINT:
+                out.rows[i], out.clicked[i], out.weights[i] = rows[n], memory.clicks[v, n], seen[n]
+                i += 1
+            if memory.clicks[v, n]:
+                out.purchase_rows[j, 0], out.purchase_rows[j, 1:] = dot(rows[n], memory.click.mean), rows[n]
+                out.purchased[j] = memory.purchases[v, n]
+                j += 1
+    return Examples(out.rows[:i], out.clicked[:i], out.weights[:i], out.purchase_rows[:j], out.purchased[:j])
+
+
+@jit
+def refit(memory: Memory, rounds: int) -> None:
+    """Fit both models and the table to all that is held, in `rounds` of expectation and maximisation."""
+    for _ in range(rounds):
+        looks = memory.looks.copy()
+        found = examples_of(memory, memory.held[0], looks)
+        look_table(looks, np.array((REACHED, LOOKED)), SMOOTH, POOLED, memory.look)
+        newton_step(memory.click, found.rows, found.clicked, found.weights)
+        newton_step(memory.purchase, found.purchase_rows, found.purchased, np.ones(found.purchased.shape[0]))
+
+
+@jit
+def drop_oldest(memory: Memory, visits: int) -> None:
+    """Drop the oldest `visits`: their curvature goes into the models' priors, their looks into the counts."""
+    found = examples_of(memory, visits, memory.looks)
+    absorb(memory.click, found.rows, found.clicked, found.weights)
+    absorb(memory.purchase, found.purchase_rows, found.purchased, np.ones(found.purchased.shape[0]))
+    left = memory.held[0] - visits
+    for v in range(left):
+        memory.visitors[v] = memory.visitors[v + visits]
+        memory.kinds[v], memory.shown[v] = memory.kinds[v + visits], memory.shown[v + visits]
+        memory.columns[v], memory.pairs[v] = memory.columns[v + visits], memory.pairs[v + visits]
+        memory.clicks[v], memory.purchases[v] = memory.clicks[v + visits], memory.purchases[v + visits]
+    memory.held[0] = left

@@ -1,0 +1,222 @@
+"""The learning loop of a Q-ensemble over boosts: plan, act, remember, train.
+
+Plan: the cross-entropy method searches the boosts with the highest mean + beta std, beta falling as visits pass (UCB;
+Kalashnikov et al. 2018 for the loop), or the highest value by one member drawn at each visit (Thompson sampling by
+bootstrapped members, Osband et al. 2016), inside a trust region where that is asked. Act, and remember what was seen,
+shown and earned. Train on draws from that memory. Four things make it learn from some hundred visits:
+
+- The critic judges boosts by what they bring to the top of this request (`zoosim.ranking.profiles`). Rewards depend on
+  boosts through that alone, and nearly in proportion.
+- Rewards are brought to one scale within each segment (`zoosim.policies.boosts.q_replay`).
+- A segment that seldom comes is not left to what others like: its visit number n draws boosts from anywhere with chance
+  20 / n.
+- Decisions are made by a moving average of the weights (Polyak & Juditsky 1992), which trails the noise of training.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.checks import alike, check_generator_state, check_whole
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import stream_key
+from zoosim.core.types import Context, FloatArray
+from zoosim.models.ensemble_net import Ensemble
+from zoosim.models.ensemble_objective import EnsembleObjective
+from zoosim.models.ensemble_training import visit_weights
+from zoosim.optimizers.cem import CEMConfig, cem_optimize
+from zoosim.optimizers.projection import project_trust_region
+from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.boosts.q_replay import Replay
+from zoosim.policies.boosts.simple import read_boosts
+from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
+from zoosim.ranking.profiles import position_weights, write_profiles
+from zoosim.ranking.stability import adaptive_radius, scaled_back
+
+REGIONS = ("none", "fixed", "adaptive", "ranking")
+TOP = 10
+"""The k of the base ranker's top k that the trust region `ranking` is about."""
+
+FADE = 0.8
+"""What a position counts in a profile, in units of the one above it."""
+
+FIRST_STEPS = 300
+"""Batches to train on when the warm-up is over."""
+
+AVERAGE = 0.9995
+"""The weight that the average of the networks keeps, a visit, at most."""
+
+STEPS = 10_000
+"""The visits that beta falls over where nobody says how many there will be."""
+
+FULL = 1.0
+"""The std, in deviations of a segment's rewards, from which on an adaptive radius is at its widest."""
+
+
+class Scene(NamedTuple):
+    """A request to decide: its `state (d_s,)`, and what turns boosts `(n, d)` into what the critic judges."""
+
+    state: FloatArray
+    view: Callable[[FloatArray], FloatArray]
+
+
+class QEnsemble(BoostPolicy):
+    """Learn what boosts earn by an ensemble of networks, and search the best with room for doubt.
+
+    It has no density: but for the draws from anywhere, its boosts are the ends of a search.
+    """
+
+    name = "q-ensemble"
+    n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
+    hidden: int = parameter(16, low=1, high=4_096, help="units of the one hidden layer")
+    learning_rate: float = parameter(1e-3, low=1e-6, high=1, help="Adam's learning rate")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    train_steps: int = parameter(2, low=1, high=10_000, help="steps of training after each visit")
+    memory: int = parameter(20_000, low=10, high=10_000_000, help="visits that the replay memory holds")
+    warm_up: int = parameter(30, low=1, high=1_000_000, help="visits with boosts drawn anywhere, before training")
+    anywhere: float = parameter(
+        20.0, low=0, high=1e6, help="visit n of a segment draws boosts anywhere by chance this/n"
+    )
+    view: str = parameter("slate", choices=("slate", "boosts"), help="what the critic judges: what is shown, or boosts")
+    explore: str = parameter("thompson", choices=("thompson", "ucb"), help="by a member, or by mean + beta std")
+    beta: float = parameter(1.0, low=0, high=100, help="of ucb: the first weight of std")
+    decay: float = parameter(3.0, low=0, high=100, help="of ucb: beta falls to exp(-decay) of that over the visits")
+    penalty: float = parameter(0.0, low=0, high=100, help="what a boost at the side of the box costs in the search")
+    trust_region: str = parameter("none", choices=REGIONS, help="how far boosts may be from base, or move a ranking")
+    base: str = parameter(
+        "0", help="the centre of the trust region, in units of a_max: a number for each boost, or one"
+    )
+    radius: float = parameter(0.5, low=1e-6, high=1e6, help="of the trust region; of an adaptive one at its widest")
+    narrow: float = parameter(0.1, low=1e-6, high=1e6, help="the radius of an adaptive one at its narrowest")
+    limit: int = parameter(3, low=0, high=1_000, help="of ranking: how many of the base ranker's top 10 may leave")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that has seen nothing; raises `ConfigError`."""
+        super().__init__(spec, rng, **params)
+        self._q = self._untrained(int(rng.integers(2**62)))
+        self._average = self._q.network().trained.copy()
+        self._replay = Replay(self.memory, max(1, self._told), spec.product_dim, max(1, spec.n_segments))
+        self._centre = read_boosts("q-ensemble.base", self.base, spec)
+        self._search = CEMConfig.fast(spec.a_max)
+
+    def _untrained(self, seed: int) -> QEnsembleRegressor:
+        config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=seed, bootstrap=False)
+        return QEnsembleRegressor(max(1, self._told), self.spec.product_dim, config)
+
+    @property
+    def _told(self) -> int:
+        """Return how many columns of the features are about who asks; all where the shop does not tell."""
+        spec = self.spec
+        return spec.n_segments + spec.n_kinds + spec.n_tastes or spec.user_dim
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return boosts from anywhere, always at first and ever more seldom, else those that look best by a doubter."""
+        self.check(context)
+        a_max, visits = self.spec.a_max, 1 + self._replay.seen_of(self._segment(context))
+        chance = self.rng.random()
+        if self._replay.seen < self.warm_up or chance * visits < self.anywhere:
+            anywhere: FloatArray = self.rng.uniform(-a_max, a_max, self.spec.product_dim)
+            return self._inside(context, anywhere)
+        net = self._net()
+        if self.explore == "thompson":
+            member = int(self.rng.integers(self.n_ensembles))
+            return self._best(context, net._replace(trained=net.trained[member : member + 1]), 0.0, self.rng)
+        return self._best(context, net, self.beta_now(), self.rng)
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the boosts with the highest mean."""
+        self.check(context)
+        return self._best(context, self._net(), 0.0, np.random.default_rng(0))
+
+    def beta_now(self) -> float:
+        """Return the weight of std at this visit."""
+        return float(self.beta * np.exp(-self.decay * self._replay.seen / (self.spec.steps or STEPS)))
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Remember the visit, and train on draws of those remembered."""
+        scene = self._scene(context)
+        self._replay.add(scene.state, scene.view(action[np.newaxis])[0], reward, self._segment(context))
+        if self._replay.seen >= self.warm_up:
+            self._train(FIRST_STEPS if self._replay.seen == self.warm_up else self.train_steps)
+
+    def _train(self, steps: int) -> None:
+        batch = self._replay.draw(steps * self.batch_size, rng=self.rng)
+        key = stream_key(self._q.config.seed, "q-ensemble", "visits")
+        weights = visit_weights(key, batch.numbers, self.n_ensembles)
+        self._q.update_batch(batch.states, batch.actions, batch.targets, 1, self.batch_size, weights=weights)
+        trained = self._q.network().trained
+        keep = np.float32(min(AVERAGE, 1.0 - 10.0 / max(10.0, 10.0 + self._replay.seen - self.warm_up)))
+        self._average = keep * self._average + (1 - keep) * trained
+
+    def _net(self) -> Ensemble:
+        return self._q.network()._replace(trained=self._average)
+
+    def _segment(self, context: Context) -> int:
+        return int(np.argmax(context.features[: max(1, self.spec.n_segments)]))
+
+    def _scene(self, context: Context) -> Scene:
+        state = np.asarray(context.features[: max(1, self._told)], float)
+        if self.view == "boosts":
+            return Scene(state, lambda actions: actions)
+        columns = np.ascontiguousarray(context.boost_features.T)
+        weights = position_weights(min(self.spec.k, len(context.base_scores)), FADE)
+
+        def profiles(actions: FloatArray) -> FloatArray:
+            out = np.empty(actions.shape)
+            write_profiles(context.base_scores, columns, np.ascontiguousarray(actions), weights, out)
+            return out
+
+        return Scene(state, profiles)
+
+    def _best(self, context: Context, net: Ensemble, beta: float, rng: np.random.Generator) -> FloatArray:
+        scene, d = self._scene(context), self.spec.product_dim
+        critic, ranking = EnsembleObjective(net, scene.state, beta), self.trust_region == "ranking"
+
+        def objective(actions: FloatArray) -> FloatArray:
+            values = critic(scene.view(self._kept(context, actions) if ranking else actions))
+            size: FloatArray = np.sum(np.square(actions / self.spec.a_max), axis=1)
+            return values - self.penalty * size
+
+        if self.trust_region in ("none", "ranking"):
+            found = cem_optimize(objective, d, self._search, rng=rng).action
+            return self._kept(context, found[np.newaxis]).reshape(d) if ranking else found
+        radius = self._radius(scene)
+        return cem_optimize(objective, d, self._search, rng=rng, base_action=self._centre, radius=radius).action
+
+    def _inside(self, context: Context, action: FloatArray) -> FloatArray:
+        """Bring boosts of the box into the trust region."""
+        if self.trust_region == "none":
+            return action
+        if self.trust_region == "ranking":
+            return self._kept(context, action[np.newaxis]).reshape(action.shape)
+        return project_trust_region(action, self._centre, self._radius(self._scene(context)), self.spec.a_max)
+
+    def _kept(self, context: Context, actions: FloatArray) -> FloatArray:
+        """Scale boosts `(n, d)` back to what keeps the limit on rank change."""
+        k = min(TOP, len(context.base_scores))
+        return scaled_back(context.base_scores, context.boost_features, actions, min(self.limit, k), k)
+
+    def _radius(self, scene: Scene) -> float:
+        if self.trust_region == "fixed":
+            return self.radius
+        _, std = EnsembleObjective(self._net(), scene.state, 0.0).mean_std(scene.view(self._centre[np.newaxis]))
+        return float(adaptive_radius(std[0], FULL, min(self.narrow, self.radius), self.radius))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that was learned and remembered, and the state of the generator."""
+        learned = {"q": self._q.state_dict(), "average": self._average.copy(), "replay": self._replay.state_dict()}
+        return {**learned, "seed": self._q.config.seed, "rng": self.rng.bit_generator.state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what a policy of the same parameters and task saved; raises `DataError` if it is not."""
+        parts = isinstance(state, Mapping) and all(isinstance(state.get(name), Mapping) for name in ("q", "replay"))
+        if not parts or set(state) != set(self.state_dict()) or not alike(state["average"], self._average):
+            raise DataError("q-ensemble: the saved state is of another policy, or broken")
+        rng = check_generator_state("q-ensemble: the generator in the saved state", state["rng"])
+        learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
+        learned.load_state_dict(state["q"])
+        self._replay.load_state_dict(state["replay"])
+        self._q, self._average = learned, state["average"].copy()
+        self.rng.bit_generator.state = rng

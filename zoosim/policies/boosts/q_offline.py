@@ -1,0 +1,137 @@
+"""Boosts learned from a log alone, by a Q-ensemble that doubts what the log has not tried.
+
+Who maximises over estimates goes where they err upwards, and a log that covers few boosts leaves room for errors
+everywhere else. Online the next visits correct them; here nothing does. Three kinds of pessimism: the lowest member
+(Fujimoto, van Hoof & Meger 2018), the mean less some standard deviations, conservative training (Kumar et al. 2020).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.checks import alike, check_array
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key
+from zoosim.core.types import Context, FloatArray, Progress
+from zoosim.models.conservative import fit_conservative
+from zoosim.models.ensemble_net import Ensemble
+from zoosim.models.ensemble_objective import EnsembleObjective
+from zoosim.models.ensemble_training import new_weights, visit_weights
+from zoosim.models.moments import Moments
+from zoosim.optimizers.cem import CEMConfig, cem_optimize
+from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.boosts.q_replay import Replay
+
+PESSIMISM = ("conservative", "std", "minimum", "mean")
+
+
+class QOffline(BoostPolicy):
+    """Choose the boosts that a log vouches for; learns by `fit`, and nothing from visits."""
+
+    name = "q-offline"
+    pessimism: str = parameter("conservative", choices=PESSIMISM, help="how the critic doubts; mean: not at all")
+    alpha: float = parameter(1.0, low=0, high=1e3, help="of conservative: the weight of what pushes values down")
+    kappa: float = parameter(2.0, low=0, high=1e3, help="of std: how many standard deviations are taken off")
+    n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
+    hidden: int = parameter(32, low=1, high=4_096, help="units of the one hidden layer")
+    learning_rate: float = parameter(3e-3, low=1e-6, high=1, help="Adam's learning rate, falling to 0")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    epochs: int = parameter(20, low=1, high=100_000, help="times that training goes through the log")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make a policy that knows no log: it boosts nothing."""
+        super().__init__(spec, rng, **params)
+        self._key = draw_key(rng)
+        sizes = np.array([spec.user_dim + spec.product_dim, self.hidden, 1])
+        self._net = Ensemble(
+            new_weights(sizes, self.n_ensembles, rng=rng),
+            sizes,
+            spec.user_dim,
+            np.zeros(sizes[0]),
+            np.ones(sizes[0]),
+            np.array([0.0, 1.0]),
+        )
+        self._fitted = np.zeros(1, np.int64)
+
+    def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Learn from a log of n visits, in place of what was learned from another.
+
+        Args:
+            log: `features (n, user_dim)`, `action (n, product_dim)` and `reward (n,)`, by name.
+            progress: Not called: training is one compiled step.
+
+        Returns:
+            `visits`, how many there were.
+
+        Raises:
+            DataError: something is missing, of another shape, NaN or infinite; nothing was learned.
+        """
+        missing = [name for name in ("features", "action", "reward") if name not in log]
+        if missing:
+            raise DataError(f"q-offline: the log has no {missing[0]}, expected features, action and reward")
+        states = check_array("q-offline: features", log["features"], (None, self.spec.user_dim))
+        actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
+        rewards = check_array("q-offline: reward", log["reward"], (len(states),))
+        rows, moments = np.column_stack([states, actions]), Moments.none(self._net.sizes[0])
+        moments = moments.joined(rows)
+        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        net = self._net._replace(
+            trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
+        )
+        steps, alpha = -(-self.epochs * len(rows) // self.batch_size), self.alpha
+        alpha = alpha if self.pessimism == "conservative" else 0.0
+        settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
+        fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
+        if not np.isfinite(net.trained).all():
+            raise DataError("q-offline: training diverged and is undone; take a smaller learning_rate")
+        self._net, self._fitted = net, np.array([len(rows)])
+        return {"visits": float(len(rows))}
+
+    def _targets(self, states: FloatArray, rewards: FloatArray) -> FloatArray:
+        """Bring rewards to one scale within each segment."""
+        segments = states[:, : max(1, self.spec.n_segments)].argmax(axis=1)
+        replay = Replay(1, 1, 1, max(1, self.spec.n_segments))
+        for reward, segment in zip(rewards, segments, strict=True):
+            replay.add(np.zeros(1), np.zeros(1), float(reward), int(segment))
+        mean, unit = replay.scales()
+        targets: FloatArray = (rewards - mean[segments]) / unit[segments]
+        return targets
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return what the log vouches for."""
+        return self.recommend(context)
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return what the log vouches for; no boosts before `fit`."""
+        if not self._fitted[0]:
+            return np.zeros(self.spec.product_dim)
+        state, search = np.asarray(context.features, float), CEMConfig.fast(self.spec.a_max)
+        beta = -self.kappa if self.pessimism == "std" else 0.0
+        members = [self._net]
+        if self.pessimism == "minimum":
+            members = [self._net._replace(trained=member[np.newaxis].copy()) for member in self._net.trained]
+        critics = [EnsembleObjective(net, state, beta) for net in members]
+
+        def objective(actions: FloatArray) -> FloatArray:
+            values: FloatArray = np.min([critic(actions) for critic in critics], axis=0)
+            return values
+
+        return cem_optimize(objective, self.spec.product_dim, search, rng=np.random.default_rng(0)).action
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Learn nothing: what is known comes from the log."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was learned."""
+        net = {name: getattr(self._net, name).copy() for name in ("trained", "centre", "scale")}
+        return {**net, "fitted": self._fitted.copy(), "key": np.array([self._key])}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
+        own = self.state_dict()
+        if set(state) != set(own) or not all(alike(state[name], own[name]) for name in own):
+            raise DataError("q-offline: the saved state is of another policy, or broken")
+        self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
+        self._fitted, self._key = state["fitted"].copy(), state["key"][0]

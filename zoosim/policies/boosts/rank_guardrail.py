@@ -1,0 +1,146 @@
+"""A guardrail around a policy of boosts: at most so many of the base ranker's top k leave it, at every decision.
+
+What is asked for too much is scaled back along its own ray to the largest boosts that keep the limit
+(`zoosim.ranking.stability.largest_scale`): the scores of this request are in its context, so the guardrail holds before
+anything is shown. The policy inside learns from what was done, not from what it asked for.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.checks import check_array, check_whole
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import parameter, parameters_of, shown
+from zoosim.core.types import Context, FloatArray, Progress
+from zoosim.policies.base import policy_name
+from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+from zoosim.policies.registry import find_class
+from zoosim.ranking.stability import largest_scale, rank_change
+
+ROOM = 1e-6
+"""Boosts that could not be larger by this share were scaled back to where they are."""
+
+
+class Decision(NamedTuple):
+    """What became of a wish, for the log.
+
+    `asked (d,)` by the policy inside and what was `done (d,)`, `scale` times as much; how many products leave the top k
+    with each, `asked_change` and `change`; `why`, empty where nothing was changed.
+    """
+
+    asked: FloatArray
+    done: FloatArray
+    scale: float
+    asked_change: int
+    change: int
+    why: str
+
+
+class RankGuardrail(BoostPolicy):
+    """Do what another policy asks, as far as at most `limit` of the base ranker's top k leave it."""
+
+    name = "rank-guardrail"
+    policy: str = parameter("q-ensemble", help="the policy of boosts inside, by name, with its own defaults")
+    limit: int = parameter(3, low=0, high=1_000, help="how many products may leave the base ranker's top k")
+    k: int = parameter(10, low=1, high=1_000, help="the k of that top k")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Make the guardrail and the policy inside; raises `ConfigError`. See `around` for one that is there."""
+        super().__init__(spec, rng, **params)
+        cls = find_class(self.policy)
+        if not issubclass(cls, BoostPolicy) or issubclass(cls, RankGuardrail):
+            raise PolicyError(
+                f"rank-guardrail.policy: got {self.policy}, expected a policy of boosts without guardrail"
+            )
+        self._set(cls(spec, rng))
+
+    @classmethod
+    def around(cls, policy: BoostPolicy, *, limit: int = 3, k: int = 10) -> "RankGuardrail":
+        """Return a guardrail around a policy that is there already; raises `ConfigError`."""
+        guarded = cls(policy.spec, policy.rng, policy="random-boosts", limit=limit, k=k)
+        guarded.policy = policy_name(type(policy))
+        guarded._set(policy)
+        return guarded
+
+    def _set(self, policy: BoostPolicy) -> None:
+        self.inside, self.last = policy, None
+        self.n_decisions = self.n_changed = 0
+
+    last: Decision | None
+    """The last decision that was to be served."""
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return what the policy inside asks for, scaled back where need be; `last` tells of it until the next one."""
+        self.last = self.held(context, self.inside.select_action(context))
+        self.n_decisions += 1
+        self.n_changed += bool(self.last.why)
+        return self.last.done
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return what the policy inside recommends, scaled back where need be."""
+        return self.held(context, self.inside.recommend(context)).done
+
+    def held(self, context: Context, asked: FloatArray) -> Decision:
+        """Say what becomes of boosts `(d,)` that are asked for; raises `DataError` if they are no finite numbers."""
+        self.check(context)
+        wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
+        scene = context.base_scores, context.boost_features
+        k = self._k(context)
+        scale = largest_scale(*scene, wish, min(self.limit, k), k)
+        done = wish if scale == 1.0 else scale * wish
+        before = rank_change(*scene, wish, k)
+        if scale == 1.0:
+            return Decision(wish, done, 1.0, before, before, "")
+        why = f"{before} of the top {k} would leave, the limit is {self.limit}"
+        return Decision(wish, done, scale, before, rank_change(*scene, done, k), why)
+
+    def _params(self) -> dict[str, Any]:
+        return {name: getattr(self.inside, name) for name in parameters_of(type(self.inside))}
+
+    def _k(self, context: Context) -> int:
+        return min(self.k, len(context.base_scores))
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Let the policy inside learn from what was done."""
+        self.inside.learn(context, action, reward, feedback)
+
+    def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
+        """Let the policy inside learn from a log."""
+        return self.inside.fit(log, progress)
+
+    def density(self, context: Context, action: Any) -> float:
+        """Return the density of what is done: that of the policy inside, 0 beyond the limit.
+
+        Raises `PolicyError` on the limit itself, where all larger wishes in that direction end: no density exists.
+        """
+        boosts = check_array("rank-guardrail: action", action, (self.spec.product_dim,))
+        k = self._k(context)
+        scene = context.base_scores, context.boost_features
+        further = largest_scale(*scene, (1.0 + ROOM) * boosts, min(self.limit, k), k)
+        if further == 1.0:
+            return self.inside.density(context, boosts)
+        if further * (1.0 + ROOM) < 1.0 - ROOM:
+            return 0.0
+        raise PolicyError("rank-guardrail: boosts on the limit have no density: all larger ones end there; log `asked`")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return parameters and state of the policy inside, and how many decisions there were and were changed."""
+        counts = {"n_decisions": self.n_decisions, "n_changed": self.n_changed}
+        return {**counts, "params": self._params(), "inside": self.inside.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; raises what the policy inside raises."""
+        if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "params", "inside"}:
+            raise PolicyError(f"rank-guardrail: got {shown(state)} as a state, expected its own")
+        if state["params"] != self._params():
+            came = f"a {self.policy} with {shown(state['params'])}"
+            raise PolicyError(
+                f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"
+            )
+        counts = [
+            check_whole(f"rank-guardrail: {name}", state[name], 0, 2**62) for name in ("n_decisions", "n_changed")
+        ]
+        self.inside.load_state_dict(state["inside"])
+        self.n_decisions, self.n_changed, self.last = *counts, None

@@ -1,0 +1,120 @@
+"""Boosts that learn nothing: the floor, the author of logs, and one vector for everybody."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from zoosim.core.checks import check_array, check_generator_state
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import parameter, shown
+from zoosim.core.types import Context, FloatArray
+from zoosim.policies.base import policy_name
+from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
+
+
+class RandomBoosts(BoostPolicy):
+    """Draw boosts uniformly from the box; recommends the base ranker's own ranking."""
+
+    name = "random-boosts"
+    learns = False
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Draw from the box."""
+        return self.rng.uniform(-self.spec.a_max, self.spec.a_max, self.spec.product_dim)
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return no boosts."""
+        return np.zeros(self.spec.product_dim)
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Learn nothing."""
+
+    def density(self, context: Context, action: Any) -> float:
+        """Return the density, the same everywhere in the box and 0 outside."""
+        boosts = check_array("random-boosts: action", action, (self.spec.product_dim,))
+        inside = bool((np.abs(boosts) <= self.spec.a_max).all())
+        return float(inside) * (2.0 * self.spec.a_max) ** -self.spec.product_dim
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the generator."""
+        return {"rng": self.rng.bit_generator.state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over the state of a generator; raises `DataError` for what is none."""
+        found = state.get("rng") if isinstance(state, Mapping) else state
+        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", found)
+
+
+class NormalBoosts(RandomBoosts):
+    """Draw each boost from a normal law cut to the box; recommends its centre."""
+
+    name = "normal-boosts"
+    boosts: str = parameter("0", help="the centre: numbers with spaces between, in units of a_max; one stands for all")
+    spread: float = parameter(0.3, low=0.01, high=100, help="the standard deviation, in units of a_max, before the cut")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Read the centre; raises `ConfigError` where it does not fit the box."""
+        super().__init__(spec, rng, **params)
+        self._centre = read_boosts("normal-boosts.boosts", self.boosts, spec)
+        self._scale = self.spread * spec.a_max
+        self._below, above = (ndtr((end - self._centre) / self._scale) for end in (-spec.a_max, spec.a_max))
+        self._inside = above - self._below
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Draw by inversion."""
+        drawn = ndtri(self._below + self._inside * self.rng.random(self.spec.product_dim))
+        boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self.spec.a_max, self.spec.a_max)
+        return boosts
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the centre."""
+        return self._centre.copy()
+
+    def density(self, context: Context, action: Any) -> float:
+        """Return the density, 0 outside the box."""
+        boosts = check_array("normal-boosts: action", action, (self.spec.product_dim,))
+        inside = bool((np.abs(boosts) <= self.spec.a_max).all())
+        law = np.exp(-0.5 * ((boosts - self._centre) / self._scale) ** 2) / (np.sqrt(2.0 * np.pi) * self._scale)
+        return float(inside) * float((law / self._inside).prod())
+
+
+class ConstantBoosts(BoostPolicy):
+    """Boost alike for everybody."""
+
+    name = "constant-boosts"
+    learns = False
+    boosts: str = parameter("0", help="numbers with spaces between, in units of a_max; one stands for all")
+
+    def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
+        """Read the boosts; raises `ConfigError` where they do not fit the box."""
+        super().__init__(spec, rng, **params)
+        self._boosts = read_boosts("constant-boosts.boosts", self.boosts, spec)
+
+    def select_action(self, context: Context) -> FloatArray:
+        """Return the boosts."""
+        return self._boosts.copy()
+
+    def recommend(self, context: Context) -> FloatArray:
+        """Return the boosts."""
+        return self._boosts.copy()
+
+    def learn(self, context: Context, action: FloatArray, reward: float, feedback: Mapping[str, Any] | None) -> None:
+        """Learn nothing."""
+
+
+def read_boosts(label: str, text: str, spec: BoostSpec) -> FloatArray:
+    """Return boosts `(product_dim,)` written in units of a_max, one number for all or each its own.
+
+    Raises `ConfigError` where they do not fit the box.
+    """
+    try:
+        numbers = np.array([float(part) for part in text.split()])
+    except ValueError:
+        numbers = np.zeros(0)
+    if len(numbers) not in (1, spec.product_dim) or not (np.abs(numbers) <= 1.0).all():
+        expected = f"{spec.product_dim} numbers from -1 to 1, or one for all"
+        raise ConfigError(f"{label}: got {shown(text)}, expected {expected}")
+    boosts: FloatArray = spec.a_max * np.broadcast_to(numbers, spec.product_dim)
+    return boosts

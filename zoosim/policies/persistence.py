@@ -1,0 +1,142 @@
+"""What a policy has learned, in a file: class, parameters and task as JSON, and arrays; nothing is unpickled."""
+
+import inspect
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.config import build
+from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.core.files import atomic
+from zoosim.core.parameters import parameters_of
+from zoosim.core.search_config import RewardWeights
+from zoosim.core.types import PolicySpec
+from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.registry import BUILT_IN, find_class
+
+FORMAT = 3
+SUFFIX = ".npz"
+FIELDS = ("format", "policy", "params", "spec", "state")
+
+
+def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
+    """Write what a policy has learned to a file that ends in `.npz`; see `load_policy`.
+
+    A policy of your own is found again by its file and class, so keep the file where it is. Raises `ConfigError` for
+    another ending or a folder that is not there, and `PolicyError` for a task of a class of your own, for a state that
+    holds something else than arrays and plain values, and for a policy that its class, parameters and state do not
+    bring back, such as a guardrail around a policy with parameters of its own.
+    """
+    where, name = Path(path), policy_name(type(policy))
+    if where.suffix != SUFFIX or not where.parent.is_dir():
+        raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
+    arrays = list[np.ndarray]()
+    params = {key: getattr(policy, key) for key in parameters_of(type(policy))}
+    spec, state = _packed_spec(name, policy.spec), _packed(name, policy.state_dict(), arrays)
+    header = dict(zip(FIELDS, (FORMAT, _source_of(policy), params, spec, state), strict=True))
+    named: dict[str, Any] = {f"array_{n}": array for n, array in enumerate(arrays)}
+    try:
+        _made(json.loads(json.dumps(header)), named)
+    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise PolicyError(f"policy {name}: class, parameters and state do not bring it back: {reason}") from error
+    with atomic(where) as temporary, temporary.open("wb") as file:
+        np.savez(file, **named, header=np.array(json.dumps(header)))
+    return where
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Return the policy of a file that `save_policy` wrote; it decides as the saved one would have gone on.
+
+    Raises `DataError` for a file that is none, is broken or is of another version.
+    """
+    header, arrays = _read(Path(path))
+    if header["format"] != FORMAT:
+        raise DataError(f"{path}: has format {header['format']}, expected {FORMAT}; save it anew by this version")
+    try:
+        return _made(header, arrays)
+    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path}: is no saved policy, or broken ({type(error).__name__}: {error})") from error
+
+
+def _made(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
+    """Make the policy, and give it its state."""
+    spec = _unpacked_spec(header["spec"])
+    policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
+    policy.load_state_dict(_unpacked(header["state"], arrays))
+    return policy
+
+
+def _packed_spec(name: str, spec: PolicySpec) -> dict[str, Any]:
+    """Return a task as JSON has it; that of boosts has weights of the reward."""
+    if type(spec) is PolicySpec:
+        return asdict(spec)
+    if type(spec) is not BoostSpec:
+        raise PolicyError(f"policy {name}: is made for a {type(spec).__name__}, expected a PolicySpec or a BoostSpec")
+    values = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {**values, "reward": spec.reward.model_dump()}
+
+
+def _unpacked_spec(packed: Mapping[str, Any]) -> PolicySpec:
+    if "reward" not in packed:
+        return PolicySpec(**packed)
+    reward = build(RewardWeights, packed["reward"], "saved policy: reward")
+    return BoostSpec(**{**packed, "reward": reward})
+
+
+def _source_of(policy: Policy) -> str:
+    """Return a built-in name, or FILE.py:Class."""
+    cls = type(policy)
+    name = policy_name(cls)
+    if name in BUILT_IN and find_class(name) is cls:
+        return name
+    file = inspect.getsourcefile(cls)
+    if file is None or "." in cls.__qualname__:
+        raise PolicyError(f"policy {name}: cannot be found again, expected a class at the top of a Python file")
+    return f"{Path(file).resolve()}:{cls.__name__}"
+
+
+def _packed(name: str, value: Any, arrays: list[np.ndarray]) -> Any:
+    """Return a value as JSON has it, its arrays by number."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, np.generic):
+        return _packed(name, value.item(), arrays)
+    if isinstance(value, Mapping) and all(isinstance(key, str | int) for key in value):
+        return {"items": [[key, _packed(name, held, arrays)] for key, held in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"list" if isinstance(value, list) else "tuple": [_packed(name, held, arrays) for held in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise PolicyError(f"policy {name}: its state holds a {type(value).__name__}, expected arrays and plain values")
+
+
+def _unpacked(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, held),) = packed.items()
+    if kind == "array":
+        return arrays[f"array_{held}"]
+    if kind == "items":
+        return {key: _unpacked(value, arrays) for key, value in held}
+    return {"list": list, "tuple": tuple}[kind](_unpacked(value, arrays) for value in held)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(str(arrays.pop("header")))
+        return {field: header[field] for field in FIELDS}, arrays
+    except FileNotFoundError:
+        raise DataError(f"{path}: is not there; give the file that save_policy wrote") from None
+    except (OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: is no saved policy, or broken; save it anew with zoosim.save_policy") from error

@@ -1,0 +1,206 @@
+"""LinUCB with a model for each product (Li, Chu, Langford & Schapire 2010, algorithm 1)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.id_table import VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.jit import inlined, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import nonzeros
+from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.products.late_widths import (
+    LateWidths,
+    count_decision,
+    grown_widths,
+    new_late_widths,
+    settle,
+    widths_of,
+)
+
+MAX_BYTES = 2**30
+"""What all models together may take; then the product that was shown or rewarded longest ago is dropped."""
+
+FIRST_PRODUCTS = 64
+
+
+class State(NamedTuple):
+    """A ridge model over x = [user, product] for each product that was shown, by the slots of `products`.
+
+    Model 0 has seen nothing: it speaks for products that were never shown.
+    """
+
+    ridge: Ridge
+    products: IdTable
+    widths: LateWidths
+    alpha: float
+
+
+class Candidates(NamedTuple):
+    """The candidates' `ids (K,)`, features `products (K, d_p)`, and the model `slots (K,)` of each.
+
+    `active (K, d_p)` the columns where a product is not 0, the first `n_active (K,)` of each row; `version (1,)` of the
+    id table that the slots were read at.
+    """
+
+    ids: IntArray
+    products: FloatArray
+    active: IntArray
+    n_active: IntArray
+    slots: IntArray
+    version: IntArray
+
+
+@jit
+def _read_slots(state: State, candidates: Candidates) -> None:
+    """Look the models of the candidates up, unless nothing has changed since."""
+    if candidates.version[0] != state.products.counts[VERSION]:
+        find_slots(state.products, candidates.ids, candidates.slots)
+        candidates.version[0] = state.products.counts[VERSION]
+
+
+@inlined
+def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+    _read_slots(state, candidates)
+    theta, inverse = state.ridge.theta, widths_of(state.widths, state.ridge).inverse
+    products, active, n_active = candidates.products, candidates.active, candidates.n_active
+    index, value, n_user = _non_zero_user(user, theta.shape[1])
+    best, top = -1, -np.inf
+    for k in range(available.shape[0]):
+        if not available[k]:
+            continue
+        slot = candidates.slots[k]
+        for n in range(n_active[k]):
+            index[n_user + n] = user.shape[0] + active[k, n]
+            value[n_user + n] = products[k, active[k, n]]
+        mean = square = 0.0
+        for n in range(n_user + n_active[k]):
+            cross = 0.0
+            if slot:  # model 0 is a multiple of the identity
+                for m in range(n):
+                    cross += value[m] * inverse[slot, index[n], index[m]]
+            mean += value[n] * theta[slot, index[n]]
+            square += value[n] * (value[n] * inverse[slot, index[n], index[n]] + 2.0 * cross)
+        score = mean + state.alpha * np.sqrt(max(square, 0.0))
+        if best < 0 or score > top:
+            best, top = k, score
+    return best
+
+
+@jit
+def _non_zero_user(user: FloatArray, dim: int) -> tuple[IntArray, FloatArray, int]:
+    """Return room for the non-zero entries of x, indices and values, the user's in place, and how many those are."""
+    index, value, count = np.empty(dim, np.int64), np.empty(dim), 0
+    for i in range(user.shape[0]):
+        if user[i] != 0.0:
+            index[count], value[count] = i, user[i]
+            count += 1
+    return index, value, count
+
+
+@jit
+def _active_columns(products: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return where each product is not 0, `(K, d_p)` with the columns in front, and how many those are `(K,)`."""
+    active = np.empty(products.shape, np.int64)
+    n_active = np.zeros(products.shape[0], np.int64)
+    for k in range(products.shape[0]):
+        for i in range(products.shape[1]):
+            if products[k, i] != 0.0:
+                active[k, n_active[k]] = i
+                n_active[k] += 1
+    return active, n_active
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    return _best(state, candidates, user, available)
+
+
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    out[_best(state, candidates, user, available)] = 1.0
+
+
+@jit
+def _model_of(state: State, product_id: int) -> int:
+    """Return the model of a product, cleared if it is new."""
+    slot, is_new = claim_slot(state.products, product_id)
+    if is_new:
+        clear(state.ridge, slot)
+        clear(state.widths.ahead, slot)
+    return slot
+
+
+@inlined
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    x = np.concatenate((user, candidates.products[action]))
+    count_decision(state.widths, state.ridge, _model_of(state, candidates.ids[action]), x)
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x = np.concatenate((user, candidates.products[action]))
+    model = _model_of(state, candidates.ids[action])
+    observe(state.ridge, model, x, nonzeros(x), reward)
+    settle(state.widths, model, x)
+
+
+class LinUCB(KernelPolicy):
+    """Choose the product with the highest upper confidence bound, each product with a linear model of its own.
+
+    Score: theta_k' x + alpha sqrt(x' A_k^-1 x) with x = [user, product]. Products are known by their id; those that
+    were never shown have the prior. All models together take 1 GB at most: then the product that was shown or
+    rewarded longest ago is dropped, and begins anew should it return.
+    """
+
+    name = "linucb"
+    kernel = Kernel("linucb", _choose, _distribution, _learn, _decided)
+    learned = ("ridge", "products", "widths")
+    alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
+
+    @property
+    def _dim(self) -> int:
+        return self.spec.user_dim + self.spec.product_dim
+
+    @property
+    def _most(self) -> int:
+        """Return the most models there may be, that of unknown products included."""
+        return max(2, MAX_BYTES // (4 * 8 * self._dim**2))
+
+    def _new_state(self) -> State:
+        return self._state_of(min(FIRST_PRODUCTS, self._most))
+
+    def _state_of(self, capacity: int) -> State:
+        widths = new_late_widths(capacity, self._dim, self.regularization, 1.0)
+        ridge = new_ridge(capacity, self._dim, self.regularization)
+        return State(ridge, new_id_table(capacity), widths, self.alpha)
+
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+        state = self.state
+        capacity = capacity_for(state.products, candidates.ids, decisions, self._most)
+        if capacity > len(state.products.ids):
+            self.state = state._replace(
+                ridge=grown_ridge(state.ridge, capacity),
+                products=grown(state.products, capacity),
+                widths=grown_widths(state.widths, capacity),
+            )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        active, n_active = _active_columns(products)
+        return Candidates(ids, products, active, n_active, np.zeros(len(ids), np.int64), np.full(1, -1))
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0)
+        return state
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        capacity = saved_length(saved, "products.ids")
+        return self._state_of(capacity) if 2 <= capacity <= self._most else self.state

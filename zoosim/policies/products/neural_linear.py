@@ -1,0 +1,354 @@
+"""Neural-Linear that holds: what a network makes of a visitor, a linear bandit for each category, sums kept fresh.
+
+A hidden layer z = ReLU(W' x + b) is trained on a memory of what was shown, with a head for each category of products
+(Riquelme, Tucker & Snoek 2018). Decisions use Bayesian linear regression on z, a model a category. Whenever the network
+moves, the sums of all models are computed anew from the memory, so they never speak of representations that are gone
+(the published forms' fault); and the memory fades, so that uncertainty comes back in a market that moves. The width of
+the confidence bound follows the noise of the rewards, which is estimated from prediction errors.
+
+Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.id_table import IN_USE
+from zoosim.core.jit import jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key, normal
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.linear.dense import add_matrix, add_product, dot, nonzeros
+from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
+from zoosim.models import heads_net
+from zoosim.models.embedding_net import Float32Array
+from zoosim.models.row_memory import new_row_memory
+from zoosim.policies.base import policy_name
+from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
+from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided, saved_length
+from zoosim.policies.products.categories import Categories, count, new_categories, number
+
+MAX_HEADS = 64
+"""Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
+
+FIRST_HEADS = 8
+"""Heads that there is a ridge model for at first; the room doubles as categories come up."""
+
+LEAST_KEPT = 0.01
+"""The least weight that observations may keep from one training to the next."""
+
+NOISE_RATE = 1 / 500
+"""Weight of the newest squared prediction error in the estimate of the rewards' variance."""
+
+SCALE, VARIANCE = 0, 1
+
+
+class Candidates(NamedTuple):
+    """What there is to choose from: G groups of products, each product `k` in group `group_of[k]`, `group_of (K,)`.
+
+    A group is a category with a head of its own, or, when they are `joint`, a distinct product. `rows (R, d_p)` are
+    what the network reads of them: the distinct products when joint, else one row of 0. `lower (R, h)` is what they add
+    to the hidden layer, by the network as it was after so many training `steps (1,)`.
+    """
+
+    rows: FloatArray
+    group_of: IntArray
+    groups: int
+    joint: bool
+    lower: Float32Array
+    steps: IntArray
+
+
+class State(NamedTuple):
+    """Ridge models of the heads over scaled z, the network's learner, and the categories that have heads.
+
+    `levels (2,)`: what z is multiplied by, and the variance of rewards; `joint (1,)` whether more categories came up
+    than there are heads.
+    """
+
+    ridge: Ridge
+    learner: heads_net.Learner
+    categories: Categories
+    joint: BoolArray
+    levels: FloatArray
+    alpha: float
+    thompson: bool
+
+
+@jit
+def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[FloatArray, int]:
+    """Return x `(d,)` that the network reads for a user and a product, and the product's head."""
+    group = candidates.group_of[action]
+    if candidates.joint:
+        return np.concatenate((user, candidates.rows[group])), 0
+    return np.concatenate((user, candidates.rows[0])), group
+
+
+@jit
+def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: FloatArray) -> Float32Array:
+    """Return z `(R, h)` of a user with each row of the candidates."""
+    net, lower = heads_net.network(learner), candidates.lower
+    if candidates.steps[0] != learner.counts[heads_net.STEPS]:
+        lower[:] = 0.0
+        add_matrix(candidates.rows.astype(np.float32), net.w1[user.shape[0] :], lower)
+        candidates.steps[0] = learner.counts[heads_net.STEPS]
+    upper, zs = net.b1.copy(), np.empty_like(lower)
+    add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
+    for r in range(zs.shape[0]):
+        for j in range(zs.shape[1]):
+            zs[r, j] = max(upper[j] + lower[r, j], np.float32(0.0))
+    return zs
+
+
+@jit
+def _embed(state: State, x: FloatArray) -> FloatArray:
+    """Return the scaled z `(h,)` of x `(d,)`."""
+    z: FloatArray = heads_net.hidden_layer(heads_net.network(state.learner), x).astype(np.float64)
+    z *= state.levels[SCALE]
+    return z
+
+
+@jit
+def _estimates(
+    state: State, candidates: Candidates, user: FloatArray, found: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation `(G,)` of each group that has a product in `found (G,)`."""
+    ridge, noise = state.ridge, state.levels[VARIANCE]
+    zs = hidden_layers(state.learner, candidates, user).astype(np.float64) * state.levels[SCALE]
+    if candidates.joint:
+        return _estimates_of_rows(ridge.theta[0], ridge.inverse[0], noise, zs)
+    means, deviations = np.zeros(found.shape[0]), np.zeros(found.shape[0])
+    nonzero = nonzeros(zs[0])
+    for head in range(found.shape[0]):
+        if found[head] >= 0:
+            means[head] = dot(zs[0], ridge.theta[head])
+            deviations[head] = np.sqrt(noise * variance(ridge, head, zs[0], nonzero))
+    return means, deviations
+
+
+@jit
+def _estimates_of_rows(
+    theta: FloatArray, inverse: FloatArray, noise: float, zs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation `(R,)` of each row of `zs (R, h)` by one model.
+
+    One matrix product takes a third of the time of a `variance` for each of 500 rows (h = 128).
+    """
+    means, deviations, spread = np.empty(zs.shape[0]), np.empty(zs.shape[0]), np.zeros(zs.shape)
+    add_matrix(zs, inverse, spread)
+    for r in range(zs.shape[0]):
+        means[r] = dot(zs[r], theta)
+        deviations[r] = np.sqrt(noise * max(dot(zs[r], spread[r]), 0.0))
+    return means, deviations
+
+
+@jit
+def _best(
+    means: FloatArray,
+    deviations: FloatArray,
+    found: IntArray,
+    alpha: float,
+    thompson: bool,
+    key: np.uint64,
+    i: int,
+) -> int:
+    """Return the product with the highest bound, or the highest draw number i, never drawn below its mean."""
+    best, top = -1, -np.inf
+    for g in range(found.shape[0]):
+        if found[g] >= 0:
+            width = max(normal(key, i, g), 0.0) if thompson else 1.0
+            score = means[g] + alpha * width * deviations[g]
+            if best < 0 or score > top or (score == top and found[g] < best):
+                best, top = found[g], score
+    return best
+
+
+@jit
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    found = first_of_each(candidates.group_of, available, candidates.groups)
+    means, deviations = _estimates(state, candidates, user, found)
+    key = posterior_key(state.learner.key, state.learner.counts)
+    return _best(means, deviations, found, state.alpha, state.thompson, key, draw_number(draw))
+
+
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    found = first_of_each(candidates.group_of, available, candidates.groups)
+    means, deviations = _estimates(state, candidates, user, found)
+    key = posterior_key(state.learner.key, state.learner.counts)
+    draws = DRAWS if state.thompson else 1
+    for i in range(draws):
+        out[_best(means, deviations, found, state.alpha, state.thompson, key, i)] += 1.0 / draws
+
+
+@jit
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x, head = features_of(candidates, user, action)
+    z = _embed(state, x)
+    error = reward - dot(z, state.ridge.theta[head])
+    state.levels[VARIANCE] += NOISE_RATE * (error * error - state.levels[VARIANCE])
+    observe(state.ridge, head, z, nonzeros(z), reward)
+    slots = heads_net.learn(state.learner, x, head, reward)
+    if slots.shape[0] > 0:
+        _renew(state, slots)
+
+
+@jit
+def _renew(state: State, slots: IntArray) -> None:
+    """Scale z to a mean square norm of 1 over the memory, and compute the sums of all models from it."""
+    memory, ridge, levels = state.learner.memory, state.ridge, state.levels
+    levels[SCALE] = 1.0
+    zs, weight, square = np.empty((slots.shape[0], ridge.b.shape[1])), 0.0, 0.0
+    for n, slot in enumerate(slots):
+        zs[n] = _embed(state, memory.xs[slot])
+        weight += memory.counts[slot]
+        square += memory.counts[slot] * dot(zs[n], zs[n])
+    levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
+    first, stop = (0, 1) if state.joint[0] else (1, state.categories.table.counts[IN_USE])
+    for head in range(first, stop):
+        clear(ridge, head)
+    for n, slot in enumerate(slots):
+        z = levels[SCALE] * zs[n]
+        add_sums(ridge, memory.heads[slot], z, nonzeros(z), memory.counts[slot], memory.sums[slot])
+    for head in range(first, stop):
+        solve(ridge, head)
+
+
+class HeadsPolicy(KernelPolicy):
+    """What policies on a `heads_net` have in common."""
+
+    enters_candidates = True
+    hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
+    horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
+    learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
+    memory: int = parameter(4096, low=8, high=10_000_000, help="distinct pairs of visitor and category remembered")
+    batch_size: int = parameter(64, low=1, high=100_000, help="pairs in a training step")
+    train_every: int = parameter(50, low=1, high=1_000_000, help="visits between trainings")
+    training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
+
+    def _new_learner(self, dropout: float) -> heads_net.Learner:
+        dim, keep = self.spec.user_dim + self.spec.product_dim, (1 - 1 / self.horizon) ** self.train_every
+        if keep < LEAST_KEPT:
+            label, most = policy_name(type(self)), int(np.log(LEAST_KEPT) / np.log1p(-1 / self.horizon))
+            raise ConfigError(
+                f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
+                f"{self.horizon:g}: all would be forgotten between two trainings"
+            )
+        params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
+        return heads_net.Learner(
+            trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
+            counts=np.zeros(2, np.int64),
+            memory=new_row_memory(self.memory, dim),
+            key=np.array([draw_key(self.rng)]),
+            hidden=self.hidden,
+            dropout=dropout,
+            rate=self.learning_rate,
+            batch_size=self.batch_size,
+            train_every=self.train_every,
+            training_steps=self.training_steps,
+            keep=keep,
+        )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        rows, group_of = np.zeros((1, products.shape[1])), np.zeros(len(ids), np.int64)
+        if not self.state.joint[0]:
+            group_of = self._number(products)
+        joint = bool(self.state.joint[0])
+        if joint:
+            rows, group_of = distinct_rows(products)
+        groups = len(rows) if joint else count(self.state.categories)
+        lower = np.zeros((len(rows), self.hidden), np.float32)
+        return Candidates(rows, group_of, groups, joint, lower, np.full(1, -1))
+
+    def _number(self, products: FloatArray) -> IntArray:
+        """Return the category `(K,)` of each product; with more of them than heads, one head decides from now on."""
+        state = self.state
+        before = count(state.categories)
+        categories, group_of, new, anew = number(state.categories, products, MAX_HEADS)
+        self.state = state._replace(categories=categories)
+        wanted = (1 if anew else before) + len(new)
+        state.joint[0] = wanted > MAX_HEADS or not group_of.all()
+        if anew or state.joint[0]:
+            self._forget()
+            self._forget_candidates()
+        self._make_heads(count(categories))
+        return group_of
+
+    def _heads(self) -> int:
+        """Return how many heads there is room for now."""
+        return MAX_HEADS
+
+    def _make_heads(self, heads: int) -> None:
+        """Make room for so many heads."""
+
+    def _forget(self) -> None:
+        """Forget what was learned of heads that mean something else from now on."""
+        memory = self.state.learner.memory
+        for array in (memory.counts, memory.sums, memory.seen):
+            array[:] = 0
+
+    def _reader(self, context: Context) -> DrawingPolicy:
+        # With one head for all, candidates no longer enter the state.
+        return self if self.state.joint[0] else super()._reader(context)
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        heads = self._heads()
+        fits = bool(saved["learner.memory.heads"].max() < heads and saved["categories.table.counts"][IN_USE] <= heads)
+        return fits and super()._sound(saved)
+
+
+class NeuralLinear(HeadsPolicy):
+    """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
+
+    Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
+    Thompson sampling multiplies the second term by max(0, N(0, 1)). With more than 63 categories one model is over the
+    hidden layer of [user, product].
+    """
+
+    name = "neural-linear"
+    kernel = Kernel("neural_linear", _choose, _distribution, _learn, nothing_decided)
+    learned = ("ridge", "learner", "categories", "joint", "levels")
+    alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
+    regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
+
+    def _new_state(self) -> State:
+        return State(
+            ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
+            learner=self._new_learner(dropout=0.0),
+            categories=new_categories(MAX_HEADS, self.spec.product_dim),
+            joint=np.zeros(1, np.bool_),
+            levels=np.array([self.hidden**-0.5, 0.25]),
+            alpha=self.alpha,
+            thompson=self.thompson,
+        )
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0)
+        return state
+
+    def _heads(self) -> int:
+        return len(self.state.ridge.b)
+
+    def _make_heads(self, heads: int) -> None:
+        if heads > self._heads():
+            room = min(max(heads, 2 * self._heads()), MAX_HEADS)
+            self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
+
+    def _forget(self) -> None:
+        super()._forget()
+        for head in range(self._heads()):
+            clear(self.state.ridge, head)
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        state: State = self.state
+        heads = saved_length(saved, "ridge.b")
+        if FIRST_HEADS <= heads <= MAX_HEADS:
+            state = state._replace(ridge=new_ridge(heads, self.hidden, self.regularization))
+        return state

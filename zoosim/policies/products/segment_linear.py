@@ -1,0 +1,381 @@
+"""LinUCB and linear Thompson sampling with models for each segment of visitors, and memories that fade or are cut.
+
+Each segment (see `segments.py`) has a clock of its own and models of its own: one over the joint features
+[1, user] (x) [1, product] without their constant (shared), or one per product over [user, product]. Of the latter the
+product's part is the same at each showing, so that [length of product, user] is the same model with fewer features.
+Both are x = left (x) right, and run through one kernel: `shared` models have the rows [1, product] on their right,
+a product's own has [1].
+
+Sources: LinUCB, Li, Chu, Langford & Schapire (2010); linear Thompson sampling, Agrawal & Goyal (2013); discounting,
+Russac, Vernade & Cappe (2019); sliding window, Cheung, Simchi-Levi & Zhu (2019); change-point filter, Adams & MacKay
+(2007).
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
+from zoosim.core.jit import inlined, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear import hypotheses
+from zoosim.linear import window as windows
+from zoosim.linear.dense import nonzeros
+from zoosim.linear.hypotheses import foreseen
+from zoosim.linear.joint import joint, with_lead
+from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
+from zoosim.monitoring import adwin, glr, page_hinkley, watch
+from zoosim.monitoring.adwin import MAX_BUCKETS
+from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.open_decisions import hash_decision
+from zoosim.policies.products.late_widths import count_decision_in_group, new_late_widths, settle_in_group, widths_of
+from zoosim.policies.products.segment_state import (
+    ALL,
+    DISCOUNT,
+    FILTER,
+    MEMORIES,
+    RESTART,
+    WINDOW,
+    Candidates,
+    State,
+    enter_product,
+    enter_segment,
+    hash_rows,
+    last_shown,
+    meet_arm,
+    meet_arms,
+    move_models,
+    new_candidates,
+    read_slots,
+)
+from zoosim.policies.products.segment_view import View, arms_of, due_arm, look, scores_of
+from zoosim.policies.products.segments import find, new_segments
+
+THRESHOLD = 15.0
+"""Of Page-Hinkley: lower than its default, since errors halved to fit into [0, 1] have a quarter of the variance."""
+
+HYPOTHESES = 4
+"""Of a change-point filter; each has a ridge model of its own."""
+
+MAX_SEGMENTS, MAX_ENTRIES = 256, 2**24
+"""Room for segments, and for the entries of all their models' matrices, two a model, or four where widths run ahead,
+and of the visits in their windows."""
+
+FIRST_PRODUCTS, KEPT_SEGMENTS = 8, 16
+"""Products that there is room for at first, and segments that products which come up later leave room for."""
+
+MAX_ARMS = 1_024
+"""Different products of which it is known when they were shown last, where that counts."""
+
+
+@jit
+def _first_of(arm: int, arm_of: IntArray, available: BoolArray) -> int:
+    """Return the first available product of an arm, -1 if there is none."""
+    for k in range(available.shape[0]):
+        if arm_of[k] == arm and available[k]:
+            return k
+    return -1
+
+
+@inlined
+def _look(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> tuple[View, int]:
+    """Return what a visitor sees, and the product that is due or else -1.
+
+    One who is new looks at the next segment, whose models know nothing.
+    """
+    read_slots(state.products, state.arms, candidates)
+    s = find(state.segments, user, state.segments.clock.shape[0])
+    s = s if s >= 0 else state.segments.found[0]
+    leads, models, rows, arm_of = candidates.leads, candidates.models, candidates.rows, candidates.arm_of
+    arms = arms_of(arm_of, available, leads.shape[0], rows.shape[0])
+    widths, first = widths_of(state.widths, state.ridge), s * state.turns.shape[0]
+    view = look(state.ridge, widths, state.weights, arms, leads, models, user, first, state.sampling)
+    arm, decided = -1, state.segments.decided[s]
+    if state.due > 0.0 and decided > 0.0:
+        shown = last_shown(state.shown[s], candidates.places, decided)
+        arm = due_arm(view, rows, shown, decided + 1.0, state.due / shown.shape[0])
+    return view, _first_of(arm, arm_of, available)
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    view, action = _look(state, candidates, user, available)
+    if action < 0:
+        key = posterior_key(state.key, state.updates)
+        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, draw_number(draw))
+        action = best_of(scores, candidates.arm_of, available)
+    return action
+
+
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    view, due = _look(state, candidates, user, available)
+    if due >= 0:
+        out[due] = 1.0
+        return
+    key = posterior_key(state.key, state.updates)
+    draws = DRAWS if state.sampling else 1
+    for i in range(draws):
+        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, i)
+        out[best_of(scores, candidates.arm_of, available)] += 1.0 / draws
+
+
+@inlined
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    s, arm, segments = enter_segment(state, user), candidates.arm_of[action], state.segments
+    key = candidates.keys[arm]
+    if state.due > 0.0:
+        read_slots(state.products, state.arms, candidates)
+        meet_arms(state.arms, state.shown, segments, candidates.keys, candidates.places)
+    segments.decided[s] += 1.0
+    if state.due > 0.0:
+        slot = meet_arm(state.arms, state.shown, segments, key)
+        state.shown[s, slot] = segments.decided[s]
+    if state.ahead:
+        rows, products = candidates.rows.shape[0], state.turns.shape[0]
+        model = s * products + enter_product(state, candidates, arm)
+        x = joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
+        used = segments.found[0] * products
+        decision = hash_decision(key, user)
+        count_decision_in_group(state.widths, state.ridge, used, segments.clock, state.turns, model, x, decision)
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    s, arm = enter_segment(state, user), candidates.arm_of[action]
+    state.updates[0] += 1
+    state.segments.clock[s] += 1.0
+    visit, ridge = int(state.segments.clock[s]), state.ridge
+    rows, products = candidates.rows.shape[0], state.turns.shape[0]
+    slot = enter_product(state, candidates, arm)
+    model = s * products + slot
+    left, right = with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows]
+    x = joint(left, right)
+    nonzero = nonzeros(x)
+    if state.kind == FILTER:
+        kept = (1.0 - state.hazard / candidates.leads.shape[0]) ** (visit - state.last[model])
+        hypotheses.loosen(ridge, state.weights, model, kept)
+        hypotheses.learn(ridge, state.weights, model, x, nonzero, reward)
+    else:
+        if state.kind == RESTART:
+            residual = 0.5 * (1.0 + reward - foreseen(ridge, model, x, nonzero))
+            if watch.observe(state.adwin, state.page_hinkley, state.glr, state.detector, model, residual):
+                clear(ridge, model)
+        elif state.kind == DISCOUNT:
+            fade_by_turns(ridge, s * products, slot, state.turns, visit)
+        elif state.kind == WINDOW:
+            windows.slide(ridge, state.window, s, visit, left, right, model, reward)
+        observe(ridge, model, x, nonzero, reward)
+        if state.kind == WINDOW and visit % state.window.reward.shape[1] == 0:
+            windows.renew(ridge, state.window, s, s * products, products)
+    state.last[model] = visit
+    if state.ahead:
+        settle_in_group(state.widths, state.turns, model, x, hash_decision(candidates.keys[arm], user))
+
+
+class _SegmentLinear(KernelPolicy):
+    """What the four policies have in common.
+
+    Products with models of their own are known by their id. There is room for 8 at first, which doubles as they come up
+    until all models' matrices would take 2^24 entries; then the product that was shown or rewarded longest ago is
+    dropped, and begins anew should it return.
+    """
+
+    kernel = Kernel("segment_linear", _choose, _distribution, _learn, _decided)
+    learned = (
+        "segments",
+        "products",
+        "turns",
+        "ridge",
+        "weights",
+        "last",
+        "widths",
+        "arms",
+        "shown",
+        "window",
+        "adwin",
+        "page_hinkley",
+        "glr",
+        "key",
+        "updates",
+    )
+    rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    shared: ClassVar[bool]
+    sampling: ClassVar[bool]
+    memory: str = parameter("discount", choices=MEMORIES, help="what is kept of the past")
+    alpha: float = parameter(1.0, low=0, high=100, help="width of bounds or draws, in standard deviations")
+    regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
+    half_life: float = parameter(1_700.0, low=1, high=1e9, help="visits after which it counts half, with discount")
+    window: int = parameter(2_500, low=1, high=1_000_000, help="visits of a segment that are kept, with window")
+    hazard: float = parameter(5e-4, low=0, high=0.1, help="chance of a change, a visit, with filter")
+    detector: str = parameter(
+        "page-hinkley", choices=watch.DETECTORS, help="what watches a model's errors, with restart"
+    )
+    due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown is, with filter and restart")
+
+    @property
+    def _kind(self) -> int:
+        return MEMORIES.index(self.memory)
+
+    @property
+    def _runs_ahead(self) -> bool:
+        """Tell whether widths count what was shown at once: those of bounds of models that are never cut."""
+        return not self.sampling and self._kind in (ALL, DISCOUNT)
+
+    @property
+    def _sides(self) -> tuple[int, int]:
+        """Return how many features stand on the left and on the right of x = left (x) right."""
+        return self.spec.user_dim + 1, self.spec.product_dim + 1 if self.shared else 1
+
+    @property
+    def _hypotheses(self) -> int:
+        return HYPOTHESES if self._kind == FILTER else 1
+
+    @property
+    def _entries(self) -> tuple[int, int]:
+        """Return how many entries a segment takes: for each product's model, and beside them."""
+        left, right = self._sides
+        matrices = 4 if self._runs_ahead else 2
+        beside = self.window * (left + right) if self._kind == WINDOW else 0
+        return matrices * self._hypotheses * (left * right) ** 2, beside
+
+    def _segments_beside(self, products: int) -> int:
+        """Return how many segments there is room for beside so many products."""
+        each, beside = self._entries
+        return max(1, min(MAX_SEGMENTS, MAX_ENTRIES // (products * each + beside)))
+
+    @property
+    def _most(self) -> int:
+        """Return the most products that there may be, unknown ones included."""
+        return 1 if self.shared else max(2, MAX_ENTRIES // self._entries[0])
+
+    def _new_state(self) -> State:
+        return self._state_of(min(FIRST_PRODUCTS, self._most), draw_key(self.rng))
+
+    def _state_of(self, products: int, key: np.uint64) -> State:
+        left, right = self._sides
+        kind, segments = self._kind, self._segments_beside(products)
+        models = segments * products
+        discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0
+        learning = left * right, self.regularization, discount
+        watched = [models if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
+        cut = kind in (FILTER, RESTART)
+        arms = MAX_ARMS if cut else 1
+        windowed = (segments, self.window) if kind == WINDOW else (1, 1)
+        groups = segments if self._runs_ahead else 1
+        return State(
+            segments=new_segments(segments, self.spec.user_dim),
+            products=new_id_table(products),
+            turns=np.zeros(products, np.int64),
+            ridge=new_ridge(models * self._hypotheses, *learning),
+            weights=hypotheses.new_weights(models, self._hypotheses),
+            last=np.zeros(models),
+            widths=new_late_widths(models if self._runs_ahead else 1, *learning, groups),
+            arms=new_id_table(arms),
+            shown=np.zeros((segments, arms)),
+            window=windows.new_window(*windowed, left, right),
+            adwin=adwin.new_adwin(watched[watch.ADWIN]),
+            page_hinkley=page_hinkley.new_page_hinkley(watched[watch.PAGE_HINKLEY], threshold=THRESHOLD),
+            glr=glr.new_glr(watched[watch.GLR]),
+            key=np.array([key]),
+            updates=np.zeros(1, np.int64),
+            sampling=self.sampling,
+            kind=kind,
+            detector=watch.DETECTORS.index(self.detector),
+            ahead=self._runs_ahead,
+            alpha=self.alpha,
+            hazard=self.hazard,
+            due=self.due if cut else 0.0,
+        )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        if self.shared:
+            rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
+            return new_candidates(rows, np.ones(1), row_of, hash_rows(rows))
+        return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids)
+
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+        # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
+        # must be the same in compiled runs as for single requests.
+        state = self.state
+        if self.shared:
+            return
+        read_slots(state.products, state.arms, candidates)
+        unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
+        capacity, wanted = len(state.turns), int(state.products.counts[IN_USE]) + unknown
+        if wanted <= capacity:
+            return
+        found, segments = int(state.segments.found[0]), len(state.segments.clock)
+        each, beside = self._entries
+        most = (MAX_ENTRIES // max(found, min(KEPT_SEGMENTS, segments)) - beside) // each
+        room = min(max(wanted, 2 * capacity), most)
+        if room > capacity:
+            larger = self._state_of(room, state.key[0])
+            move_models(state, larger)
+            widths = larger.widths._replace(
+                decisions=state.widths.decisions, first_x=state.widths.first_x, late=state.widths.late
+            )
+            self.state = larger._replace(
+                products=grown(state.products, room), arms=state.arms, widths=widths, updates=state.updates
+            )
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, sampling=False, due=0.0)
+        return state
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        capacity = saved_length(saved, "turns")
+        fits = not self.shared and 2 <= capacity <= self._most
+        return self._state_of(capacity, self.state.key[0]) if fits else self.state
+
+    def _signature(self) -> str:
+        return f"{super()._signature()}, memory {self.memory}"
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        models, filled = len(self.state.last), saved["adwin.filled"]
+        numbers = np.append(saved["window.model"], saved["widths.first_model"])
+        sound = bool((numbers < models).all() and (filled <= MAX_BUCKETS).all())
+        return super()._sound(saved) and sound
+
+
+class SharedLinUCB(_SegmentLinear):
+    """LinUCB with one model a segment, with interactions, for all products; memory fades by the segment's visits."""
+
+    name = "shared-linucb"
+    shared = True
+    sampling = False
+
+
+class SharedLinTS(_SegmentLinear):
+    """Linear Thompson sampling with one model a segment for all products; its memory fades by the segment's visits."""
+
+    name = "shared-lin-ts"
+    shared = True
+    sampling = True
+    alpha: float = parameter(0.35, low=0, high=100, help="width of bounds or draws, in standard deviations")
+
+
+class ProductLinUCB(_SegmentLinear):
+    """LinUCB with a model for each product and segment; its memory fades by the segment's visits."""
+
+    name = "product-linucb"
+    shared = False
+    sampling = False
+    alpha: float = parameter(0.5, low=0, high=100, help="width of bounds or draws, in standard deviations")
+
+
+class ProductLinTS(_SegmentLinear):
+    """Linear Thompson sampling with a model for each product and segment; memory fades by the segment's visits."""
+
+    name = "product-lin-ts"
+    shared = False
+    sampling = True
+    alpha: float = parameter(0.15, low=0, high=100, help="width of bounds or draws, in standard deviations")

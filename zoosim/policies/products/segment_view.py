@@ -1,0 +1,137 @@
+"""What one visitor sees of a segment's models: small means and spreads over what is on the right of x = left (x) right.
+
+Part of `zoosim.policies.products.segment_linear`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.joint import contract, with_lead
+from zoosim.linear.posterior import bounds, draws, root
+from zoosim.linear.ridge import Ridge, variance
+
+
+class View(NamedTuple):
+    """What one visitor sees: `means (V, H, w)`, `spreads (V, H, w, w)` (or roots), `weights (V, H)`.
+
+    `arms (V, R)` tells what can be shown.
+    """
+
+    means: FloatArray
+    spreads: FloatArray
+    weights: FloatArray
+    arms: BoolArray
+
+
+@jit
+def arms_of(arm_of: IntArray, available: BoolArray, models: int, rows: int) -> BoolArray:
+    """Return which arms `(V, R)` there are products for."""
+    arms = np.zeros((models, rows), np.bool_)
+    for k in range(available.shape[0]):
+        if available[k]:
+            arms[arm_of[k] // rows, arm_of[k] % rows] = True
+    return arms
+
+
+@jit
+def _shows(arms: BoolArray) -> bool:
+    r = 0
+    while r < arms.shape[0] and not arms[r]:
+        r += 1
+    return bool(r < arms.shape[0])
+
+
+@jit
+def look(
+    ridge: Ridge,
+    widths: Ridge,
+    weights: FloatArray,
+    arms: BoolArray,
+    leads: FloatArray,
+    models: IntArray,
+    user: FloatArray,
+    first: int,
+    rooted: bool,
+) -> View:
+    """Look at the models `first` + `models (V,)` from one user; roots in place of spreads if `rooted`.
+
+    Means are those of `ridge`, spreads those of `widths`; `weights (models in all, H)`.
+    """
+    count = weights.shape[1]
+    left = with_lead(1.0, user)
+    nonzero, width = nonzeros(left), ridge.b.shape[1] // left.shape[0]
+    seen = np.zeros((models.shape[0], count))
+    means = np.zeros((models.shape[0], count, width))
+    spreads = np.zeros((models.shape[0], count, width, width))
+    for v in range(models.shape[0]):
+        if _shows(arms[v]):
+            left[0] = leads[v]
+            for h in range(count):
+                seen[v, h] = weights[first + models[v], h]
+                if seen[v, h] > 0.0:
+                    _see(ridge, widths, (first + models[v]) * count + h, left, nonzero, means[v, h], spreads[v, h])
+                    if rooted:
+                        root(spreads[v, h])
+    return View(means, spreads, seen, arms)
+
+
+@jit
+def _see(
+    ridge: Ridge,
+    widths: Ridge,
+    model: int,
+    left: FloatArray,
+    nonzero: IntArray,
+    mean: FloatArray,
+    spread: FloatArray,
+) -> None:
+    """Write what a left-hand side sees of a ridge model: `mean (w,)` and `spread (w, w)`."""
+    width = mean.shape[0]
+    if width > 1:
+        contract(ridge, widths, model, left, nonzero, mean, spread)
+    else:
+        for a in nonzero:
+            mean[0] += left[a] * ridge.theta[model, a]
+        spread[0, 0] = variance(widths, model, left, nonzero)
+
+
+@jit
+def scores_of(view: View, rows: FloatArray, alpha: float, sampling: bool, key: np.uint64, i: int) -> FloatArray:
+    """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
+    models, count = view.arms.shape
+    scores, j = np.zeros(models * count), 0
+    for v in range(models):
+        if _shows(view.arms[v]):
+            out = scores[v * count : (v + 1) * count]
+            if sampling:
+                j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
+            else:
+                bounds(view.means[v], view.spreads[v], view.weights[v], rows, alpha, out)
+    return scores
+
+
+@jit
+def due_arm(view: View, rows: FloatArray, shown: FloatArray, visit: float, due: float) -> int:
+    """Return the arm that is most overdue at a segment's `visit`, or -1, as `adaptive` does.
+
+    Models that are cut at a change learn of one only by what is shown. `shown (V R,)` is the visit each was shown last.
+    """
+    models, count = view.arms.shape
+    means, best = np.zeros(models * count), 0.0
+    for arm in range(models * count):
+        v, r = arm // count, arm % count
+        if view.arms[v, r]:
+            for h in range(view.weights.shape[1]):
+                means[arm] += view.weights[v, h] * dot(view.means[v, h], rows[r])
+            best = max(best, means[arm])
+    chosen, top = -1, 0.0
+    for arm in range(models * count):
+        if view.arms[arm // count, arm % count] and means[arm] < best:
+            over = 0.25 * due * (max(1.0 - best, 0.0) * (visit - shown[arm])) ** 2 - (best - means[arm])
+            if over >= top:
+                chosen, top = arm, over
+    return chosen

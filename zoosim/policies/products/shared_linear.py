@@ -1,0 +1,133 @@
+"""One linear model for all products, with interactions: what a click on one toy says about every toy.
+
+The features of a decision are x = [user, product, user (x) product]. Written as ([1, user] (x) [1, product]) without
+its constant, x' M x for all products of one user is p~' Q p~ with p~ = [1, product] and one small matrix Q a user: no
+product costs more than its own non-zero features squared.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import inlined, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import nonzeros
+from zoosim.linear.joint import contract, joint
+from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
+from zoosim.policies.choice import add_share, best_of, distinct_rows, pick, with_one
+from zoosim.policies.kernel import Kernel, KernelPolicy
+from zoosim.policies.products.late_widths import LateWidths, count_decision, new_late_widths, settle, widths_of
+
+
+class State(NamedTuple):
+    """One ridge model over [1, user] (x) [1, product], whose first entry is always 0."""
+
+    ridge: Ridge
+    widths: LateWidths
+    alpha: float
+    epsilon: float
+
+
+class Candidates(NamedTuple):
+    """The distinct [1, product] among the candidates, `rows (R, 1 + d_p)`, and the row of each, `row_of (K,)`."""
+
+    rows: FloatArray
+    row_of: IntArray
+
+
+@inlined
+def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
+    left, rows = with_one(user), candidates.rows
+    width = rows.shape[1]
+    mean, spread = np.zeros(width), np.zeros((width, width))
+    contract(state.ridge, widths_of(state.widths, state.ridge), 0, left, nonzeros(left), mean, spread)
+    scores = np.empty(rows.shape[0])
+    for r in range(scores.shape[0]):
+        row = rows[r]
+        nonzero = nonzeros(row)
+        scores[r] = state.alpha * np.sqrt(quadratic(spread, row, nonzero)) if state.alpha > 0.0 else 0.0
+        for j in nonzero:
+            scores[r] += mean[j] * row[j]
+    return best_of(scores, candidates.row_of, available)
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    if draw < state.epsilon:
+        return pick(available, draw / state.epsilon)
+    return _best(state, candidates, user, available)
+
+
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    out[_best(state, candidates, user, available)] = 1.0 - state.epsilon
+    if state.epsilon > 0.0:
+        add_share(available, state.epsilon, out)
+
+
+@jit
+def _features_of(candidates: Candidates, user: FloatArray, action: int) -> FloatArray:
+    return joint(with_one(user), candidates.rows[candidates.row_of[action]])
+
+
+@inlined
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    if state.alpha > 0.0:
+        count_decision(state.widths, state.ridge, 0, _features_of(candidates, user, action))
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x = _features_of(candidates, user, action)
+    observe(state.ridge, 0, x, nonzeros(x), reward)
+    if state.alpha > 0.0:
+        settle(state.widths, 0, x)
+
+
+KERNEL = Kernel("shared_linear", _choose, _distribution, _learn, _decided)
+
+
+class _SharedLinear(KernelPolicy):
+    """What `greedy` and `d-linucb` have in common."""
+
+    kernel = KERNEL
+    learned = ("ridge", "widths")
+    regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
+
+    def _make(self, alpha: float, epsilon: float, discount: float) -> State:
+        dim = (1 + self.spec.user_dim) * (1 + self.spec.product_dim)
+        widths = new_late_widths(1, dim, self.regularization, discount)
+        return State(new_ridge(1, dim, self.regularization, discount), widths, alpha, epsilon)
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        return Candidates(*distinct_rows(np.hstack([np.ones((len(products), 1)), products])))
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, epsilon=0.0)
+        return state
+
+
+class Greedy(_SharedLinear):
+    """Show the product with the highest estimate, and with probability epsilon any product (epsilon-greedy)."""
+
+    name = "greedy"
+    epsilon: float = parameter(0.05, low=0, high=1, help="share of visits spent on a random product")
+
+    def _new_state(self) -> State:
+        return self._make(alpha=0.0, epsilon=self.epsilon, discount=1.0)
+
+
+class DiscountedLinUCB(_SharedLinear):
+    """LinUCB on one shared model whose memory fades (D-LinUCB, Russac, Vernade & Cappe 2019)."""
+
+    name = "d-linucb"
+    alpha: float = parameter(1.0, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    discount: float = parameter(1 - 1 / 8000, low=0.9, high=1, help="weight that an observation keeps, a visit")
+
+    def _new_state(self) -> State:
+        return self._make(alpha=self.alpha, epsilon=0.0, discount=self.discount)

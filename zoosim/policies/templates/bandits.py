@@ -1,0 +1,262 @@
+"""Bandits over templates: a ridge model of the reward for each, on what the shop knows of the visit.
+
+Rewards of a search shop are EUR, mostly 0 and sometimes 100, so how wide to explore is told in standard deviations of
+the reward around its estimate, which is estimated along the way. LinUCB: Li, Chu, Langford & Schapire (2010); linear
+Thompson sampling: Agrawal & Goyal (2013). A discount below 1 follows a market that moves (D-LinUCB, Russac, Vernade &
+Cappe 2019).
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from zoosim.core.id_table import IN_USE, VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.jit import inlined, jit
+from zoosim.core.parameters import parameter
+from zoosim.core.rng import draw_key, normal
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.ridge import Ridge, clear, fade_by_turns, grown_ridge, new_ridge, observe, period_of, variance
+from zoosim.policies.choice import DRAWS, draw_number, posterior_key, with_one
+from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
+from zoosim.policies.open_decisions import hash_decision
+from zoosim.policies.products.late_widths import (
+    LateWidths,
+    count_decision_in_group,
+    grown_widths,
+    new_late_widths,
+    settle_in_group,
+    widths_of,
+)
+
+CONTEXTS = ("simple", "rich", "rich-oracle")
+
+NOISE_RATE = 1 / 2_000
+"""Weight of the newest squared prediction error in the estimate of the rewards' variance, after the first ones."""
+
+
+LEAST = 1e-12
+"""The variance that rewards have at least."""
+
+
+FIRST_TEMPLATES, MOST_TEMPLATES = 16, 256
+"""Room for templates at first and at most; then the one that was shown or rewarded longest ago is dropped."""
+
+
+class State(NamedTuple):
+    """A ridge model a template over [1, features], by the slots of `templates`; the first has seen nothing.
+
+    `turns (slots,)` when each fades; `moments (2,)`: the variance of rewards around their estimates, and how many made
+    it; `key (1,)` of the posterior draws; `updates (1,)`, rewards learned.
+    """
+
+    ridge: Ridge
+    templates: IdTable
+    turns: IntArray
+    widths: LateWidths
+    moments: FloatArray
+    key: np.ndarray
+    updates: IntArray
+    alpha: float
+    sampling: bool
+
+
+class Candidates(NamedTuple):
+    """The `ids (K,)` of templates, and the model `slots (K,)` of each, read at the `version (1,)` of their table."""
+
+    ids: IntArray
+    slots: IntArray
+    version: IntArray
+
+
+@jit
+def _read_slots(templates: IdTable, candidates: Candidates) -> None:
+    if candidates.version[0] != templates.counts[VERSION]:
+        find_slots(templates, candidates.ids, candidates.slots)
+        candidates.version[0] = templates.counts[VERSION]
+
+
+@jit
+def _means(ridge: Ridge, slots: IntArray, x: FloatArray, available: BoolArray) -> FloatArray:
+    """Return each template's estimate, -inf where it cannot be chosen."""
+    means = np.full(available.shape[0], -np.inf)
+    for k in range(available.shape[0]):
+        if available[k]:
+            means[k] = dot(x, ridge.theta[slots[k]])
+    return means
+
+
+@jit
+def _deviations(
+    widths: Ridge, slots: IntArray, x: FloatArray, available: BoolArray, variance_of_rewards: float
+) -> FloatArray:
+    """Return the standard deviation of each template's estimate, 0 where it cannot be chosen."""
+    nonzero, deviations = nonzeros(x), np.zeros(available.shape[0])
+    for k in range(available.shape[0]):
+        if available[k]:
+            deviations[k] = np.sqrt(variance_of_rewards * variance(widths, slots[k], x, nonzero))
+    return deviations
+
+
+@jit
+def _best_drawn(means: FloatArray, deviations: FloatArray, alpha: float, key: np.uint64, i: int) -> int:
+    """Return the template with the highest draw number i."""
+    scores = means.copy()
+    for k in range(scores.shape[0]):
+        if deviations[k] > 0.0:
+            scores[k] += alpha * deviations[k] * normal(key, i, k)
+    return int(np.argmax(scores))
+
+
+@inlined
+def _estimates(
+    state: State, candidates: Candidates, user: FloatArray, available: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return each template's estimate and the standard deviation of it."""
+    _read_slots(state.templates, candidates)
+    x, widths = with_one(user), widths_of(state.widths, state.ridge)
+    means = _means(state.ridge, candidates.slots, x, available)
+    if state.alpha > 0.0:
+        return means, _deviations(widths, candidates.slots, x, available, state.moments[0])
+    return means, np.zeros(means.shape[0])
+
+
+@inlined
+def _choose(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
+) -> int:
+    means, deviations = _estimates(state, candidates, user, available)
+    if state.sampling:
+        return _best_drawn(means, deviations, state.alpha, posterior_key(state.key, state.updates), draw_number(draw))
+    return int(np.argmax(means + state.alpha * deviations))
+
+
+@jit
+def _distribution(
+    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
+) -> None:
+    means, deviations = _estimates(state, candidates, user, available)
+    if state.sampling:
+        key = posterior_key(state.key, state.updates)
+        for i in range(DRAWS):
+            out[_best_drawn(means, deviations, state.alpha, key, i)] += 1.0 / DRAWS
+    else:
+        out[np.argmax(means + state.alpha * deviations)] = 1.0
+
+
+@jit
+def _model_of(state: State, template: int) -> int:
+    """Return the model of a template, cleared if it is new."""
+    slot, is_new = claim_slot(state.templates, template)
+    if is_new:
+        clear(state.ridge, slot)
+        clear(state.widths.ahead, slot)
+        state.turns[slot] = template % period_of(state.ridge)
+    return slot
+
+
+@inlined
+def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
+    if state.alpha > 0.0 and not state.sampling:
+        x, template, ridge = with_one(user), candidates.ids[action], state.ridge
+        model, used = _model_of(state, template), state.templates.counts[IN_USE]
+        key = hash_decision(template, user)
+        count_decision_in_group(state.widths, ridge, used, state.moments[1:], state.turns, model, x, key)
+
+
+@inlined
+def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
+    x, moments, template = with_one(user), state.moments, candidates.ids[action]
+    model = _model_of(state, template)
+    error = reward - dot(x, state.ridge.theta[model])
+    moments[1] += 1.0
+    moments[0] += max(NOISE_RATE, 1.0 / moments[1]) * (error * error - moments[0])
+    moments[0] = max(moments[0], LEAST)  # as long as all rewards were 0, what was tried least comes next
+    if state.ridge.discount < 1.0:
+        fade_by_turns(state.ridge, 0, model, state.turns, int(moments[1]))
+    observe(state.ridge, model, x, nonzeros(x), reward)
+    state.updates[0] += 1
+    if state.alpha > 0.0 and not state.sampling:
+        settle_in_group(state.widths, state.turns, model, x, hash_decision(template, user))
+
+
+class TemplateBandit(KernelPolicy):
+    """What the three have in common: all but how they explore."""
+
+    kernel = Kernel("template_bandit", _choose, _distribution, _learn, _decided)
+    learned = ("ridge", "templates", "turns", "widths", "moments", "key", "updates")
+    chooses = ("templates",)
+    sampling: ClassVar[bool] = False
+    context: str = parameter("rich", choices=CONTEXTS, help="what it sees of a search visit; rich-oracle for studies")
+    regularization: float = parameter(1.0, low=1e-6, high=1e6, help="lambda of the ridge regression")
+    discount: float = parameter(1.0, low=0.9, high=1, help="weight that an observation keeps, a visit")
+    alpha: float
+
+    def _new_state(self) -> State:
+        return self._state_of(FIRST_TEMPLATES, draw_key(self.rng))
+
+    def _state_of(self, capacity: int, key: np.uint64) -> State:
+        learning = self.spec.user_dim + 1, self.regularization, self.discount
+        return State(
+            ridge=new_ridge(capacity, *learning),
+            templates=new_id_table(capacity),
+            turns=np.zeros(capacity, np.int64),
+            widths=new_late_widths(capacity, *learning),
+            moments=np.array([1.0, 0.0]),
+            key=np.array([key]),
+            updates=np.zeros(1, np.int64),
+            alpha=self.alpha,
+            sampling=self.sampling,
+        )
+
+    def _make_room(self, candidates: Candidates, decisions: int) -> None:
+        state = self.state
+        capacity = capacity_for(state.templates, candidates.ids, decisions, MOST_TEMPLATES)
+        if capacity > len(state.turns):
+            self.state = state._replace(
+                ridge=grown_ridge(state.ridge, capacity),
+                templates=grown(state.templates, capacity),
+                turns=np.append(state.turns, np.zeros(capacity - len(state.turns), np.int64)),
+                widths=grown_widths(state.widths, capacity),
+            )
+
+    def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
+        return Candidates(ids, np.zeros(len(ids), np.int64), np.full(1, -1))
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0, sampling=False)
+        return state
+
+    def _shaped_as(self, saved: Mapping[str, Any]) -> State:
+        capacity = saved_length(saved, "turns")
+        return self._state_of(capacity, self.state.key[0]) if 2 <= capacity <= MOST_TEMPLATES else self.state
+
+    def _signature(self) -> str:
+        return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"
+
+    def _sound(self, saved: Mapping[str, Any]) -> bool:
+        models = bool((saved["widths.first_model"] < len(saved["turns"])).all())
+        return super()._sound(saved) and models and bool((np.asarray(saved["moments"]) >= 0.0).all())
+
+
+class TemplateGreedy(TemplateBandit):
+    """Choose the template with the highest estimate; explores by nothing but its own errors."""
+
+    name = "template-greedy"
+    alpha: float = 0.0
+
+
+class TemplateLinUCB(TemplateBandit):
+    """Choose the template with the highest upper confidence bound."""
+
+    name = "template-linucb"
+    alpha: float = parameter(3.0, low=0, high=100, help="width of the bound, in standard deviations")
+
+
+class TemplateTS(TemplateBandit):
+    """Choose the template with the highest draw from its posterior; propensities count 256 of them."""
+
+    name = "template-ts"
+    sampling = True
+    alpha: float = parameter(1.0, low=0, high=100, help="width of the draws, in standard deviations")

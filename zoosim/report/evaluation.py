@@ -1,0 +1,189 @@
+"""The page of an evaluation: what each policy would have earned, whether the log can tell, and why not."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from zoosim.off_policy.evaluate import Difference, Evaluation, Result
+from zoosim.off_policy.overlap import Part
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
+from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
+from zoosim.report.sections import Drawing, Story, Table
+
+MOST_POLICIES = 6
+"""Policies whose actions are drawn, and the most bars side by side."""
+
+TERMS = {
+    "value": "What a visit would have earned on average, had the policy made the choices.",
+    "verdict": "trust: the interval holds about as often as it says. weak: use it as a hint. do not use: the log "
+    "cannot tell. The reasons stand beside it.",
+    "weight": "How much more likely the policy makes a logged choice than the policy that wrote the log did. The mean "
+    "should be 1; a few large ones mean that few rows carry the estimate.",
+    "effective rows": "How many rows of the policy's own the log counts for, (sum w)^2 / sum w^2.",
+    "estimators": "ips weighs rewards; snips divides by the weights' sum; dr corrects a reward model; dm trusts it.",
+}
+RANKED = {
+    "rankings": "standard weighs a visit by its whole ranking; cascade a position by what stands there and above; "
+    "independent by its own action alone. Each holds if a position's reward depends on no more than that.",
+}
+KERNELS = {
+    "bandwidth": "How far logged boosts may lie from those of a policy without chance and stand for them, in units of "
+    "the boosts. A wide one blurs the policy, which is bias; a narrow one leaves few rows.",
+}
+
+
+def tell(evaluation: Evaluation) -> Story:
+    """Tell what an evaluation found; it must hold overlaps."""
+    shown = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
+    drawings = [
+        Drawing(
+            "Values",
+            "What a visit would have earned, with intervals. Blue: trust; yellow: weak; grey: do not use. Dotted: what "
+            "the logged choices earned.",
+            values_figure(evaluation),
+        ),
+        Drawing(
+            "Weights",
+            "Share of the log's rows by the size of their weight: those left of 1 count little, those far to the right "
+            "carry the estimate.",
+            weights_figure(shown),
+        ),
+        *(
+            Drawing(
+                f"Overlap by action: {name}",
+                f"How often the log shows an action, and how often the policy would: those that it takes most, "
+                f"{MOST_ACTIONS} at most. Blue far right of grey: the log can hardly tell.",
+                actions_figure(overlap, ()),
+            )
+            for name, overlap in shown.items()
+            if overlap.actions
+        ),
+    ]
+    tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
+    tables += [_differences(evaluation), _segments(evaluation), *_categories(evaluation)]
+    families = {row.estimator.partition("-")[0] for row in evaluation.results}
+    ranked, kernels = families & {"standard", "cascade", "independent"}, families & {"kernel"}
+    terms = {**TERMS, **(RANKED if ranked else {}), **(KERNELS if kernels else {})}
+    return Story(_verdict(evaluation), tables, drawings, terms)
+
+
+def _verdict(evaluation: Evaluation) -> str:
+    """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
+    told, usual = [], _usual(evaluation)
+    for name in dict.fromkeys(row.policy for row in evaluation.results):
+        rows = [row for row in evaluation.results if row.policy == name]
+        best = min(rows, key=lambda row: (WORDS.index(row.verdict), row.estimator != usual))
+        if best.verdict == DO_NOT_USE:
+            told.append(f"{name}: the log cannot tell ({best.reasons[0]}).")
+        else:
+            hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
+            told.append(f"{name} would have earned {best.value:.4g} a visit ({best.estimator}: {_range(best)}){hint}.")
+    return f"The logged choices earned {evaluation.logged.mean:.4g} a visit. {' '.join(told)}"
+
+
+def _usual(evaluation: Evaluation) -> str:
+    """Return the estimator that can be used for the most policies, and trusted for the most; the last of several."""
+    rows = evaluation.results
+    names = list(dict.fromkeys(row.estimator for row in rows))
+
+    def use(name: str) -> tuple[int, int, int]:
+        words = [row.verdict for row in rows if row.estimator == name]
+        return len(words) - words.count(DO_NOT_USE), words.count(TRUST), names.index(name)
+
+    return max(names, key=use)
+
+
+def _value(row: Result) -> str:
+    return f"{row.value:.5g}" if math.isfinite(row.value) else "none"
+
+
+def _range(row: Result | Difference) -> str:
+    ends = ["open" if end is None or not math.isfinite(end) else f"{end:.4g}" for end in (row.low, row.high)]
+    return " to ".join(ends)
+
+
+def _results(evaluation: Evaluation) -> Table:
+    rows = [
+        (
+            *(row.policy, row.estimator, row.verdict, _value(row), _range(row)),
+            *(f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight)),
+        )
+        for row in evaluation.results
+    ]
+    heads = ("policy", "estimator", "verdict", "value", "interval", "effective rows", "mean weight", "largest")
+    unit = evaluation.unit
+    caption = f"{evaluation.n:,} {unit} of {evaluation.n_clusters:,} independent users or {unit}."
+    caption += "".join(f" Skipped {count:,} bad rows: {reason}." for reason, count in evaluation.skipped.items())
+    caption += "".join(f" {name}: {line}." for name, lines in evaluation.notes.items() for line in lines)
+    return Table("Values", heads, rows, n_text=3, caption=caption)
+
+
+def _reasons(evaluation: Evaluation) -> Table:
+    """List reasons once a policy, with the estimators that they speak against."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in evaluation.results:
+        for reason in row.reasons:
+            found.setdefault((row.policy, reason), []).append(row.estimator)
+    rows = [(policy, reason, ", ".join(names)) for (policy, reason), names in found.items()]
+    nothing = [("all", "nothing speaks against the estimates", "")]
+    return Table("Reasons", ("policy", "reason", "estimators"), rows or nothing, n_text=3)
+
+
+def _ranking(evaluation: Evaluation) -> Table:
+    rows = [
+        (
+            *(row.estimator, row.policy, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.5g}"),
+            *(f"{row.low:+.4g}", "<0.001" if row.p_better < 0.001 else f"{row.p_better:.3f}"),
+        )
+        for row in evaluation.ranking
+    ]
+    heads = ("estimator", "policy", "may be best", "place", "value", "more than logged by at least", "p of no more")
+    caption = (
+        "Those whose estimate can be used. Corrected for all policies: the chance that any of an estimator's bounds is "
+        "wrong is that of one interval, and so is the chance that a policy is wrongly said not to be best."
+    )
+    return Table("Ranking", heads, rows or [("", "none can be ranked", "", "", "", "", "")], n_text=3, caption=caption)
+
+
+def _differences(evaluation: Evaluation) -> Table:
+    rows = [
+        (
+            *(f"{found.policy} less {found.other}", found.estimator, found.verdict),
+            *(f"{found.value:+.4g}", _range(found), "<0.001" if found.p < 0.001 else f"{found.p:.3f}"),
+            "" if found.rows_needed is None else f"{found.rows_needed:,}",
+        )
+        for found in evaluation.differences
+    ]
+    heads = ("", "estimator", "verdict", "difference", "interval", "p", "rows that would show it")
+    caption = "On the same rows; p is not corrected for several comparisons."
+    return Table("Differences", heads, rows, n_text=3, caption=caption)
+
+
+def _weight(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
+
+
+def _segments(evaluation: Evaluation) -> Table:
+    parts = {name: overlap.segments for name, overlap in evaluation.overlaps.items()}
+    how = next(iter(evaluation.overlaps.values())).how
+    return _parts("Overlap by segment", "segment", parts, f"Segments of visitors: {how}.")
+
+
+def _categories(evaluation: Evaluation) -> list[Table]:
+    """Tell of categories of products, where anything is known of them."""
+    parts = {name: overlap.categories for name, overlap in evaluation.overlaps.items()}
+    how = next(iter(evaluation.overlaps.values())).categories_how
+    told = f"Categories of the products that were shown: {how}."
+    return [_parts("Overlap by category", "category", parts, told)] if any(parts.values()) else []
+
+
+def _parts(title: str, kind: str, parts: Mapping[str, Sequence[Part]], caption: str) -> Table:
+    rows = [
+        (
+            *(name, part.name, f"{part.rows:,}", f"{part.mean_weight:.3g}", f"{part.ess:,.0f}"),
+            _weight(part.max_weight),
+        )
+        for name, held in parts.items()
+        for part in held
+    ]
+    heads = ("policy", kind, "rows", "mean weight", "effective rows", "largest weight")
+    return Table(title, heads, rows, n_text=2, caption=caption)

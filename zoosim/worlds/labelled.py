@@ -1,0 +1,135 @@
+"""A labelled table as a world: each row a visitor, each class a product, a click for the right class."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.config import LabelledConfig
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import unknown
+from zoosim.core.rng import stream, stream_key
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.frames import read_frame
+from zoosim.worlds.world import Stretch, World, frozen
+
+MAX_CATEGORIES = 100
+MAX_CLASSES = 1_000
+
+
+class Table(NamedTuple):
+    """Features `(n, d)` scaled to [0, 1], labels `(n,)` as indices into `classes`."""
+
+    features: FloatArray
+    labels: IntArray
+    classes: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Hash the content."""
+        digest = hashlib.sha256(repr(self.classes).encode())
+        digest.update(self.features.tobytes())
+        digest.update(self.labels.tobytes())
+        return digest.hexdigest()[:16]
+
+
+def read_table(config: LabelledConfig) -> Table:
+    """Read the table that `config` names, or scikit-learn's handwritten digits; raises `DataError`."""
+    if config.data is None:
+        from sklearn.datasets import load_digits
+
+        features, labels = load_digits(return_X_y=True)
+        return Table(_scaled(features), labels.astype(np.int64), tuple(str(digit) for digit in range(10)))
+    frame = read_frame(Path(config.data))
+    if config.label not in frame.columns:
+        raise DataError(unknown(f"{config.data}: no column", config.label, frame.columns) + "; name it by --label")
+    return _to_table(frame, config.label, config.data)
+
+
+def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
+    """Return the world of `steps` shuffled visits: passes over the table, each in a new order.
+
+    Rows come back from the second pass on, and are not to be recognised: visitors are anonymous.
+    """
+    rng, rows, n_classes = stream(seed, "visits"), len(table.labels), len(table.classes)
+    passes = -(-steps // rows)
+    schedule = np.concatenate([rng.permutation(rows) for _ in range(passes)])[:steps]
+    return World(
+        seed=seed,
+        users=frozen(table.features.copy()),
+        segments=frozen(table.labels.copy()),
+        products=frozen(np.eye(n_classes)),
+        groups=frozen(np.arange(n_classes)),
+        stretches=(Stretch(0, frozen(np.eye(n_classes)), frozen(np.ones(n_classes, bool))),),
+        segment_names=table.classes,
+        group_names=table.classes,
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        schedule=frozen(schedule),
+        anonymous=True,
+    )
+
+
+def classifier_accuracy(table: Table) -> float | None:
+    """Return the 5-fold cross-validated accuracy of logistic regression on every label; None with a class of one row.
+
+    It never sees the rows it is judged by, while a bandit meets them again from its second pass on.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    smallest = int(np.bincount(table.labels).min())
+    if smallest < 2:
+        return None
+    folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
+    scores = cross_val_score(LogisticRegression(C=10.0, max_iter=2_000), table.features, table.labels, cv=folds)
+    return float(scores.mean())
+
+
+def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
+    if frame.height < 2 or frame.width < 2:
+        raise DataError(f"{source}: got {frame.height} rows and {frame.width} columns, expected at least 2 of each")
+    labels = _words(frame[label].fill_nan(None) if frame[label].dtype.is_float() else frame[label], source)
+    if labels.null_count():
+        raise DataError(f"{source}: column {label} has {labels.null_count()} missing labels; fill or drop those rows")
+    classes = tuple(sorted(labels.unique()))
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        raise DataError(f"{source}: column {label} has {len(classes)} classes, expected 2 to {MAX_CLASSES}")
+    columns = [_column(frame[name], source) for name in frame.columns if name != label]
+    index = {name: number for number, name in enumerate(classes)}
+    return Table(_scaled(np.hstack(columns)), np.array([index[value] for value in labels]), classes)
+
+
+def _column(column: pl.Series, source: str) -> FloatArray:
+    """Return a column as features `(n, 1)`, or `(n, categories)` when it holds words."""
+    numeric = column.dtype.is_numeric() or column.dtype == pl.Boolean
+    values = column.cast(pl.Float64) if numeric else _words(column, source)
+    missing = values.null_count() + (int((~values.is_finite()).sum()) if numeric else 0)
+    if missing:
+        raise DataError(f"{source}: column {column.name} has {missing} missing or non-finite values; fill or drop them")
+    if numeric:
+        return np.asarray(values.to_numpy(), np.float64).reshape(-1, 1)
+    names = sorted(values.unique())
+    if len(names) > MAX_CATEGORIES:
+        raise DataError(
+            f"{source}: column {column.name} has {len(names)} different words, {MAX_CATEGORIES} at most; drop it"
+        )
+    return np.asarray(values.to_numpy()[:, None] == np.array(names, dtype=object)[None, :], np.float64)
+
+
+def _words(column: pl.Series, source: str) -> pl.Series:
+    """Return a column as text."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        kind = f"column {column.name} holds values of type {column.dtype}"
+        raise DataError(f"{source}: {kind}, expected numbers or words; drop it")
+    return column.cast(pl.String)
+
+
+def _scaled(features: np.ndarray) -> FloatArray:
+    """Map each column to [0, 1]; a constant one to 0. Halves, so that no width is too large for a float."""
+    features = features / 2
+    low, high = features.min(axis=0), features.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    return np.ascontiguousarray((features - low) / width, np.float64)

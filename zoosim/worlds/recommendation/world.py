@@ -1,0 +1,186 @@
+"""Build the recommendation world of a seed: products, users, click table and what changes it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
+from zoosim.core.errors import ConfigError
+from zoosim.core.rng import stream, stream_key
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
+from zoosim.worlds.world import Stretch, World, frozen
+
+NOISE_SD = 0.5
+
+
+def build_world(config: EnvConfig, *, seed: int) -> World:
+    """Return the world that `config` describes, as generator family `seed` fills it."""
+    config = drawn(config, seed)
+    groups, offers = _replaced(config, _assign_groups(config, seed), seed)
+    segments = _assign_segments(config, seed)
+    users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
+    products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
+    return World(
+        seed=seed,
+        users=frozen(users),
+        segments=frozen(segments),
+        products=frozen(products),
+        groups=frozen(groups),
+        stretches=_stretches(config, groups, offers),
+        segment_names=tuple(config.personas),
+        group_names=tuple(config.categories),
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        shocks=tuple((shock.step, shock.name) for shock in sorted(config.shocks, key=lambda s: s.step)),
+    )
+
+
+def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
+    """Replace `random_shocks` that are the same for every world by their schedule, for a run of `steps`.
+
+    Those that each world draws for itself are told how long the run is, and so is `turnover`.
+    """
+    if config.turnover is not None and config.turnover.over is None:
+        config = config.model_copy(update={"turnover": config.turnover.model_copy(update={"over": steps})})
+    if config.random_shocks is None:
+        return config
+    wanted, over = config.random_shocks, config.random_shocks.over or steps
+    seed = wanted.seed if isinstance(wanted.seed, int) else 0
+    shocks = draw_shocks(config, wanted.count, over, rng=stream(seed, "shocks"))
+    if wanted.seed == "each":
+        return config.model_copy(update={"random_shocks": wanted.model_copy(update={"over": over})})
+    return config.model_copy(update={"shocks": shocks, "random_shocks": None})
+
+
+def drawn(config: EnvConfig, seed: int) -> EnvConfig:
+    """Return what `config` leaves to each world, click table and shocks, as the world of `seed` draws it."""
+    if config.random_personas is not None:
+        names, categories = list(config.personas), config.categories
+        chances = random_chances(stream(seed, "click table"), len(names) * len(categories))
+        rows = [chances[start : start + len(categories)] for start in range(0, len(chances), len(categories))]
+        table = {name: dict(zip(categories, row, strict=True)) for name, row in zip(names, rows, strict=True)}
+        config = config.model_copy(update={"personas": table, "random_personas": None})
+    if config.random_shocks is not None and config.random_shocks.seed == "each":
+        count, over = config.random_shocks.count, config.random_shocks.over
+        if over is None:
+            raise ConfigError("env.random_shocks.over: missing; say over how many visits the shocks are spread")
+        shocks = draw_shocks(config, count, over, rng=stream(seed, "shocks"))
+        config = config.model_copy(update={"shocks": shocks, "random_shocks": None})
+    return config
+
+
+def _replaced(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray, dict[int, IntArray]]:
+    """Let products come and go: return the category of every product there ever is, and what is offered from when.
+
+    A newcomer takes the place of a product of its category. Without turnover nothing is replaced.
+    """
+    turnover = config.turnover
+    if turnover is None:
+        return groups, {}
+    rng, offered, offers = stream(seed, "turnover"), np.arange(len(groups)), {}
+    replaced = max(1, round(turnover.share * len(groups)))
+    for step in range(turnover.every, turnover.over or 0, turnover.every):
+        places = rng.choice(len(offered), replaced, replace=False)
+        newcomers = np.arange(len(groups), len(groups) + replaced)
+        groups = np.concatenate([groups, groups[offered[places]]])
+        offered = offered.copy()
+        offered[places] = newcomers
+        offers[step] = frozen(offered)
+    return groups, offers
+
+
+def past(world: World) -> World:
+    """Return the world as it stood before visit 0, with visitors and clicks of its own: where old logs come from."""
+    keys = {name: stream_key(world.seed, f"past {name}s") for name in ("visit", "click")}
+    return replace(
+        world,
+        stretches=world.stretches[:1],
+        shocks=(),
+        schedule=None,
+        visit_key=keys["visit"],
+        click_key=keys["click"],
+    )
+
+
+def click_table(config: EnvConfig) -> FloatArray:
+    """Return click probabilities `(personas, categories)` before any shock."""
+    categories = config.categories
+    return np.array([[row.get(category, UNLISTED) for category in categories] for row in config.personas.values()])
+
+
+def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
+    """Deal the products to the categories: by their sizes, else as even as can be, the remainder drawn; shuffled."""
+    rng, count = stream(seed, "catalog"), len(config.categories)
+    if config.category_sizes is not None:
+        sizes = [config.category_sizes.get(category, 0) for category in config.categories]
+        return rng.permutation(np.repeat(np.arange(count), sizes))
+    even = np.repeat(np.arange(count), config.n_products // count)
+    rest = rng.integers(0, count, config.n_products - len(even))
+    return rng.permutation(np.concatenate([even, rest]))
+
+
+def _assign_segments(config: EnvConfig, seed: int) -> IntArray:
+    """Draw each user's persona from the mix."""
+    mix = config.persona_mix
+    shares = None if mix is None else np.array([mix.get(name, 0.0) for name in config.personas])
+    if shares is not None:
+        shares = shares / shares.sum()
+    return stream(seed, "users").choice(len(config.personas), config.n_users, p=shares)
+
+
+def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator) -> FloatArray:
+    """Return the one-hot label of each row, with `noise` fixed columns N(0, .25) behind."""
+    one_hot = np.eye(count)[labels]
+    return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
+
+
+def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Stretch, ...]:
+    """Cut time wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
+    ends = [event.until for event in config.availability if event.until is not None]
+    times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
+    groups, offered = groups[: config.n_products], frozen(np.arange(config.n_products)) if offers else None
+    table, stretches, places = click_table(config), [], (list(config.personas), config.categories)
+    for step in sorted(times):
+        for shock in (shock for shock in config.shocks if shock.step == step):
+            table = _shocked(table, shock, *places)
+        available = _available(config, groups, step)
+        if not available.any():
+            raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
+        offered = offers.get(step, offered)
+        stretches.append(Stretch(step, frozen(table.copy()), frozen(available), offered))
+    return tuple(stretches)
+
+
+def _shocked(table: FloatArray, shock: Shock, personas: list[str], categories: list[str]) -> FloatArray:
+    table = table.copy()
+    for persona, row in shock.set.items():
+        for category, chance in row.items():
+            table[personas.index(persona), categories.index(category)] = chance
+    return table
+
+
+def _available(config: EnvConfig, groups: IntArray, step: int) -> BoolArray:
+    """Return which products may be shown at `step`.
+
+    A product whose first event is `appear` starts off sale, every other on sale; `appear` and `vanish` then put it on
+    and off sale, and it may not be shown while any of its run-outs lasts.
+    """
+    on_sale, run_out = np.ones(len(groups), bool), np.zeros(len(groups), bool)
+    events = sorted(config.availability, key=lambda event: event.step)
+    for event in reversed(events):
+        on_sale[_members(config, groups, event)] = event.change != "appear"
+    for event in (event for event in events if event.step <= step):
+        members = _members(config, groups, event)
+        if event.until is None:
+            on_sale[members] = event.change == "appear"
+        else:
+            run_out[members] |= step < event.until
+    return on_sale & ~run_out
+
+
+def _members(config: EnvConfig, groups: IntArray, event: Availability) -> IntArray:
+    if event.category is None:
+        return np.array(event.products)
+    return np.flatnonzero(groups == config.categories.index(event.category))

@@ -1,0 +1,96 @@
+"""A search world: catalogue and users, and who types what at each visit.
+
+All that is drawn of a visit depends on (seed, visit) alone, by counter-based hashes, so no policy and no batch size
+moves it.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from zoosim.core.rng import stream, stream_key
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import FloatArray
+from zoosim.worlds.search.catalogue import Catalogue, draw_catalogue, draw_embeddings
+from zoosim.worlds.search.market import Market, markets_of
+from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
+from zoosim.worlds.search.tables import catalogue_of, query_table, settled, users_of
+from zoosim.worlds.search.users import Users, draw_users
+from zoosim.worlds.world import frozen
+
+
+@dataclass(frozen=True, eq=False)
+class SearchWorld:
+    """A shop of one seed: `config`, and `catalogue` and `users` as they are at first; visits never run out."""
+
+    config: SearchConfig
+    seed: int
+    catalogue: Catalogue
+    users: Users
+
+    @cached_property
+    def keys(self) -> dict[str, np.uint64]:
+        """Return the keys of counter-based draws by what is drawn."""
+        names = ("visits", "queries", "relevance", "utility", "examination", "clicks", "purchases", "promotions")
+        return {name: stream_key(self.seed, "search", name) for name in names}
+
+    @cached_property
+    def markets(self) -> tuple[Market, ...]:
+        """Return the market from visit 0 on, and that after each shift, in the order of their steps."""
+        return markets_of(self.config, self.catalogue, self.users, self.keys["promotions"])
+
+    @cached_property
+    def table(self) -> QueryTable:
+        """Return what can be asked for."""
+        return query_table(self.config)
+
+    def market_at(self, step: int) -> int:
+        """Return the number of the market that visit `step` falls in."""
+        return bisect_right([market.start for market in self.markets], step) - 1
+
+    def queries(self, start: int, stop: int) -> Queries:
+        """Return the visits `start` to `stop - 1`, each in the market of its time."""
+        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
+        starts = [market.start for market in self.markets]
+        for market, begin, end in zip(self.markets, starts, [*starts[1:], stop], strict=True):
+            first, behind = max(begin, start), min(end, stop)
+            if first < behind:
+                self._draw(found.of(slice(first - start, behind - start)), market)
+        return found
+
+    def queries_in(self, market: Market, start: int, stop: int) -> Queries:
+        """Return the visits `start` to `stop - 1` as they would be in a `market`."""
+        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
+        self._draw(found, market)
+        return found
+
+    def type_shares(self, market: Market, segment: int) -> FloatArray:
+        """Return how often visitors of a `segment` type each kind of query, `(T,)`."""
+        if not len(self.table.types):
+            return np.diff(market.shares.types, prepend=0.0)
+        first, behind = market.users.bounds[segment], market.users.bounds[segment + 1]
+        asked = self.table.mix.sum(axis=1)
+        tastes = market.users.category_tastes[first:behind] * asked
+        tastes[tastes.sum(axis=1) <= 0.0] = asked
+        wanted = (tastes / tastes.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares: FloatArray = wanted @ self.table.mix
+        return shares
+
+    def _draw(self, out: Queries, market: Market) -> None:
+        keys, config = (self.keys["visits"], self.keys["queries"]), self.config
+        draw_queries(out, *keys, market.shares, market.users, self.table, config.vocabulary, config.query_sd)
+
+
+def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
+    """Build the world of a seed; raises `DataError` for files that do not hold what they should."""
+    catalogue_rng, users_rng = stream(seed, "search", "catalogue"), stream(seed, "search", "users")
+    config = settled(config)
+    catalogue = catalogue_of(config) if config.catalogue_file else draw_catalogue(config, rng=catalogue_rng)
+    if not catalogue.embeddings.shape[1]:
+        catalogue = catalogue._replace(embeddings=draw_embeddings(config, catalogue.category, rng=catalogue_rng))
+    users = users_of(config) if config.users_file else draw_users(config, rng=users_rng)
+    if not len(users.embeddings):
+        users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
+    return SearchWorld(config, seed, catalogue, users)

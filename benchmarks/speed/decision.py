@@ -15,7 +15,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.products.linucb import LinUCB
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import frozen
+from zoosim.worlds.table import frozen
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
 FRESH = ((500, 40), (10_000, 20))

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from studies.calibration.visits import Visits, random_visits
-from zoosim.arena.boost_run import open_shop
+from studies.held_out import open_shop
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.models.conformal import UpperLimits, calibrate_limits, fit_quantiles

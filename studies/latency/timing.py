@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from studies.held_out import open_shop, spec_of
 from studies.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 from studies.shops import SHOP, ShopChanges, read_shop
-from zoosim.arena.boost_run import open_shop, spec_of
 from zoosim.core.checks import check_whole
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
-from zoosim.envs.search_env import context_of, info_of
 from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.optimizers import (
@@ -32,6 +31,7 @@ from zoosim.policies.boosts.item_critic import ItemCritic
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.policies.templates.bandits import TemplateLinUCB
+from zoosim.worlds.search.boosts import context_of, feedback_of
 from zoosim.worlds.search.shop import SearchShop
 
 LIMIT = 50.0
@@ -178,7 +178,7 @@ def _served(shop: SearchShop, kind: type[BoostPolicy], calls: int) -> list[Timin
         action = policy.select_action(context)
         decided = time.perf_counter()
         result = shop.serve(visit, shop.rank(visit, action))
-        feedback = info_of(shop, visit, result)["feedback"]
+        feedback = feedback_of(shop, visit, result)
         served = time.perf_counter()
         policy.update(context, action, result.reward, feedback)
         deciding.append(decided - began)

@@ -105,7 +105,7 @@ def _tasks(plan: Plan) -> Iterator[Task]:
     """
     slow = {entry.name: bool(entry.params.get("past_visits")) or not entry.built_in for entry in plan.entries}
     ordered = sorted(plan.entries, key=lambda e: not slow[e.name])
-    ahead = ordered[:1] if plan.experiment.kind == "search" else []
+    ahead = ordered[:1] if plan.setup.slow_start else []
     yield from ((entry, seed) for entry in ahead for seed in plan.seeds)
     for seed in plan.seeds:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])

@@ -48,6 +48,10 @@ class PolicyFailure(PolicyError):
         return f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}"
 
 
+class WorldError(ZoosimError):
+    """A world of the user's own failed, or breaks the contract of worlds."""
+
+
 class ActionError(ZoosimError, ValueError):
     """An action that the environment cannot take: out of range, or a product that is not available."""
 

@@ -60,4 +60,6 @@ def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescript
     """Return what the world of a plan's one seed is like; in a search world `visits` are simulated."""
     if isinstance(plan.env, SearchConfig):
         return describe_search(plan.env, seed=plan.seeds[0], visits=visits, progress=progress)
-    return describe_recommendation(plan.world(plan.seeds[0]), steps=plan.steps)
+    table = plan.world(plan.seeds[0]).as_table()
+    assert table is not None
+    return describe_recommendation(table, steps=plan.steps)

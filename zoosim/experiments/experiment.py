@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from zoosim.core.config import Shock
 from zoosim.core.market_shift import MarketShift
@@ -25,7 +25,7 @@ class Experiment:
     question: str
     steps: int
     policies: Mapping[str, Mapping[str, Any]]
-    kind: Literal["recommendation", "labelled", "search"] = "recommendation"
+    kind: str = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
     shocks: tuple[Shock | MarketShift, ...] = ()
     seeds: int = 10
@@ -37,11 +37,6 @@ class Experiment:
     reward_name: str = field(default="CTR")
 
     @property
-    def action_space(self) -> str:
-        """Say what policies choose: products, or templates of a search shop."""
-        return "templates" if self.kind == "search" else "products"
-
-    @property
-    def reward_key(self) -> str:
-        """Say how summary.json calls the mean reward of a visit."""
-        return "reward" if self.kind == "search" else "ctr"
+    def title(self) -> str:
+        """How the experiment is called in tables and pages: its name, of a user's FILE.py:World the class alone."""
+        return self.name.rpartition(":")[2]

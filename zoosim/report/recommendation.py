@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
-from zoosim.describe.recommendation import Period, RecommendationDescription
+from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
 from zoosim.report.drawing import COLORS, INK, NAME, axis_style, escaped, label_of, layout_style, row_axis_style
 from zoosim.report.page import environment, figures_json, plotly_js
 from zoosim.report.shades import column_axis, column_room, row_room, shades
@@ -61,7 +61,7 @@ def _chances(world: RecommendationDescription) -> go.Figure:
     return figure
 
 
-def _different(periods: Sequence[Period]) -> list[Period]:
+def _different(periods: Sequence[PeriodFacts]) -> list[PeriodFacts]:
     """Leave out periods whose table is that of the period before."""
     kept = [periods[0]]
     for period in periods[1:]:

@@ -16,7 +16,7 @@ from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 from zoosim.policies.checks.products import Check, ContractViolation, Maker
 from zoosim.policies.checks.sameness import same
 from zoosim.ranking.product_table import ProductTable
-from zoosim.worlds.world import frozen
+from zoosim.worlds.table import frozen
 
 VISITS = 40
 WRONG = (float("nan"), float("inf"), -float("inf"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.worlds.world import frozen
+from zoosim.worlds.table import frozen
 
 
 class Catalogue(NamedTuple):

@@ -10,7 +10,7 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.users import Users
-from zoosim.worlds.world import frozen
+from zoosim.worlds.table import frozen
 
 
 class Shares(NamedTuple):

@@ -18,7 +18,7 @@ from zoosim.worlds.search.market import Market, markets_of
 from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
 from zoosim.worlds.search.tables import catalogue_of, query_table, settled, users_of
 from zoosim.worlds.search.users import Users, draw_users
-from zoosim.worlds.world import frozen
+from zoosim.worlds.table import frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.arena import boost_run
-from zoosim.arena.boost_run import exam_of, expected, open_shop
+from studies import held_out
+from studies.boost_curves import lines, measure, tell
+from studies.boost_curves.courses import checkpoints_of
+from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, WORLDS
+from studies.boost_curves.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
+from studies.boost_curves.records import ALL, Reached, Way
+from studies.boost_curves.summary import share, shares, times
+from studies.held_out import exam_of, expected, open_shop
+from studies.run import run_study
 from zoosim.core.errors import ConfigError
 from zoosim.policies.registry import find_class
 from zoosim.policies.templates.bandits import TemplateBandit
-from zoosim.studies.continuous_vs_discrete import lines, measure, tell
-from zoosim.studies.continuous_vs_discrete.courses import checkpoints_of
-from zoosim.studies.continuous_vs_discrete.learners import CHANGED, DEFAULT, LEARNERS, WORLDS
-from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
-from zoosim.studies.continuous_vs_discrete.records import ALL, Reached, Way
-from zoosim.studies.continuous_vs_discrete.run import run
-from zoosim.studies.continuous_vs_discrete.summary import share, shares, times
 from zoosim.worlds.search import optimum
 from zoosim.worlds.search import template_arms as template_world
 from zoosim.worlds.search.expected_reward import groups_of, share_of
@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(folder))
     for name, count in (("ROUGH_VISITS", 40), ("FINE_VISITS", 60), ("JUDGED_VISITS", 100)):
         monkeypatch.setattr(optimum, name, count)
-    for module in (boost_run, lines):
+    for module in (held_out, lines):
         monkeypatch.setattr(module, "EXAM_VISITS", 15)
     monkeypatch.setattr(template_world, "APART_VISITS", 1_200)
     for laws in WORLDS:
@@ -143,7 +143,8 @@ def test_learners_are_over_templates_where_they_say_so() -> None:
 def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch, tmp_path)
     told: list[str] = []
-    rows, _, _ = run(tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=told.append)
+    done = run_study("boost-curves", tmp_path / "a", seeds="0:2", visits=40, jobs=1, progress=told.append)
+    rows = done.rows
     assert len(told) == 2 * 2 * (1 + len(FEW))
     assert told[-1].startswith("12 of 12, seed 1, laws changed: template-ts ")
     assert {row.visits for row in rows if isinstance(row, Reached)} == {0, 30, 40}
@@ -151,7 +152,7 @@ def test_a_small_run_ends_up_on_its_page_and_goes_on(monkeypatch: pytest.MonkeyP
     summary = json.loads((tmp_path / "a" / "summary.json").read_text(encoding="utf-8"))
     assert summary["rows"][0]["who"] == OPTIMUM
     assert "laws changed" in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
-    monkeypatch.setattr(boost_run, "play", lambda *_: pytest.fail("played again"))
+    monkeypatch.setattr(held_out, "play", lambda *_: pytest.fail("played again"))
     assert measure(seeds="0:2", visits=40, jobs=1) == rows
 
 
@@ -176,4 +177,4 @@ def test_changed_laws_are_met_by_fewer_visits() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        run(tmp_path, **options)
+        run_study("boost-curves", tmp_path, **options)

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from zoosim.arena.boost_run import CHECKPOINTS, EARLY, run_course
+from studies.boost_curves.learners import CHANGED_VISITS, DEFAULT, LEARNERS, WORLDS
+from studies.boost_curves.lines import CELL, lines_of
+from studies.boost_curves.records import ALL, Reached, Way
+from studies.held_out import CHECKPOINTS, EARLY, run_course
 from zoosim.arena.workers import default_jobs, side_by_side
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.types import Progress
 from zoosim.experiments.request import parse_seeds
-from zoosim.studies.continuous_vs_discrete.learners import CHANGED_VISITS, DEFAULT, LEARNERS, WORLDS
-from zoosim.studies.continuous_vs_discrete.lines import CELL, lines_of
-from zoosim.studies.continuous_vs_discrete.records import ALL, Reached, Way
 
 BOTH = "both"
 
@@ -39,8 +39,8 @@ def measure(
     `laws` are "default", "changed" or "both". What is finished is kept on disk, so a run that was stopped goes on.
     Raises `ConfigError`.
     """
-    worlds, last = _worlds(laws), check_whole("continuous-vs-discrete: visits", visits, 1, 1_000_000)
-    n_jobs = check_whole("continuous-vs-discrete: jobs", default_jobs() if jobs is None else jobs, 1, 1_024)
+    worlds, last = _worlds(laws), check_whole("boost-curves: visits", visits, 1, 1_000_000)
+    n_jobs = check_whole("boost-curves: jobs", default_jobs() if jobs is None else jobs, 1, 1_024)
     shops = [(world, seed) for world in worlds for seed in parse_seeds(seeds)]
     courses = [Task(who, *shop, checkpoints_of(shop[0], last)) for shop in shops for who in LEARNERS]
     told = Told(len(shops) + len(courses), progress)
@@ -58,7 +58,7 @@ def checkpoints_of(laws: str, visits: int) -> tuple[int, ...]:
 def _worlds(laws: Any) -> tuple[str, ...]:
     if laws not in (BOTH, *WORLDS):
         expected = f"expected {', '.join(WORLDS)} or {BOTH}"
-        raise ConfigError(f"continuous-vs-discrete: laws: got {shown(laws)}, {expected}")
+        raise ConfigError(f"boost-curves: laws: got {shown(laws)}, {expected}")
     return tuple(WORLDS) if laws == BOTH else (laws,)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.arena.boost_run import EXAM_VISITS, MOODS, Exam, exam_of, open_shop, worth_of
+from studies.boost_curves.learners import DEFAULT, WORLDS
+from studies.boost_curves.records import ALL, Reached
+from studies.held_out import EXAM_VISITS, MOODS, Exam, exam_of, open_shop, worth_of
 from zoosim.core.array_cache import kept
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.studies.continuous_vs_discrete.learners import DEFAULT, WORLDS
-from zoosim.studies.continuous_vs_discrete.records import ALL, Reached
 from zoosim.worlds.search.expected_reward import groups_of, share_of
 from zoosim.worlds.search.optimum import best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, Visit

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zoosim.core.statistics import Interval, mean_interval
-from zoosim.report.sections import Drawing, Story, Table
-from zoosim.studies.continuous_vs_discrete.drawings import curves_figure, segments_figure
-from zoosim.studies.continuous_vs_discrete.learners import CHANGED, DEFAULT, LEARNERS, PRINTED
-from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
-from zoosim.studies.continuous_vs_discrete.records import Reached, Way
-from zoosim.studies.continuous_vs_discrete.summary import (
+from studies.boost_curves.drawings import curves_figure, segments_figure
+from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, PRINTED
+from studies.boost_curves.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
+from studies.boost_curves.records import Reached, Way
+from studies.boost_curves.summary import (
     Rows,
     by_seed,
     checkpoints_in,
@@ -23,6 +21,8 @@ from zoosim.studies.continuous_vs_discrete.summary import (
     times,
     worlds_in,
 )
+from zoosim.core.statistics import Interval, mean_interval
+from zoosim.report.sections import Drawing, Story, Table
 
 CHAPTER = (
     ("Random", 0, 2.45),

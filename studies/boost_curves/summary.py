@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from studies.boost_curves.learners import LEARNERS, WORLDS
+from studies.boost_curves.records import ALL, Reached
 from zoosim.core.statistics import Interval, mean_interval
-from zoosim.studies.continuous_vs_discrete.learners import LEARNERS, WORLDS
-from zoosim.studies.continuous_vs_discrete.records import ALL, Reached
 
 Rows = Sequence[Reached]
 

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.arena import boost_run as module
-from zoosim.arena.boost_run import exam_of, expected, frame_of, open_shop, play, run_course, spec_of
-from zoosim.arena.players import player_of, template_spec
+from studies import held_out as module
+from studies.held_out import exam_of, expected, frame_of, open_shop, play, run_course, spec_of, view_of
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
 from zoosim.policies.boosts.simple import ConstantBoosts
 from zoosim.policies.checks.sameness import same
-from zoosim.policies.products.random import Random
 from zoosim.policies.registry import make_entry
 from zoosim.policies.templates.bandits import TemplateTS
 from zoosim.worlds.search import optimum
+from zoosim.worlds.search.boosts import BoostWorld
 from zoosim.worlds.search.truth import SearchTruth
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
@@ -37,7 +36,7 @@ def test_the_best_vectors_score_what_they_are_measured_by() -> None:
     best = np.tile(np.linspace(-0.5, 0.5, 10), (4, 1))
     words = " ".join(str(2 * boost) for boost in best[0])
     policy = ConstantBoosts(spec_of(shop, 40), np.random.default_rng(0), boosts=words)
-    course = play(shop, policy, CHECKPOINTS, best)
+    course = play(BoostWorld(shop), policy, CHECKPOINTS, best)
     assert course.earned == 1.0
     assert [score.visits for score in course.scores] == [5] * 5 + [40] * 5
     assert all(score.reward == score.optimum and score.error == 0.0 for score in course.scores)
@@ -72,17 +71,18 @@ def test_a_course_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bandits_over_templates_play_by_what_they_see_and_recommend_without_exploring() -> None:
     shop, seen = open_shop(SMALL, 5), {"simple": 7, "rich": 17}
     for sees, width in seen.items():
-        spec = template_spec(shop, sees, 40)
+        world = view_of(shop, TemplateTS, {"context": sees})
+        spec = world.spec(40)
         assert (spec.product_dim, spec.user_dim) == (8, width)
         policy = TemplateTS(spec, np.random.default_rng(0), context=sees, alpha=50.0)
-        course = play(shop, policy, CHECKPOINTS, np.zeros((4, 10)))
-        player, visit = player_of(shop, policy), shop.arrive(7)
-        context, before = player.context(visit), policy.state_dict()
+        course = play(world, policy, CHECKPOINTS, np.zeros((4, 10)))
+        visit = world.arrive(7)
+        context, before = world.context(visit), policy.state_dict()
         models = [find_slot(policy.state.templates, template) for template in range(8)]
         estimates = policy.state.ridge.theta[models] @ np.r_[1.0, shop.features(visit)[:width]]
         assert policy.recommend(context) == estimates.argmax()
         assert same(policy.state_dict(), before)
-        assert (player.rank(visit, 3) == shop.rank_by_template(visit, 3)).all()
+        assert (world.rank(visit, 3) == shop.rank_by_template(shop.arrive(7), 3)).all()
         assert course.scores[0].visits == 5
 
 
@@ -96,9 +96,6 @@ def test_a_course_over_templates_is_played_by_name() -> None:
 def test_what_cannot_be_played_is_refused() -> None:
     with pytest.raises(ConfigError, match="policy random: chooses neither boosts"):
         run_course(make_entry("random"), SMALL, 5, CHECKPOINTS)
-    shop = open_shop(SMALL, 5)
-    with pytest.raises(ConfigError, match="policy: got Random, expected"):
-        player_of(shop, Random(template_spec(shop, "simple", 40), np.random.default_rng(0)))
     shifted = SMALL | {"shifts": [{"step": 9, "name": "dear toys", "prices": {"toys": 3.0}}]}
     with pytest.raises(ConfigError, match=r"config\.shifts"):
         run_course(make_entry("random-boosts"), shifted, 5, CHECKPOINTS)

@@ -6,6 +6,17 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from studies.boost_curves.learners import LEARNERS
+from studies.boost_curves.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, SINGLE
+from studies.boost_curves.summary import (
+    Rows,
+    checkpoints_in,
+    learners_in,
+    lines_in,
+    reward,
+    segments_in,
+    share,
+)
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import (
     COLORS,
@@ -20,17 +31,6 @@ from zoosim.report.drawing import (
     panel_of,
     rgba,
     spread_apart,
-)
-from zoosim.studies.continuous_vs_discrete.learners import LEARNERS
-from zoosim.studies.continuous_vs_discrete.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, SINGLE
-from zoosim.studies.continuous_vs_discrete.summary import (
-    Rows,
-    checkpoints_in,
-    learners_in,
-    lines_in,
-    reward,
-    segments_in,
-    share,
 )
 
 DRAWN = (OPTIMUM, CONSTANT, CELL, SINGLE, NEUTRAL)

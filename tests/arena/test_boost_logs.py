@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import zoosim
+from studies.held_out import open_shop, spec_of
 from zoosim.api.runs import write_log
-from zoosim.arena.boost_run import open_shop, spec_of
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.logs.boost_log import read_boosts
 from zoosim.policies.registry import find_class
@@ -55,7 +55,7 @@ def test_the_same_call_writes_the_same_log_and_evaluation_reads_it(tmp_path: Pat
 def test_what_has_no_density_and_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="constant-boosts: has no density over boosts"):
         written(tmp_path, "constant-boosts")
-    with pytest.raises(ConfigError, match="unknown policy 'random-boosts'"):
+    with pytest.raises(ConfigError, match="random-boosts: unknown parameter 'spread'"):
         written(tmp_path, settings=["policies.random-boosts.spread=0.2"])
     with pytest.raises(ConfigError, match=r"normal-boosts.*spread"):
         written(tmp_path, settings=["policies.normal-boosts.spread=-1"])
@@ -76,12 +76,12 @@ class Own(RandomBoosts):
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
-        ("density", "float('nan')", "gives nan as the density of what it chose, expected one number from 1e-60"),
-        ("density", "0.0", "gives 0.0 as the density"),
-        ("density", "np.zeros(2)", "gives array"),
-        ("density", "None", "gives None as the density"),
+        ("density", "float('nan')", ".*gives nan as the density of what it chose, expected one number from 1e-60"),
+        ("density", "0.0", ".*gives 0.0 as the density"),
+        ("density", "np.zeros(2)", ".*gives array"),
+        ("density", "None", ".*gives None as the density"),
         ("select_action", "1 / 0", "ZeroDivisionError: division by zero"),
-        ("select_action", "np.zeros(3)", "step: got action .*, expected 10 numbers"),
+        ("select_action", "np.zeros(3)", "ValueError: select_action returned .*, expected 10 numbers"),
         ("update", "1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
@@ -89,6 +89,6 @@ def test_what_a_policy_of_ones_own_does_wrong_is_told_with_the_step(
     tmp_path: Path, method: str, answer: str, words: str
 ) -> None:
     (tmp_path / "own.py").write_text(OWN.format(method=method, answer=answer), encoding="utf-8")
-    with pytest.raises(PolicyError, match=f"policy own: step 0: {words}"):
+    with pytest.raises(PolicyError, match=f"policy own failed, seed 0, step 0.*: {words}"):
         write_log(tmp_path / "log.parquet", n=3, policy=f"{tmp_path / 'own.py'}:Own", settings=SMALL)
     assert not (tmp_path / "log.parquet").exists()

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim import Context
+from tests.worlds.visits import visit_by
 from zoosim.core.config import EnvConfig, RandomShocks, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import BoolArray, FloatArray
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
-from zoosim.worlds.recommendation.world import build_world, click_table, drawn, past, resolve_shocks
-from zoosim.worlds.truth import GroundTruth, best_by_segment, chosen_and_best
-from zoosim.worlds.world import World, earn
+from zoosim.worlds.recommendation.world import build_world, click_table, drawn, resolve_shocks
+from zoosim.worlds.table import TableWorld, best_by_segment, chosen_and_best, earn
 
 SHOP = EnvConfig(shocks=[LOUD, SILENT])
 PERSONAS = ("new_puppy_parent", "cat_connoisseur", "budget_shopper", "fish_hobbyist")
@@ -24,22 +23,22 @@ def make_config(**values: Any) -> EnvConfig:
     return EnvConfig.model_validate(values)
 
 
-def cell(world: World, step: int, persona: str, category: str) -> float:
-    table = world.stretch(step).table
+def cell(world: TableWorld, step: int, persona: str, category: str) -> float:
+    table = world.period(step).table
     return float(table[world.segment_names.index(persona), world.group_names.index(category)])
 
 
-def shares(world: World) -> FloatArray:
+def shares(world: TableWorld) -> FloatArray:
     return np.bincount(world.segments, minlength=len(world.segment_names)) / world.n_users
 
 
 def on_sale(step: int, *events: dict[str, Any]) -> list[int]:
     """List which of 4 products may be shown at `step`."""
     world = build_world(make_config(n_products=4, availability=list(events)), seed=0)
-    return np.flatnonzero(world.stretch(step).available).tolist()
+    return np.flatnonzero(world.period(step).available).tolist()
 
 
-def clicks(world: World, action: int, count: int) -> FloatArray:
+def clicks(world: TableWorld, action: int, count: int) -> FloatArray:
     visits = world.visits(0, count)
     return np.array([earn(visits, i, action) for i in range(count)])
 
@@ -109,8 +108,8 @@ def test_a_world_repeats_under_its_seed_and_is_read_only() -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
         assert not np.array_equal(getattr(one, name), getattr(other, name))
         assert not getattr(one, name).flags.writeable
-    assert not one.stretches[0].table.flags.writeable
-    assert not one.stretches[0].available.flags.writeable
+    assert not one.periods[0].table.flags.writeable
+    assert not one.periods[0].available.flags.writeable
 
 
 def test_the_default_table_is_the_published_one() -> None:
@@ -121,13 +120,13 @@ def test_the_default_table_is_the_published_one() -> None:
         [0.20, 0.40, 0.25, 0.15, 0.20],
         [0.60, 0.10, 0.02, 0.02, 0.08],
     ]
-    np.testing.assert_array_equal(world.stretches[0].table, expected)
-    assert len(world.stretches) == 1
+    np.testing.assert_array_equal(world.periods[0].table, expected)
+    assert len(world.periods) == 1
 
 
 def test_a_category_that_a_row_leaves_out_is_clicked_one_time_in_a_hundred() -> None:
     world = build_world(make_config(personas={"a": {"x": 0.5}, "b": {"y": 0.7}}), seed=0)
-    np.testing.assert_array_equal(world.stretches[0].table, [[0.5, 0.01], [0.01, 0.7]])
+    np.testing.assert_array_equal(world.periods[0].table, [[0.5, 0.01], [0.01, 0.7]])
 
 
 @pytest.mark.parametrize(
@@ -142,20 +141,20 @@ def test_the_oracle_of_each_phase_is_the_published_one(steps: tuple[int, int], b
     """With even shares (.50 + .55 + .40 + .60) / 4 = .5125; at the shipped size, weighed by the world's own shares."""
     world = build_world(SHOP, seed=42)
     for step in steps:
-        stretch, truth = world.stretch(step), GroundTruth(world, step)
-        by_segment = best_by_segment(stretch.table, world.groups, stretch.available)
+        period = world.period(step)
+        by_segment = best_by_segment(period.table, world.groups, period.available)
         np.testing.assert_allclose(by_segment, best, rtol=1e-12)
         assert by_segment.mean() == pytest.approx(even, rel=1e-12)
-        contexts = [world.context(user_id, step) for user_id in range(world.n_users)]
-        value = np.mean([truth.expected_reward(context, truth.best_action(context)) for context in contexts])
+        truths = [world.truth(visit_by(world, user, step)) for user in range(world.n_users)]
+        value = np.mean([truth.expected_reward(truth.best_action) for truth in truths])
         assert value == pytest.approx(shares(world) @ best, rel=1e-12)
 
 
 def test_shocks_apply_from_their_step_on_and_leave_the_rest() -> None:
     world = build_world(SHOP, seed=0)
     assert world.shocks == ((10_000, LOUD.name), (25_000, SILENT.name))
-    assert [stretch.start for stretch in world.stretches] == [0, 10_000, 25_000]
-    before, between, after = (stretch.table for stretch in world.stretches)
+    assert [period.start for period in world.periods] == [0, 10_000, 25_000]
+    before, between, after = (period.table for period in world.periods)
     loud, silent = before.copy(), before.copy()
     loud[2, :3] = [0.80, 0.15, 0.10]
     np.testing.assert_array_equal(between, loud)
@@ -176,8 +175,9 @@ def test_shocks_apply_in_order_of_time_however_they_are_listed() -> None:
 
 def test_the_past_knows_no_shock_and_has_visits_of_its_own() -> None:
     world = build_world(SHOP, seed=0)
-    old = past(world)
-    assert [stretch.start for stretch in old.stretches] == [0]
+    old = world.before()
+    assert old is not None
+    assert [period.start for period in old.periods] == [0]
     assert old.shocks == ()
     np.testing.assert_array_equal(old.products, world.products)
     assert not np.array_equal(old.visitors(0, 50), world.visitors(0, 50))
@@ -233,7 +233,7 @@ def test_each_world_draws_the_table_and_the_shocks_that_are_left_to_it() -> None
     }
     config = resolve_shocks(EnvConfig.model_validate(given), 1_000)
     worlds = [build_world(config, seed=seed) for seed in range(12)]
-    tables = np.array([world.stretches[0].table for world in worlds])
+    tables = np.array([world.periods[0].table for world in worlds])
     assert tables.shape == (12, 20, 50)
     assert tables.min() >= 0.01
     assert tables.max() <= 0.9
@@ -241,7 +241,7 @@ def test_each_world_draws_the_table_and_the_shocks_that_are_left_to_it() -> None
     assert len({world.shocks for world in worlds}) == 12
     assert all(50 <= step < 950 for world in worlds for step, _ in world.shocks)
     again = build_world(config, seed=3)
-    np.testing.assert_array_equal(again.stretches[-1].table, worlds[3].stretches[-1].table)
+    np.testing.assert_array_equal(again.periods[-1].table, worlds[3].periods[-1].table)
     assert drawn(config, 3).shocks[0].step == worlds[3].shocks[0][0]
     assert set(worlds[0].segments) == {6}
 
@@ -261,7 +261,7 @@ def test_the_largest_drawn_table_is_built_in_seconds() -> None:
     started = time.perf_counter()
     config = EnvConfig.model_validate({"random_personas": {"personas": 1_000, "categories": 1_000}, "n_users": 10})
     shocked = config.model_copy(update={"random_shocks": RandomShocks(count=50, seed="each", over=1_000)})
-    assert build_world(shocked, seed=0).stretches[-1].table.shape == (1_000, 1_000)
+    assert build_world(shocked, seed=0).periods[-1].table.shape == (1_000, 1_000)
     assert time.perf_counter() - started < 30
     with pytest.raises(ConfigError, match=r"env.random_personas.personas: got 1001, expected .* 1000$"):
         build(EnvConfig, {"random_personas": {"personas": 1_001, "categories": 1}}, "env")
@@ -318,8 +318,8 @@ def test_events_take_whole_categories() -> None:
     world = build_world(make_config(availability=[event]), seed=4)
     gone: BoolArray = world.groups == CATEGORIES.index("Dog Toy")
     assert gone.sum() == 10
-    np.testing.assert_array_equal(world.stretch(10).available, ~gone)
-    assert world.stretch(9).available.all()
+    np.testing.assert_array_equal(world.period(10).available, ~gone)
+    assert world.period(9).available.all()
 
 
 @pytest.mark.parametrize(
@@ -354,15 +354,17 @@ def test_visitors_are_uniform_and_do_not_depend_on_how_they_are_cut() -> None:
     assert not np.array_equal(build_world(EnvConfig(), seed=3).visitors(0, 300), users[:300])
 
 
-def test_blocks_cover_a_run_once_and_never_span_a_change() -> None:
+def test_visits_arrive_in_the_period_of_their_time() -> None:
     event = {"step": 250, "change": "vanish", "products": [1]}
     shock = {"step": 120, "name": "s", "set": {"budget_shopper": {"Dog Toy": 0.3}}}
     world = build_world(make_config(availability=[event], shocks=[shock]), seed=0)
-    blocks = list(world.blocks(400, 100))
-    assert [block.start for block in blocks] == [0, 100, 120, 220, 250, 350]
-    np.testing.assert_array_equal(np.concatenate([block.visitors for block in blocks]), world.visitors(0, 400))
-    for block in blocks:
-        assert block.table is world.stretch(block.start + len(block.visitors) - 1).table
+    visits = [world.arrive(step) for step in range(400)]
+    assert [visit.step for visit in visits] == list(range(400))
+    np.testing.assert_array_equal([visit.visitor for visit in visits], world.visitors(0, 400))
+    for step in (0, 119, 120, 249, 250, 399):
+        assert visits[step].visits.table is world.period(step).table
+        assert visits[step].visits.available is world.period(step).available
+        assert world.arrive(step).visitor == visits[step].visitor
 
 
 def test_a_click_depends_on_seed_step_and_product_alone() -> None:
@@ -379,7 +381,8 @@ def test_another_seed_and_the_past_click_otherwise() -> None:
     """In a world of one persona and one category, where nothing else can differ."""
     config = make_config(personas={"a": {"x": 0.5}})
     world = build_world(config, seed=8)
-    for other in (build_world(config, seed=9), past(world)):
+    for other in (build_world(config, seed=9), world.before()):
+        assert other is not None
         assert 60 < np.sum(clicks(other, 3, 200) == clicks(world, 3, 200)) < 140  # 100 +- 4 * 7
 
 
@@ -400,9 +403,9 @@ def test_clicks_are_as_frequent_as_the_table_says() -> None:
     for category in range(5):
         product = int(np.flatnonzero(world.groups == category)[0])
         clicked = clicks(world, product, 20_000)
-        chances = world.stretches[0].table[segments, category]
+        chances = world.periods[0].table[segments, category]
         for persona in range(4):
-            chance, seen = world.stretches[0].table[persona, category], clicked[segments == persona]
+            chance, seen = world.periods[0].table[persona, category], clicked[segments == persona]
             assert abs(seen.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / len(seen))
         centred.append((clicked - chances) / np.sqrt(chances * (1 - chances)))
     correlation = np.corrcoef(centred) - np.eye(5)
@@ -422,15 +425,15 @@ def test_chosen_and_best_are_the_true_chances_of_what_may_be_shown() -> None:
 
 def test_ground_truth_takes_the_first_of_the_best_and_nothing_unavailable() -> None:
     world = build_world(EnvConfig(), seed=0)
-    truth, user = GroundTruth(world, 0), int(np.flatnonzero(world.segments == 3)[0])
+    visit = visit_by(world, int(np.flatnonzero(world.segments == 3)[0]), 0)
     fish = np.flatnonzero(world.groups == 0)
     available = np.ones(50, bool)
-    assert truth.best_action(world.context(user, 0)) == fish[0]
+    assert world.truth(visit).best_action == fish[0]
     available[fish[:2]] = False
-    context = Context({**world.context(user, 0), "available": available})
-    assert truth.best_action(context) == fish[2]
-    assert truth.expected_reward(context, int(fish[2])) == 0.6
-    assert np.isnan(truth.expected_reward(context, int(fish[0])))
+    truth = world.truth(visit._replace(visits=visit.visits._replace(available=available)))
+    assert truth.best_action == fish[2]
+    assert truth.expected_reward(int(fish[2])) == truth.best_reward == 0.6
+    assert np.isnan(truth.expected_reward(int(fish[0])))
 
 
 def test_products_come_and_go() -> None:
@@ -447,10 +450,11 @@ def test_products_come_and_go() -> None:
     for offer in offers:
         assert np.array_equal(np.sort(offer.groups), np.sort(offers[0].groups))
         assert np.array_equal(world.products[offer.ids], offer.products)
-    context, truth = world.context(0, 200), GroundTruth(world, 200)
-    best = truth.best_action(context)
+    visit = visit_by(world, 0, 200)
+    context, truth = world.context(visit), world.truth(visit)
+    best = truth.best_action
     assert context.product_ids.tolist() == offers[4].ids.tolist()
-    assert truth.expected_reward(context, best) == world.stretches[0].table[world.segments[0]].max()
+    assert truth.expected_reward(best) == world.periods[0].table[world.segments[0]].max()
 
 
 def test_without_turnover_a_world_is_as_before() -> None:

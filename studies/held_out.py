@@ -1,4 +1,4 @@
-"""Play policies over the visits of search shops, and score what they would recommend on visits apart.
+"""Let policies serve visits to search shops, and score what they would recommend on held-out visits.
 
 The score at a visit number is what the boosts, or the template, that a policy recommends would earn in expectation, on
 visits that no policy plays and nothing was fitted to, the same for all policies. Its measure is the best vector for
@@ -6,7 +6,7 @@ each segment (`zoosim.worlds.search.optimum`) on the same visits.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
 from typing import Any, NamedTuple
@@ -14,21 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.arena.players import Player, player_of, template_spec
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, SearchConfig
-from zoosim.core.types import FloatArray, IntArray, PolicySpec
-from zoosim.envs.search_env import info_of, read_config
-from zoosim.policies.base import policy_name
-from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
-from zoosim.policies.registry import PolicyEntry, find_class
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.templates.bandits import TemplateBandit
+from zoosim.worlds.base import BOOSTS
+from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of
 from zoosim.worlds.search.optimum import best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, Visit
-from zoosim.worlds.search.tables import digest
+from zoosim.worlds.search.tables import digest, read_search_config
+from zoosim.worlds.search.template_arms import TemplateWorld
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
@@ -95,7 +96,7 @@ class BoostCourse:
 
 def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
     """Return the shop of a seed; raises `ConfigError` for one whose market shifts, where there is no one optimum."""
-    read = read_config(config)
+    read = read_search_config(config)
     if read.shifts:
         raise ConfigError("config.shifts: boost policies are scored against one optimum; leave shifts out")
     return SearchShop(build_search_world(read, seed=seed))
@@ -103,19 +104,22 @@ def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
 
 def spec_of(shop: SearchShop, steps: int) -> BoostSpec:
     """Return what a boost policy is told about a shop."""
-    config = shop.world.config
-    return BoostSpec(
-        user_dim=shop.n_features,
-        product_dim=len(FEATURES),
-        steps=steps,
-        a_max=config.a_max,
-        reward=config.reward,
-        k=shop.k,
-        n_categories=len(config.categories),
-        n_segments=len(config.segments),
-        n_kinds=len(config.query_types),
-        n_tastes=0 if config.context == "simple" else 2,
-    )
+    return BoostWorld(shop).spec(steps)
+
+
+def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> SearchView:
+    """Return a shop as policies of a class see it, and choose in it; raises `ConfigError` where they cannot."""
+    if BOOSTS in cls.chooses:
+        return BoostWorld(shop)
+    if not issubclass(cls, TemplateBandit):
+        raise ConfigError(f"policy {policy_name(cls)}: chooses neither boosts nor, as a bandit, templates")
+    seen = params["context"]
+    if seen not in ("simple", shop.world.config.context):
+        raise ConfigError(
+            f"context: got a policy that sees {seen}, expected simple or the shop's {shop.world.config.context}"
+        )
+    config = shop.world.config.model_copy(update={"context": seen})
+    return TemplateWorld(SearchShop(build_search_world(config, seed=shop.world.seed)))
 
 
 def exam_of(shop: SearchShop, best: FloatArray, n: int = EXAM_VISITS) -> Exam:
@@ -149,43 +153,42 @@ def worth_of(shop: SearchShop, visit: Visit, shown: IntArray, moods: int = MOODS
     return float(SearchTruth(shop).rewards(visit, shown, moods).mean())
 
 
-def scores_of(player: Player, exam: Exam, visits: int) -> Iterator[BoostScore]:
+def scores_of(world: SearchView, policy: Policy, exam: Exam, visits: int) -> Iterator[BoostScore]:
     """Score what a policy recommends now, for all visits and by segment."""
 
     def earned(visit: Visit) -> float:
-        action = player.policy.recommend(player.context(visit))
-        return worth_of(player.shop, visit, player.rank(visit, action))
+        action = policy.recommend(world.context(visit))
+        return worth_of(world.shop, visit, world.rank(visit, action))
 
     rewards = np.array([[earned(visit) for visit in part] for part in exam.visits])
     means, bars = rewards.mean(axis=1), exam.bars.mean(axis=1)
     errors = (rewards - exam.bars).std(axis=1, ddof=1) / np.sqrt(rewards.shape[1])
-    who = policy_name(type(player.policy)), player.shop.world.seed, visits
+    who = policy_name(type(policy)), world.seed, visits
     shares = exam.shares
     yield BoostScore(*who, "all", float(shares @ means), float(shares @ bars), float(np.sqrt(shares**2 @ errors**2)))
     for n, name in enumerate(exam.names):
         yield BoostScore(*who, name, float(means[n]), float(bars[n]), float(errors[n]))
 
 
-def play(
-    shop: SearchShop, policy: BoostPolicy | TemplateBandit, checkpoints: Sequence[int], best: FloatArray
-) -> BoostCourse:
+def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: FloatArray) -> BoostCourse:
     """Let a policy serve visits 0 to the last of the `checkpoints`; `best (S, 10)` are the segments' best boosts."""
-    player, exam, scores = player_of(shop, policy), exam_of(shop, best, EXAM_VISITS), list[BoostScore]()
+    shop = world.shop
+    exam, scores = exam_of(shop, best, EXAM_VISITS), list[BoostScore]()
     spent, online = np.zeros(2), np.zeros(2)
     for step in range(max(checkpoints)):
         if step in checkpoints:
-            scores += scores_of(player, exam, step)
-        visit = shop.arrive(step)
-        shown, spent_now = _serve(player, visit)
+            scores += scores_of(world, policy, exam, step)
+        visit = world.arrive(step)
+        shown, spent_now = _serve(world, policy, visit)
         if EARLY[0] <= step < EARLY[1]:
             online += worth_of(shop, visit, shown), expected(shop, visit, best[_row(shop, visit.segment)])
         if step >= WARM:
             spent += spent_now
-    scores += scores_of(player, exam, max(checkpoints))
+    scores += scores_of(world, policy, exam, max(checkpoints))
     served = max(1, max(checkpoints) - WARM)
     ms = (1_000.0 * spent / served).tolist()
     earned = float(online[0] / online[1]) if online[1] > 0.0 else float("nan")
-    return BoostCourse(policy_name(type(policy)), shop.world.seed, tuple(scores), earned, *ms)
+    return BoostCourse(policy_name(type(policy)), world.seed, tuple(scores), earned, *ms)
 
 
 def _row(shop: SearchShop, segment: int) -> int:
@@ -193,17 +196,16 @@ def _row(shop: SearchShop, segment: int) -> int:
     return [group.segment for group in groups_of(shop, "segment")].index(segment)
 
 
-def _serve(player: Player, visit: Visit) -> tuple[IntArray, FloatArray]:
+def _serve(world: SearchView, policy: Policy, visit: Visit) -> tuple[IntArray, FloatArray]:
     """Let a policy serve a visit and learn from it; returns its ranking, and seconds of deciding and of learning."""
-    context, shop, policy = player.context(visit), player.shop, player.policy
+    context = world.context(visit)
     start = process_time()
     action = policy.select_action(context)
     decided = process_time()
-    shown = player.rank(visit, action)
-    result = shop.serve(visit, shown)
-    feedback = info_of(shop, visit, result)["feedback"]
+    shown = world.rank(visit, action)
+    outcome = world.outcome(visit, world.shop.serve(visit, shown))
     served = process_time()
-    policy.update(context, action, result.reward, feedback)
+    policy.update(context, action, outcome.reward, outcome.feedback)
     return shown, np.array([decided - start, process_time() - served])
 
 
@@ -219,24 +221,16 @@ def run_course(
     key = (entry.name, entry.fingerprint, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
 
     def make() -> dict[str, Any]:
-        policy: Any = entry.make(_told(entry, shop, max(checkpoints)), stream(seed, "policy", entry.name))
+        world = view_of(shop, entry.cls, entry.params)
+        policy = entry.make(world.spec(max(checkpoints)), stream(seed, "policy", entry.name))
         (everybody,) = groups_of(shop, "all")
         best = np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])
-        return {"course": np.array(json.dumps(asdict(play(shop, policy, checkpoints, best))))}
+        return {"course": np.array(json.dumps(asdict(play(world, policy, checkpoints, best))))}
 
     places = (*key, tuple(checkpoints), EXAM_VISITS, MOODS)
     found = json.loads(str(kept("boost-runs", places, ("course",), make)["course"]))
     scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in found.pop("scores"))
     return BoostCourse(**{**found, "policy": entry.name, "scores": scores})
-
-
-def _told(entry: PolicyEntry, shop: SearchShop, steps: int) -> PolicySpec:
-    cls = find_class(entry.source)
-    if issubclass(cls, BoostPolicy):
-        return spec_of(shop, steps)
-    if issubclass(cls, TemplateBandit):
-        return template_spec(shop, str(entry.params["context"]), steps)
-    raise ConfigError(f"policy {entry.name}: chooses neither boosts nor, as a bandit, templates; it cannot play here")
 
 
 def frame_of(courses: Iterable[BoostCourse]) -> pl.DataFrame:

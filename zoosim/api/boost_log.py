@@ -5,12 +5,12 @@ from pathlib import Path
 
 from zoosim.arena.boost_recording import boost_records
 from zoosim.arena.boost_run import open_shop, spec_of
-from zoosim.arena.recording import SCHEMA_VERSION
-from zoosim.arena.store import write_parquet
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.parquet import write_parquet
 from zoosim.core.rng import stream
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request, Settings
+from zoosim.logs.schema import SCHEMA_VERSION
 from zoosim.policies.base import Policy
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.registry import make_entry

@@ -1,6 +1,6 @@
 """A log of boosts: Records of visits to a search shop, whose action is a list of boosts and whose propensity a density.
 
-Boosts lie in [-`a_max`, `a_max`]. The other columns are those of `zoosim.arena.recording`, less `product_id`,
+Boosts lie in [-`a_max`, `a_max`]. The other columns are those of `zoosim.logs.schema`, less `product_id`,
 `catalogue` and `unavailable`: what is chosen is no product.
 """
 
@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from zoosim.arena.players import BoostPlayer
-from zoosim.arena.recording import MICROSECONDS
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.envs.search_env import info_of
 from zoosim.logs.boost_log import LARGEST_DENSITY, LEAST_DENSITY
+from zoosim.logs.schema import MICROSECONDS
 from zoosim.off_policy.targets.products import blamed
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.worlds.search.shop import SearchShop

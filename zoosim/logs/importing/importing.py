@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from zoosim.arena.recording import SCHEMA_VERSION
-from zoosim.arena.store import write_parquet
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
+from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.mapping import LogMapping, read_mapping, to_records
 from zoosim.logs.importing.tables import read_words
+from zoosim.logs.schema import SCHEMA_VERSION
 
 
 def import_log(

@@ -11,7 +11,7 @@ import pytest
 from zoosim.api.runs import write_log
 from zoosim.core.errors import DataError
 from zoosim.logs.importing.tables import read_words
-from zoosim.logs.reading import read_log, to_log
+from zoosim.logs.parse import read_log, to_log
 
 N = 20
 

@@ -17,8 +17,8 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
-from zoosim.logs.reading import read_log
-from zoosim.off_policy.actions.product_weights import Judged
+from zoosim.logs.parse import read_log
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions
 from zoosim.off_policy.actions.products import DEFAULT, ESTIMATORS, NEED_MODEL
 from zoosim.off_policy.diagnostics import error_figures, model_figures, weight_figures
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -370,11 +370,14 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     n = 200_000
     weights, clusters = rng.gamma(1.0, size=n), make_clusters(n, max_groups=n)
     log = replace(drawn(TableWorld(0, 0.5), n=n), rewards=rng.gamma(1.0, size=n))
-    judged, told = Judged(weights, rng.random(n), rng.random(n)), []
+    judged, told = WeightsAndPredictions(weights, rng.random(n), rng.random(n)), []
     for threads in (1, 2):
         with threadpool_limits(threads):
             sums = group_sums(clusters, Terms(weights))
-            figures = (*weight_figures(judged.weights, clusters), *model_figures(log.rewards, judged, clusters))
+            figures = (
+                *weight_figures(judged.weights, clusters),
+                *model_figures(log.rewards, judged.weights, judged.predicted, clusters),
+            )
             told.append((*error_figures(sums, None), *figures))
     assert told[0] == told[1]
 

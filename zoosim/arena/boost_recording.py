@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from zoosim.arena.players import BoostPlayer
+from zoosim.core.blame import blamed
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.envs.search_env import info_of
-from zoosim.logs.boost_log import LARGEST_DENSITY, LEAST_DENSITY
+from zoosim.logs.records import LARGEST_DENSITY, LEAST_DENSITY
 from zoosim.logs.schema import MICROSECONDS
-from zoosim.off_policy.targets.products import blamed
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.worlds.search.shop import SearchShop
 

@@ -4,6 +4,7 @@ DIR/{random,bts}/{all,men,women}/{all,men,women}.csv, with item_context.csv besi
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from zoosim.logs.importing.encoding import numbers
 from zoosim.logs.importing.mapping import LogMapping, to_records
 from zoosim.logs.importing.tables import read_words
 from zoosim.logs.log import Log
-from zoosim.logs.reading import to_log
+from zoosim.logs.parse import to_log
 
 POLICIES, CAMPAIGNS = ("random", "bts"), ("all", "men", "women")
 COLUMNS = {"time": "timestamp", "action": "item_id", "position": "position", "reward": "click"}
@@ -39,9 +40,9 @@ def read_open_bandit(
     features = [name for name in table.columns if name.startswith("user_feature_")]
     columns = {**COLUMNS, "propensity": "propensity_score"}
     mapping = LogMapping.model_validate({"columns": columns, "features": features, "actions": list(range(len(items)))})
-    found = to_records(table, mapping, source=source, skip_bad=skip_bad)
-    log = to_log(found.records.with_columns(pl.col("position") - 1), source=source, products=items)
-    return Log(**{**vars(log), "skipped": found.skipped})
+    converted = to_records(table, mapping, source=source, skip_bad=skip_bad)
+    log = to_log(converted.records.with_columns(pl.col("position") - 1), source=source, products=items)
+    return replace(log, skipped=converted.skipped)
 
 
 def open_bandit_folder(data: str | os.PathLike[str] | None = None) -> Path:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from zoosim.off_policy.evaluate import Difference, Evaluation, Result
+from zoosim.off_policy.compare import Difference
+from zoosim.off_policy.evaluate import Evaluation, Result
 from zoosim.off_policy.overlap import Part
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
@@ -31,8 +32,8 @@ KERNELS = {
 }
 
 
-def tell(evaluation: Evaluation) -> Story:
-    """Tell what an evaluation found; it must hold overlaps."""
+def build_page(evaluation: Evaluation) -> Story:
+    """Build the page of an evaluation, which must hold overlaps."""
     shown = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
     drawings = [
         Drawing(

@@ -22,16 +22,17 @@ import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
-from zoosim.logs.checks import Fault, faults, sound_rows
+from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.candidates import Listed, read_lists, unavailable
 from zoosim.logs.importing.encoding import encoded, numbers, plain, unusable
 from zoosim.logs.importing.products import Products, ProductTable
 from zoosim.logs.importing.times import read_times
-from zoosim.logs.ranking_reading import alike_faults, visit_faults
-from zoosim.logs.reading import OWN
+from zoosim.logs.records import RECORDS, faults_within_visits
+from zoosim.logs.schema import OWN
 
 
 class Columns(Strict):
@@ -117,14 +118,14 @@ def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table
     if listed is not None:
         column, wrong = _candidates(listed, names, frame, mapping, wanted)
         frame, found = frame.with_columns(column), [*found, *wrong]
-    checked = frame.drop("user", strict=False)
-    found += faults(checked, len(names), rankings=mapping.rankings)
+    space = ActionSpace.RANKINGS if mapping.rankings else ActionSpace.PRODUCTS
+    records = RECORDS[space](frame.drop("user", strict=False), source, len(names))
+    found += records.faults()
     if mapping.rankings:
         features = table.select(mapping.features).with_columns(frame["decision_id"])
-        found += [*visit_faults(checked), *alike_faults(features, mapping.features)]
+        found += faults_within_visits(features, mapping.features)
     found = [fault._replace(column=named.get(fault.column, fault.column)) for fault in found]
-    together = "decision_id" if mapping.rankings else None
-    sound, skipped = sound_rows(frame, found, source, skip_bad, given=table, together=together)
+    sound, skipped = sound_rows(frame, found, source, skip_bad, table=table, together=records.visit_column)
     return Imported(_complete(sound, mapping), products, skipped)
 
 

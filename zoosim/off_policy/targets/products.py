@@ -1,22 +1,23 @@
-"""The policies that are judged: what gives probabilities of a log's actions, and stays as it is meanwhile."""
+"""The policies that are evaluated on a log of products: what gives probabilities of each row's products."""
 
 import copy
-import pickle
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError, PolicyFailure, ZoosimError
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.blame import blamed
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.jit import bind
-from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
-from zoosim.policies.base import Policy
+from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
+from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
 from zoosim.policies.requests import check_finite
 from zoosim.worlds.search.templates import TEMPLATES
@@ -77,7 +78,7 @@ class PolicyTarget(Target):
     """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
 
     def __init__(self, policy: Policy, log: Log, progress: Progress = lambda line: None) -> None:
-        check_kind(type(policy), log)
+        check_class(type(policy), log)
         with blamed("cannot be copied, and a copy is what is judged: "):
             self.policy = copy.deepcopy(policy)
         _check_spec(self.policy, log)
@@ -112,7 +113,9 @@ class PolicyTarget(Target):
         ask(policy.state, self._candidates, ids, users, candidates, log.candidate_set[rows], policy.floor, out)
 
     def _ask_policy(self, log: Log, rows: IntArray, out: FloatArray) -> None:
-        for place, (row, context) in enumerate(zip(rows, _contexts(log, rows), strict=True)):
+        read_only = _read_only(log)
+        for place, row in enumerate(rows):
+            context = logged_context(read_only, row, read_only.candidates[log.candidate_set[row]])
             key = (context.user_id, context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
                 if len(self._known) >= MOST_REMEMBERED:
@@ -133,6 +136,14 @@ class PolicyTarget(Target):
         """Compare the state with what it was."""
         if state_of(self.policy) != self._before:
             raise PolicyError("changed its state while it was judged; propensities must only read")
+
+
+def _read_only(log: Log) -> Log:
+    """Return a log whose arrays that policies see cannot be written to."""
+    views = {name: getattr(log, name).view() for name in ("features", "products", "candidates")}
+    for view in views.values():
+        view.flags.writeable = False
+    return replace(log, **views)
 
 
 def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
@@ -183,24 +194,6 @@ def _distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tup
     return start + first[order], rank[place]
 
 
-@contextmanager
-def blamed(where: str) -> Iterator[None]:
-    """Turn whatever a user's own code raises into a `PolicyError` of one line, which says `where`."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
-        raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
-
-
-def state_of(policy: Policy) -> bytes:
-    """Return what a policy has learned, and where its generator stands, as bytes; raises `PolicyError`."""
-    rng = getattr(policy, "rng", None)
-    with blamed("its state cannot be read: "):
-        drawn = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
-        return pickle.dumps((policy.state_dict(), drawn))
-
-
 def check_ids(user_ids: IntArray, n_users: int) -> None:
     """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
     strange = (user_ids < 0) | (user_ids >= n_users)
@@ -209,11 +202,11 @@ def check_ids(user_ids: IntArray, n_users: int) -> None:
         raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
 
 
-def check_kind(cls: type[Policy], log: Log) -> None:
-    """Refuse policies that a log cannot judge: its actions are single ones, and others than theirs."""
-    if "products" in cls.chooses:
+def check_class(policy_class: type[Policy], log: Log) -> None:
+    """Raise `PolicyError` for a class whose policies do not choose among the actions of a log."""
+    if ActionSpace.PRODUCTS in policy_class.chooses:
         return
-    if "templates" not in cls.chooses:
+    if ActionSpace.TEMPLATES not in policy_class.chooses:
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
     if log.n_actions != len(TEMPLATES):
         raise PolicyError(
@@ -229,6 +222,14 @@ def spec_of(log: Log) -> PolicySpec:
     return PolicySpec(user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log))
 
 
+def visible_spec(log: Log) -> PolicySpec:
+    """Return `spec_of` a log, or raise `DataError` where a policy would see no features at all."""
+    if not log.features.shape[1] + log.products.shape[1]:
+        advice = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
+        raise DataError(f"the log holds no features of visitors or products, {advice}")
+    return spec_of(log)
+
+
 def make_target(given: Any, log: Log, progress: Progress = lambda line: None) -> Target:
     """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
     if isinstance(given, Target):
@@ -236,10 +237,7 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
     if isinstance(given, Policy):
         return PolicyTarget(given, log, progress)
     if isinstance(given, str):
-        name = given.removeprefix("column:")
-        if name not in log.columns:
-            raise DataError(f"the log has no column {name}; it has {', '.join(log.columns) or 'none read'}")
-        return LoggedColumn(log.columns[name])
+        return LoggedColumn(log.columns[column_name(log, given)])
     if callable(given):
         return Table(given)
     array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
@@ -248,14 +246,6 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
         advice = "for the logged actions alone, name a column"
         raise ConfigError(f"got probabilities of shape {array.shape}, expected {wanted}; {advice}")
     return Table(array)
-
-
-def as_numbers(given: Any, wanted: str) -> FloatArray:
-    """Return an array of numbers, or raise `ConfigError` that says what is `wanted`."""
-    try:
-        return np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise ConfigError(f"got {shown(given)}, expected {wanted}") from None
 
 
 def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> None:
@@ -276,27 +266,6 @@ def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> 
     if found.shape[1] > 1 and (found[~available] > 0.0).any():
         row, action = (int(index) for index in np.argwhere((found > 0.0) & ~available)[0])
         raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")
-
-
-def named(name: str, error: Exception) -> PolicyFailure | PolicyError | DataError | ConfigError:
-    """Return the same error with the policy's name."""
-    kind = type(error) if isinstance(error, PolicyError | DataError | ConfigError) else PolicyError
-    return kind(f"policy {name}: {error}")
-
-
-def _contexts(log: Log, rows: IntArray) -> Iterator[Context]:
-    arrays = (log.features, log.product_ids, log.products, log.candidates)
-    features, product_ids, products, candidates = (values.view() for values in arrays)
-    for values in (features, product_ids, products, candidates):
-        values.flags.writeable = False
-    for row in rows:
-        yield Context(
-            user_id=0 if log.user_ids is None else int(log.user_ids[row]),
-            user=features[row],
-            product_ids=product_ids,
-            products=products,
-            available=candidates[log.candidate_set[row]],
-        )
 
 
 distribution: Any = None  # `compiled_distributions` puts each kernel's own in its place

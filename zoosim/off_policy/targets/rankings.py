@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.logs.ranking_log import RankingLog
-from zoosim.logs.ranking_reading import MARGINAL
+from zoosim.logs.log import Log
+from zoosim.logs.positions import at_position
+from zoosim.logs.schema import MARGINAL
+from zoosim.off_policy.targets.base import column_name
 from zoosim.off_policy.targets.products import PolicyTarget, Target, make_target
 
 MOST_SETS = 2_000
@@ -22,7 +24,7 @@ class RankingTarget(ABC):
     """A policy that ranks, to be judged on a log."""
 
     @abstractmethod
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Return the probabilities `(n, K)` of what comes below `above (n, position)`; 0 where nothing can."""
 
     @abstractmethod
@@ -30,11 +32,11 @@ class RankingTarget(ABC):
         """Check what must hold when all has been asked."""
 
 
-class Drawn(RankingTarget):
+class SequentialDraws(RankingTarget):
     """Draws without replacement by probabilities `(n, K)`, those of what is left (Luce 1959; Plackett 1975)."""
 
-    def __init__(self, target: Target, log: RankingLog) -> None:
-        self.shares = np.asarray(target.probabilities(log.at(0), 0, len(log)), float)
+    def __init__(self, target: Target, log: Log) -> None:
+        self.shares = np.asarray(target.probabilities(at_position(log, 0), 0, len(log)), float)
         if self.shares.shape != (len(log), log.n_actions):
             raise ConfigError(f"gives probabilities of shape {self.shares.shape}, expected {(len(log), log.n_actions)}")
         shown = (~(self.shares <= 0.0)).sum(axis=1)
@@ -44,7 +46,7 @@ class Drawn(RankingTarget):
             got = f"gives {shown[row]} actions a probability above 0, a ranking shows {log.n_positions}"
             raise PolicyError(f"visit {row}: {got}; give each that it may show one, however small")
 
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Leave out those above, and share out what is left; at the top, as they are."""
         if position == 0:
             return self.shares
@@ -54,7 +56,7 @@ class Drawn(RankingTarget):
         total = left.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0))
 
-    def rows(self, chosen: IntArray) -> "Drawn":
+    def rows(self, chosen: IntArray) -> "SequentialDraws":
         """Return the same for the `chosen` visits."""
         found = copy(self)
         found.shares = self.shares[chosen]
@@ -64,15 +66,15 @@ class Drawn(RankingTarget):
         """Nothing moves."""
 
 
-class Asked(RankingTarget):
+class AskedPolicy(RankingTarget):
     """A policy object, asked with those above no longer available."""
 
     def __init__(self, target: PolicyTarget) -> None:
         self.target = target
 
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Ask the policy."""
-        return self.target.probabilities(log.without(above, position), 0, len(log))
+        return self.target.probabilities(at_position(log, position, above), 0, len(log))
 
     def finish(self) -> None:
         """Compare the policy's state with what it was."""
@@ -86,26 +88,22 @@ class RankedColumn:
         self.values, self.marginals = values, marginals
 
 
-def make_ranking_target(
-    given: Any, log: RankingLog, progress: Progress = lambda line: None
-) -> RankingTarget | RankedColumn:
+def make_ranking_target(given: Any, log: Log, progress: Progress = lambda line: None) -> RankingTarget | RankedColumn:
     """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
     if isinstance(given, str):
-        name = given.removeprefix("column:")
-        if name not in log.columns:
-            raise DataError(f"the log has no column {name}; it has {', '.join(log.columns) or 'none read'}")
+        name = column_name(log, given)
         return RankedColumn(log.columns[name], log.columns.get(MARGINAL + name))
-    target = make_target(given, log.at(0), progress)
-    return Asked(target) if isinstance(target, PolicyTarget) else Drawn(target, log)
+    target = make_target(given, at_position(log, 0), progress)
+    return AskedPolicy(target) if isinstance(target, PolicyTarget) else SequentialDraws(target, log)
 
 
-def marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
+def marginals(log: Log, target: RankingTarget) -> list[FloatArray]:
     """Return for each position the probabilities `(n, K)` that it shows an action, whatever stands above.
 
     Exact, over all sets of actions that may stand above; raises `ConfigError` where these are too many. Visits that are
     alike are gone through once.
     """
-    if not isinstance(target, Drawn):
+    if not isinstance(target, SequentialDraws):
         return _all_marginals(log, target)
     told = np.column_stack([log.candidate_set, target.shares])
     _, first, alike = np.unique(told, axis=0, return_index=True, return_inverse=True)
@@ -113,7 +111,7 @@ def marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
     return [shown[alike.reshape(-1)] for shown in few]
 
 
-def _all_marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
+def _all_marginals(log: Log, target: RankingTarget) -> list[FloatArray]:
     k, positions = log.n_actions, log.n_positions
     sets, widest = sum(math.comb(k, size) for size in range(positions)), math.comb(k, positions - 1)
     if sets > MOST_SETS or widest * len(log) > MOST_CELLS:
@@ -127,7 +125,7 @@ def _all_marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
         longer: dict[tuple[int, ...], FloatArray] = {}
         for chosen, share in above.items():
             stack = np.broadcast_to(np.array(chosen, np.int64), (len(log), position))
-            following = share[:, None] * target.following(log, stack, position)
+            following = share[:, None] * target.given_above(log, stack, position)
             shown += following
             for action in set(range(k)) - set(chosen):
                 key = tuple(sorted((*chosen, action)))

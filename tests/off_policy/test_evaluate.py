@@ -417,3 +417,19 @@ def test_a_range_of_rewards_that_was_taken_from_the_log_is_said() -> None:
         assert worse.verdict == "do not use"
         assert worse.reasons[0].startswith("the mean weight is")
         assert worse.reasons[-1] == guessed.reasons[0]
+
+
+def test_a_policy_that_makes_no_logged_choice_has_no_estimate_and_spoils_no_others() -> None:
+    """With self-normalised estimators alone there is nothing to resample: all weights are 0."""
+    log = drawn(TableWorld(0, 0.5))
+    log = log.rows(log.actions != 9)
+    never = np.eye(10)[9]
+    with pytest.raises(DataError, match="never would have made none of the logged choices: nothing to judge by"):
+        evaluate(log, {"never": never}, estimators=["snips"])
+    uniform = np.full(10, 0.1)
+    both = evaluate(log, {"never": never, "uniform": uniform}, estimators=["snips"])
+    rows = {row.policy: row for row in both.results}
+    assert np.isnan(rows["never"].value)
+    assert rows["never"].verdict == "do not use"
+    alone = evaluate(log, {"uniform": uniform}, estimators=["snips"])
+    assert rows["uniform"] == alone.results[0]

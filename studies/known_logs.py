@@ -168,7 +168,7 @@ class KnownLogs(ChoiceLogs):
 
 
 def log_of(
-    actions: IntArray,
+    actions: np.ndarray,
     propensities: FloatArray,
     rewards: FloatArray,
     features: FloatArray,

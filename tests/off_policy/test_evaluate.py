@@ -370,13 +370,14 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     n = 200_000
     weights, clusters = rng.gamma(1.0, size=n), make_clusters(n, max_groups=n)
     log = replace(drawn(TableWorld(0, 0.5), n=n), rewards=rng.gamma(1.0, size=n))
-    judged, told = WeightsAndPredictions(weights, rng.random(n), rng.random(n)), []
+    predicted = rng.random(n)
+    judged, told = WeightsAndPredictions(weights, predicted, rng.random(n)), []
     for threads in (1, 2):
         with threadpool_limits(threads):
             sums = group_sums(clusters, Terms(weights))
             figures = (
                 *weight_figures(judged.weights, clusters),
-                *model_figures(log.rewards, judged.weights, judged.predicted, clusters),
+                *model_figures(log.rewards, judged.weights, predicted, clusters),
             )
             told.append((*error_figures(sums, None), *figures))
     assert told[0] == told[1]

@@ -41,7 +41,8 @@ def read_log(
         DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
     """
     frame = _read_columns(Path(path), columns)
-    products, categories = None, ()
+    products: FloatArray | None = None
+    categories: tuple[str, ...] = ()
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
         products, categories = _catalogue_of(frame, Path(path))
     log = to_log(

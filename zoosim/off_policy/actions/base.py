@@ -13,7 +13,7 @@ from zoosim.off_policy.diagnostics import Drift, WeightFigures, clip_weights, er
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, Sums
-from zoosim.off_policy.overlap import Overlap
+from zoosim.off_policy.overlap import Overlap, overlap_of
 from zoosim.off_policy.targets.products import check_class, visible_spec
 from zoosim.off_policy.verdict import KernelFigures, Limits, Verdict, judge_weighted
 from zoosim.policies.base import Policy
@@ -86,24 +86,25 @@ class PolicyEvaluation(ABC):
         """Return the importance weights that an estimator rests on."""
 
     @abstractmethod
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)` than its own."""
+
     def terms(self, estimator: str) -> Terms:
         """Return the terms of an estimate."""
+        return self.terms_with(estimator, self.weights(estimator).values)
 
-    @abstractmethod
-    def clipped_terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate with the largest weights clipped."""
-
-    @abstractmethod
     def bounded(self) -> Bounded:
         """Return what intervals that hold for any size bound; raises `ConfigError` where nothing is bounded."""
+        return Bounded(self.weights(self.estimators[0]).values, self.log.visit_rewards)
 
-    @abstractmethod
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie, by size, action and group of visits."""
+        return overlap_of(self.weights(self.estimators[0]).values, (), groups)
 
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
         """Judge an estimate by its weights and its error."""
-        errors = error_figures(estimated.sums, self.clipped_terms(estimator).value, estimated.drift)
+        clipped = self.terms_with(estimator, self.weights(estimator).clipped)
+        errors = error_figures(estimated.sums, clipped.value, estimated.drift)
         return judge_weighted(
             estimated.weights,
             errors,

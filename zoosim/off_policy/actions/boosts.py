@@ -10,13 +10,12 @@ from zoosim.core.types import FloatArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, Bounded, PolicyEvaluation, VisitWeights
 from zoosim.off_policy.diagnostics import effective_size
-from zoosim.off_policy.estimators import boosts, single
+from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.bandwidth import Attempt, choose_bandwidth, kernel_figures
+from zoosim.off_policy.estimators.boosts import kernel_weights
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums, standard_error
 from zoosim.off_policy.models.boost_model import BoostModel, fit_boost_model
-from zoosim.off_policy.overlap import Overlap, overlap_of
 from zoosim.off_policy.targets.boosts import (
     DeterministicTarget,
     StochasticTarget,
@@ -81,26 +80,11 @@ class DensityEvaluation(PolicyEvaluation):
         """Return the ratios of densities."""
         return self._weights
 
-    def terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate."""
-        return self._terms(estimator, self._weights.values)
-
-    def clipped_terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate with the largest weights clipped."""
-        return self._terms(estimator, self._weights.clipped)
-
-    def _terms(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)`."""
         if estimator == "ips":
             return single.ips(weights, self.log.rewards)
         return single.self_normalised_ips(weights, self.log.rewards)
-
-    def bounded(self) -> Bounded:
-        """Return the weights and the rewards."""
-        return Bounded(self._weights.values, self.log.rewards)
-
-    def overlap(self, groups: Groups) -> Overlap:
-        """Return where the weights lie, by size and segment."""
-        return overlap_of(self._weights.values, (), groups)
 
 
 class KernelEvaluation(PolicyEvaluation):
@@ -136,13 +120,13 @@ class KernelEvaluation(PolicyEvaluation):
         weights = self._weights_at(bandwidth).values
         if not weights.any():
             return Attempt(bandwidth, float("nan"), float("inf"), 0.0)
-        sums = group_sums(self.clusters, self._terms(estimator, weights))
+        sums = group_sums(self.clusters, self.terms_with(estimator, weights))
         return Attempt(bandwidth, sums.value, standard_error(sums), effective_size(weights))
 
     def _weights_at(self, bandwidth: float) -> VisitWeights:
         if bandwidth not in self._weights_by_bandwidth:
             log = self.log
-            values = boosts.kernel_weights(
+            values = kernel_weights(
                 log.actions, log.propensities, self.target.actions, bandwidth, -log.a_max, log.a_max
             )
             self._weights_by_bandwidth[bandwidth] = VisitWeights(values, self.clusters)
@@ -152,30 +136,19 @@ class KernelEvaluation(PolicyEvaluation):
         """Return the kernel's weights at the estimator's bandwidth."""
         return self._weights_at(self._kernels[estimator].bandwidth)
 
-    def terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate."""
-        return self._terms(estimator, self.weights(estimator).values)
-
-    def clipped_terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate with the largest weights clipped."""
-        return self._terms(estimator, self.weights(estimator).clipped)
-
-    def _terms(self, estimator: str, weights: FloatArray) -> Terms:
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)`: those of products with a kernel's weights."""
         if estimator == "kernel-ips":
-            return boosts.kernel_ips(weights, self.log.rewards)
+            return single.ips(weights, self.log.rewards)
         if estimator == "kernel-snips":
-            return boosts.kernel_self_normalised_ips(weights, self.log.rewards)
+            return single.self_normalised_ips(weights, self.log.rewards)
         assert self._predictions is not None
-        return boosts.kernel_dr(weights, self.log.rewards, *self._predictions)
+        return single.doubly_robust(weights, self.log.rewards, *self._predictions)
 
     def bounded(self) -> Bounded:
         """Refuse: kernel weights bound the value of a blurred policy, not that of the one that is evaluated."""
         reason = "kernels estimate the value of a policy blurred by the bandwidth"
         raise ConfigError(f"interval: bernstein and sequence bound a policy's value, and {reason}; take bootstrap")
-
-    def overlap(self, groups: Groups) -> Overlap:
-        """Return where the weights of the first estimator lie, by size and segment."""
-        return overlap_of(self.weights(self.estimators[0]).values, (), groups)
 
     def kernel(self, estimator: str) -> KernelFigures:
         """Return what halving the bandwidth does."""

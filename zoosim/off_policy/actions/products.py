@@ -9,7 +9,6 @@ from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
 from zoosim.off_policy.actions.base import (
     ActionSpaceEvaluator,
-    Bounded,
     Estimated,
     PolicyEvaluation,
     VisitWeights,
@@ -76,17 +75,9 @@ class ProductEvaluation(PolicyEvaluation):
         """Return the weights of the logged products."""
         return self._weights
 
-    def terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate."""
-        return estimate(estimator, self.log.rewards, self._arrays)
-
-    def clipped_terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate with the largest weights clipped."""
-        return estimate(estimator, self.log.rewards, self._arrays._replace(weights=self._weights.clipped))
-
-    def bounded(self) -> Bounded:
-        """Return the weights and the rewards."""
-        return Bounded(self._arrays.weights, self.log.rewards)
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)`."""
+        return estimate(estimator, self.log.rewards, self._arrays._replace(weights=weights))
 
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie, by category of products, too."""

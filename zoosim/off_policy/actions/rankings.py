@@ -154,12 +154,12 @@ class RankingEvaluation(PolicyEvaluation):
         start = expected[:, 0].copy()
         return rankings.standard_dr(weights, rewards, start + (predicted - expected).sum(axis=1), start)
 
-    def clipped_terms(self, estimator: str) -> Terms:
-        """Return the terms of an estimate with the largest weights of visits clipped."""
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate where the weights of whole visits are `weights (n,)` instead."""
         terms = self.terms(estimator)
         family = self._families[estimator.partition("-")[0]]
-        weights, clipped = family.visits.values, family.visits.clipped
-        kept = np.divide(clipped, weights, out=np.zeros_like(weights), where=weights > 0.0)
+        own = family.visits.values
+        kept = np.divide(weights, own, out=np.zeros_like(own), where=own > 0.0)
         if terms.top is not None and terms.bottom is not None:
             return Terms(terms.base, kept * terms.top, kept * terms.bottom)
         start = family.start if estimator.endswith("-dr") else 0.0

@@ -119,7 +119,7 @@ def _answer(asked: BoostPolicy, log: Log, row: int, has_density: bool) -> FloatA
         advice = "give its boosts as an array or a function"
         raise PolicyError(f"decides by more than the log holds ({error}); {advice}") from error
     answer = np.asarray(given, float)
-    shape = () if has_density else log.actions.shape[1:]
+    shape: tuple[int, ...] = () if has_density else log.actions.shape[1:]
     if answer.shape != shape:
         expected = "one density" if has_density else f"{shape[0]} boosts"
         raise PolicyError(f"gives {shown(given)}, expected {expected}")

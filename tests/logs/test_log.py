@@ -10,7 +10,7 @@ import pytest
 
 from zoosim.api.runs import write_log
 from zoosim.core.errors import DataError
-from zoosim.logs.importing.tables import read_words
+from zoosim.logs.importing.tables import read_table
 from zoosim.logs.parse import read_log, to_log
 
 N = 20
@@ -219,18 +219,18 @@ def test_columns_of_objects_are_read_as_what_they_hold() -> None:
     columns["time"] = [Timestamp(2026, 1, 1, 0, 0, i, tzinfo=UTC) for i in range(N)]
     columns["user"] = [[1, 2], np.array([1.5, 2])] * 10
     columns["note"] = [1, "mixed"] * 10
-    log = to_log(read_words(Frame(**columns))[0])
+    log = to_log(read_table(Frame(**columns))[0])
     assert log.features.tolist() == [[1.0, 2.0], [1.5, 2.0]] * 10
     assert log.times is not None
     assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
     for missing in (None, np.nan, NAType()):
-        frame = read_words(Frame(**columns, user_id=["ann"] * 5 + [missing] + ["bob"] * 14))[0]
+        frame = read_table(Frame(**columns, user_id=["ann"] * 5 + [missing] + ["bob"] * 14))[0]
         with pytest.raises(DataError, match="row 5, column user_id: got nothing, expected a value"):
             to_log(frame)
     with pytest.raises(DataError, match="column user_id holds values of type Object"):
-        to_log(read_words(Frame(**columns, user_id=["ann", 1] * 10))[0])
+        to_log(read_table(Frame(**columns, user_id=["ann", 1] * 10))[0])
     with pytest.raises(DataError, match="got a LazyFrame"):
-        read_words(pl.LazyFrame())
+        read_table(pl.LazyFrame())
 
 
 @pytest.mark.parametrize("kind", [pl.UInt8, pl.Int8, pl.UInt16, pl.Int16, pl.UInt64])

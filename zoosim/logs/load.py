@@ -6,7 +6,7 @@ from typing import Any
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError
-from zoosim.logs.importing.tables import read_words
+from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log, to_log
@@ -50,7 +50,7 @@ def load_log(
         if isinstance(source, str | os.PathLike):
             log = read_log(source, a_max=a_max, **options)
         else:
-            log = to_log(read_words(source)[0], a_max=a_max, **options)
+            log = to_log(read_table(source)[0], a_max=a_max, **options)
     if action_space is not None and log.action_space is not action_space:
         raise ConfigError(
             f"{action_space}: got {log.source}, a log of {log.action_space}; expected one of {action_space}"

@@ -74,10 +74,13 @@ def _stepwise(leads: Sequence[PairedLead]) -> list[float]:
     """Return one-sided p values of leads above 0, corrected for being several."""
     statistics = np.array([lead.statistic for lead in leads])
     order = np.argsort(-statistics, kind="stable")
-    corrected, highest = [1.0] * len(leads), 0.0
+    corrected = [1.0] * len(leads)
+    highest = 0.0  # a p value is never below that of a larger lead
     for rank, index in enumerate(order):
         largest = np.max([leads[other].ratios for other in order[rank:]], axis=0)
-        beyond = int((largest >= statistics[index]).sum()) if statistics[index] > 0.0 else len(largest)
+        beyond = len(largest)
+        if statistics[index] > 0.0:
+            beyond = int((largest >= statistics[index]).sum())
         highest = max(highest, (1 + beyond) / (1 + len(largest)))
         corrected[index] = min(highest, 1.0)
     return corrected

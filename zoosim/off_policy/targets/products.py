@@ -35,14 +35,14 @@ Probabilities = Callable[[Log, int, int], FloatArray]
 
 
 class Target(ABC):
-    """A policy to be judged on a log."""
+    """A policy to be evaluated on a log."""
 
     whole = True
-    """Whether probabilities of all actions are known, as `dm` and `dr` need them, or those of the logged alone."""
+    """Whether the probabilities of all products are known, as reward models need them, or of the logged ones alone."""
 
     @abstractmethod
     def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
-        """Return those of rows `start` to `stop - 1`: `(stop - start, K)`; `(stop - start,)` of the logged alone."""
+        """Return those of rows `start` to `stop - 1`: `(stop - start, K)`; `(stop - start,)` if not `whole`."""
 
 
 class LoggedColumn(Target):
@@ -75,7 +75,7 @@ class Table(Target):
 
 
 class PolicyTarget(Target):
-    """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
+    """A policy object, of which a frozen copy is asked for propensities."""
 
     def __init__(self, policy: Policy, log: Log, progress: Progress = lambda line: None) -> None:
         check_class(type(policy), log)
@@ -96,18 +96,19 @@ class PolicyTarget(Target):
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
         with_users = not self._runs_compiled or self.policy.needs_user_ids
         rows, place = _distinct_contexts(log, start, stop, with_users)
-        found = np.zeros((len(rows), log.n_actions))
+        answers = np.zeros((len(rows), log.n_actions))
         ask = self._ask_kernel if self._runs_compiled else self._ask_policy
-        for first, behind in timed_chunks(len(rows)):
-            ask(log, rows[first:behind], found[first:behind])
-            judged = start + (stop - start) * behind // len(rows)
+        for first, end in timed_chunks(len(rows)):
+            ask(log, rows[first:end], answers[first:end])
+            judged = start + (stop - start) * end // len(rows)
             self._progress(f"judged {judged:,} of {len(log):,} rows")
-        return np.asarray(found[place])
+        return np.asarray(answers[place])
 
     def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         policy: Any = self.policy
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
-        users, candidates = np.ascontiguousarray(log.features[rows], np.float64), log.candidates.view()
+        users = np.ascontiguousarray(log.features[rows], np.float64)
+        candidates = log.candidates.view()
         users.flags.writeable = candidates.flags.writeable = False  # as in a single request, for which it is compiled
         ask = compiled_distributions(policy.kernel)
         ask(policy.state, self._candidates, ids, users, candidates, log.candidate_set[rows], policy.floor, out)
@@ -125,15 +126,14 @@ class PolicyTarget(Target):
 
     def _propensities(self, context: Context, row: int) -> FloatArray:
         with blamed(f"row {row}: "):
-            found = np.array(self.policy.propensities(context), np.float64)
-        if found.shape != context.available.shape:
-            raise PolicyError(
-                f"row {row}: gives propensities of shape {found.shape}, expected {context.available.shape}"
-            )
-        return found
+            chances = np.array(self.policy.propensities(context), np.float64)
+        expected = context.available.shape
+        if chances.shape != expected:
+            raise PolicyError(f"row {row}: gives propensities of shape {chances.shape}, expected {expected}")
+        return chances
 
     def finish(self) -> None:
-        """Compare the state with what it was."""
+        """Raise `PolicyError` if asking has changed the policy's state."""
         if state_of(self.policy) != self._before:
             raise PolicyError("changed its state while it was judged; propensities must only read")
 
@@ -160,19 +160,19 @@ def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
 
 def _check_spec(policy: Policy, log: Log) -> None:
     """Refuse a policy that is made for another task than the log's."""
-    asked = spec_of(log)
+    spec = spec_of(log)
     for name in ("user_dim", "product_dim"):
-        if getattr(policy.spec, name) != getattr(asked, name):
-            got = f"is made for {name} {getattr(policy.spec, name)}, the log has {getattr(asked, name)}"
+        if getattr(policy.spec, name) != getattr(spec, name):
+            got = f"is made for {name} {getattr(policy.spec, name)}, the log has {getattr(spec, name)}"
             raise PolicyError(f"{got}; make it for zoosim.off_policy.spec_of(log)")
-    if policy.needs_user_ids and log.user_ids is None:
-        raise PolicyError("knows visitors by their id, and the log has no user_id")
-    if policy.needs_user_ids and log.user_ids is not None:
+    if policy.needs_user_ids:
+        if log.user_ids is None:
+            raise PolicyError("knows visitors by their id, and the log has no user_id")
         check_ids(log.user_ids, policy.spec.n_users)
 
 
 def _runs_compiled(policy: Policy) -> bool:
-    """Tell whether a policy leaves its propensities to a kernel."""
+    """Whether a policy leaves its propensities to a kernel."""
     return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 
@@ -196,9 +196,9 @@ def _distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tup
 
 def check_ids(user_ids: IntArray, n_users: int) -> None:
     """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
-    strange = (user_ids < 0) | (user_ids >= n_users)
-    if strange.any():
-        row = int(strange.argmax())
+    unknown = (user_ids < 0) | (user_ids >= n_users)
+    if unknown.any():
+        row = int(unknown.argmax())
         raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
 
 
@@ -216,8 +216,9 @@ def check_class(policy_class: type[Policy], log: Log) -> None:
 
 def spec_of(log: Log) -> PolicySpec:
     """Return the task that a policy for a log is made for."""
-    known = log.user_ids is not None and log.user_ids.min() >= 0
-    n_users = int(log.user_ids.max()) + 1 if known and log.user_ids is not None else 0
+    n_users = 0
+    if log.user_ids is not None and log.user_ids.min() >= 0:
+        n_users = int(log.user_ids.max()) + 1
     user_dim, product_dim = log.features.shape[1], log.products.shape[1]
     return PolicySpec(user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log))
 
@@ -231,7 +232,7 @@ def visible_spec(log: Log) -> PolicySpec:
 
 
 def make_target(given: Any, log: Log, progress: Progress = lambda line: None) -> Target:
-    """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
+    """Return the policy to evaluate: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log."""
     if isinstance(given, Target):
         return given
     if isinstance(given, Policy):
@@ -242,29 +243,32 @@ def make_target(given: Any, log: Log, progress: Progress = lambda line: None) ->
         return Table(given)
     array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
     if array.shape not in ((log.n_actions,), (len(log), log.n_actions)):
-        wanted = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
+        expected = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
         advice = "for the logged actions alone, name a column"
-        raise ConfigError(f"got probabilities of shape {array.shape}, expected {wanted}; {advice}")
+        raise ConfigError(f"got probabilities of shape {array.shape}, expected {expected}; {advice}")
     return Table(array)
 
 
-def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> None:
-    """Say in which row `found (m, K)` are no probabilities over the candidates `available (m, K)`: `PolicyError`.
+def check_probabilities(asked: FloatArray, available: BoolArray, start: int) -> None:
+    """Raise `PolicyError` for a row of `asked (m, K)` that is no distribution over its candidates `available (m, K)`.
 
-    A single column holds those of logged actions alone.
+    Rows count from `start`. A single column holds the probabilities of the logged products alone.
     """
-    outside = ~((found >= 0.0) & (found <= 1.0 + TOLERANCE))
+    outside = ~((asked >= 0.0) & (asked <= 1.0 + TOLERANCE))
     if outside.any():
-        row, action = (int(index) for index in np.argwhere(outside)[0])
-        got = f"gives a probability of {found[row, action]:g}"
+        row, action = np.argwhere(outside)[0]
+        got = f"gives a probability of {asked[row, action]:g}"
         raise PolicyError(f"row {start + row}: {got}, expected 0 to 1 (none may be missing)")
-    sums = found.sum(axis=1)
+    if asked.shape[1] == 1:
+        return
+    sums = asked.sum(axis=1)
     wrong = np.abs(sums - 1.0) > TOLERANCE
-    if found.shape[1] > 1 and wrong.any():
+    if wrong.any():
         row = int(wrong.argmax())
         raise PolicyError(f"row {start + row}: probabilities add up to {sums[row]:.9g}, expected 1")
-    if found.shape[1] > 1 and (found[~available] > 0.0).any():
-        row, action = (int(index) for index in np.argwhere((found > 0.0) & ~available)[0])
+    gone = (asked > 0.0) & ~available
+    if gone.any():
+        row, action = np.argwhere(gone)[0]
         raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")
 
 

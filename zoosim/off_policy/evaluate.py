@@ -341,7 +341,8 @@ def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Option
 def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: Options) -> list[Interval]:
     if options.interval == "bootstrap":
         drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
-        return [bootstrap_interval(sums, options.level, drawn=own) for sums, own in zip(estimates, drawn, strict=True)]
+        pairs = zip(estimates, drawn, strict=True)
+        return [bootstrap_interval(sums, options.level, drawn=samples) for sums, samples in pairs]
     if options.interval == "asymptotic":
         return [asymptotic_interval(sums, options.level) for sums in estimates]
     bounds = _bounds(evaluated, options)

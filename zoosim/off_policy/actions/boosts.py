@@ -9,8 +9,9 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator, Bounded, PolicyEvaluation, VisitWeights
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions
+from zoosim.off_policy.actions.products import estimate
 from zoosim.off_policy.diagnostics import effective_size
-from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.bandwidth import Attempt, choose_bandwidth, kernel_figures
 from zoosim.off_policy.estimators.boosts import kernel_weights
 from zoosim.off_policy.estimators.terms import Terms
@@ -26,7 +27,8 @@ from zoosim.off_policy.targets.boosts import (
 from zoosim.off_policy.verdict import KernelFigures
 from zoosim.policies.base import Policy
 
-KERNEL = ("kernel-ips", "kernel-snips", "kernel-dr")
+KERNEL_PREFIX = "kernel-"
+KERNEL = tuple(KERNEL_PREFIX + name for name in ("ips", "snips", "dr"))
 DENSITY = ("ips", "snips")
 ESTIMATORS = (*KERNEL, *DENSITY)
 
@@ -82,9 +84,7 @@ class DensityEvaluation(PolicyEvaluation):
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`."""
-        if estimator == "ips":
-            return single.ips(weights, self.log.rewards)
-        return single.self_normalised_ips(weights, self.log.rewards)
+        return estimate(estimator, self.log.rewards, WeightsAndPredictions(weights))
 
 
 class KernelEvaluation(PolicyEvaluation):
@@ -103,7 +103,9 @@ class KernelEvaluation(PolicyEvaluation):
     ) -> None:
         super().__init__(log, clusters, wanted)
         self.target = target
-        self._predictions = None if model is None else (model.predict(log.actions), model.predict(target.actions))
+        self._predictions: tuple[FloatArray, ...] = ()
+        if model is not None:
+            self._predictions = (model.predict(log.actions), model.predict(target.actions))
         self._weights_by_bandwidth: dict[float, VisitWeights] = {}
         self._kernels = {name: self._kernel(name, bandwidth) for name in wanted}
         self.notes = tuple(_note(name, self._kernels[name]) for name in wanted)
@@ -138,12 +140,8 @@ class KernelEvaluation(PolicyEvaluation):
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`: those of products with a kernel's weights."""
-        if estimator == "kernel-ips":
-            return single.ips(weights, self.log.rewards)
-        if estimator == "kernel-snips":
-            return single.self_normalised_ips(weights, self.log.rewards)
-        assert self._predictions is not None
-        return single.doubly_robust(weights, self.log.rewards, *self._predictions)
+        arrays = WeightsAndPredictions(weights, *self._predictions)
+        return estimate(estimator.removeprefix(KERNEL_PREFIX), self.log.rewards, arrays)
 
     def bounded(self) -> Bounded:
         """Refuse: kernel weights bound the value of a blurred policy, not that of the one that is evaluated."""

@@ -92,7 +92,7 @@ def weigh_positions(
         raise DataError(f"{log.source}: independent estimators need the column {MARGINAL}propensity of the log")
     position_targets = _marginal_targets(log, target)
     with_model = with_model and isinstance(target, RankingTarget)
-    found = []
+    by_position = []
     for place, position_target in enumerate(position_targets):
         view = replace(
             log,
@@ -102,11 +102,11 @@ def weigh_positions(
             rewards=log.rewards[:, place].copy(),
         )
         model = fit_reward_model(view, clusters) if with_model else None
-        found.append(_at(view, position_target, place, model))
-    weights = np.stack([each.weights for each in found], axis=1)
-    mass = [each.mass for each in found if each.mass is not None]
-    predicted = [each.predicted for each in found if each.predicted is not None]
-    expected = [each.expected for each in found if each.expected is not None]
+        by_position.append(_at(view, position_target, place, model))
+    weights = np.stack([each.weights for each in by_position], axis=1)
+    mass = [each.mass for each in by_position if each.mass is not None]
+    predicted = [each.predicted for each in by_position if each.predicted is not None]
+    expected = [each.expected for each in by_position if each.expected is not None]
     predictions = None
     if predicted:
         predictions = ModelPredictions(np.stack(predicted, axis=1), np.stack(expected, axis=1))

@@ -158,8 +158,8 @@ class RankingEvaluation(PolicyEvaluation):
         """Return the terms of an estimate where the weights of whole visits are `weights (n,)` instead."""
         terms = self.terms(estimator)
         family = self._families[estimator.partition("-")[0]]
-        own = family.visits.values
-        kept = np.divide(weights, own, out=np.zeros_like(own), where=own > 0.0)
+        full = family.visits.values
+        kept = np.divide(weights, full, out=np.zeros_like(full), where=full > 0.0)
         if terms.top is not None and terms.bottom is not None:
             return Terms(terms.base, kept * terms.top, kept * terms.bottom)
         start = family.start if estimator.endswith("-dr") else 0.0

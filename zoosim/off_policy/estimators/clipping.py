@@ -12,7 +12,7 @@ def choose_limit(estimator: str, weights: FloatArray, residuals: FloatArray) -> 
     """Return the limit, threshold or shrinkage of an `estimator` that cuts weights (Su et al. 2020).
 
     Tries `STEPS` limits, from the median weight above 0 to the largest, and takes that with the least squared bias,
-    mean((cut w - w) residual)^2, plus variance. `residuals (n,)` are rewards less guesses, or rewards alone.
+    mean((cut w - w) residual)^2, plus variance. `residuals (n,)` are rewards less predictions, or rewards alone.
     """
     largest = float(weights.max())
     if largest == 0.0:

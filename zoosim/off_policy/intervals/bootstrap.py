@@ -28,8 +28,8 @@ class Bootstrap(NamedTuple):
     def ratios(self) -> FloatArray:
         """Return deviations in standard errors; infinite where a sample has none."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.deviations / self.errors
-        return np.where(np.isnan(found), 0.0, found)
+            ratios = self.deviations / self.errors
+        return np.where(np.isnan(ratios), 0.0, ratios)
 
 
 def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:

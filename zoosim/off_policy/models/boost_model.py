@@ -54,8 +54,8 @@ def _ridge(moments: Moments, folds: list[int], strength: float) -> FloatArray:
     gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
     penalty = np.full(gram.shape[-1], strength)
     penalty[0] = 1e-9
-    found: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
-    return found
+    coefficients: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
+    return coefficients
 
 
 RIDGE = Fitting(_solver, STRENGTHS, "kernel-dr")

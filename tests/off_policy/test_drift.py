@@ -52,8 +52,8 @@ def judged(seed: int, factor: float, *, timed: bool = True) -> Evaluation:
 def test_drift_is_said() -> None:
     for row in judged(0, 0.5).results:
         assert row.verdict == "weak"
-        assert row.reasons[0].startswith("the value moved from ")
-        assert row.reasons[0].endswith("(drift)")
+        assert row.reasons[0].startswith("drift: ")
+        assert row.reasons[0].endswith("standard errors apart)")
     assert {row.verdict for row in judged(0, 0.5, timed=False).results} == {"trust"}
 
 

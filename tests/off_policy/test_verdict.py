@@ -91,7 +91,7 @@ def test_a_value_that_moved_is_weak_however_far() -> None:
     for far in (3.1, 50.0, math.inf):
         found = judge_weighted(GOOD, ERRORS._replace(drift=Drift(0.1, 0.12, far)), NARROW, 900)
         assert found.word == WEAK
-        assert found.reasons[0].startswith("the value moved from 0.1 to 0.12 between the log's halves")
+        assert found.reasons[0].startswith("drift: 0.1 in the first half of the log, 0.12 in the second")
 
 
 def test_the_gravest_reason_comes_first() -> None:

@@ -38,9 +38,9 @@ from zoosim.off_policy.verdict import (
 )
 
 NOTHING = Interval(math.nan, None, None)
-NEVER = "the policy would have made none of the logged choices"
-TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
-GUESSED = "the interval takes the log's smallest and largest reward for the range of all; give their reward_range"
+NO_OVERLAP = "no overlap: the policy never chooses a logged action"
+GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (bernstein does)"
+GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
 
 
 class Result(NamedTuple):
@@ -212,9 +212,8 @@ def evaluate(
         raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
     evaluation = findings.evaluation(finished)
     if not any(row.ess for row in evaluation.results) and any(math.isnan(row.value) for row in evaluation.results):
-        raise DataError(
-            f"policies: {', '.join(policies)} would have made none of the logged choices: nothing to judge by"
-        )
+        names = ", ".join(policies)
+        raise DataError(f"no overlap: none of the policies ({names}) ever chooses a logged action; evaluate others")
     return evaluation
 
 
@@ -298,7 +297,7 @@ def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> li
     for estimator in estimators:
         weights = evaluated.weights(estimator).figures
         if estimator not in sums_and_drifts:
-            no_overlap = Verdict(DO_NOT_USE, (NEVER,))
+            no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
             estimates.append(Estimate(_result(policy, estimator, NOTHING, weights, no_overlap), None))
             continue
         sums, drift = sums_and_drifts[estimator]
@@ -319,8 +318,8 @@ def _worse_verdict(estimate: Verdict, interval: Verdict) -> Verdict:
 def _interval_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
     """Return what speaks against the kind of interval, whatever the estimate."""
     if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
-        return Verdict(DO_NOT_USE, (TOGETHER,))
-    return Verdict(WEAK, (GUESSED,)) if options.guessed_range else Verdict(TRUST, ())
+        return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
+    return Verdict(WEAK, (GUESSED_RANGE,)) if options.guessed_range else Verdict(TRUST, ())
 
 
 def _result(policy: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:

@@ -213,5 +213,5 @@ def _check_error(
         findings.add("too few rewards: there is no interval", useless=True)
     if errors.drift is not None:
         earlier, later, apart = errors.drift
-        drift = f"the value moved from {earlier:.3g} to {later:.3g} between the log's halves"
-        findings.above(apart, DRIFT_ERRORS, f"{drift}, by {apart:.1f} standard errors (drift)")
+        halves = f"{earlier:.3g} in the first half of the log, {later:.3g} in the second"
+        findings.above(apart, DRIFT_ERRORS, f"drift: {halves} ({apart:.1f} standard errors apart)")

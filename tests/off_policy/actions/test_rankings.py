@@ -283,7 +283,7 @@ def test_the_range_of_a_visits_clicks_is_a_guess_where_it_shows_several_position
     once = frame.filter(pl.col("reward").sum().over("decision_id") <= 1.0)
     options: dict[str, Any] = {"rankings": True, "interval": "bernstein"}
     found = zoosim.evaluate(once, {"p": TARGET}, **options)
-    assert all(any(reason.endswith("give their reward_range") for reason in row.reasons) for row in found.results)
+    assert all(any(reason.endswith("pass reward_range=(low, high)") for reason in row.reasons) for row in found.results)
     told = zoosim.evaluate(once, {"p": TARGET}, reward_range=(0, L), **options)
     assert not any(reason.endswith("reward_range") for row in told.results for reason in row.reasons)
     top = once.filter(pl.col("position") == 0)

@@ -1,6 +1,7 @@
 """Columns of a user's table as numbers: numbers as they are, words as a column each."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ def checked_columns(
     checked = []
     for name in dict.fromkeys(names):
         column = frame[name]
-        inner = column.dtype
+        inner: Any = column.dtype
         if name == lists and isinstance(column.dtype, pl.List | pl.Array):
             inner = column.dtype.inner
         if inner.is_nested() or inner in (pl.Object, pl.Binary):

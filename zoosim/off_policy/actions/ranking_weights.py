@@ -15,8 +15,8 @@ from zoosim.models.linear_rewards import FOLDS, RewardModel, model_terms
 from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
-from zoosim.off_policy.targets.products import LoggedColumn, Table, Target
-from zoosim.off_policy.targets.rankings import RankedColumn, RankingTarget, marginals
+from zoosim.off_policy.targets.products import Target
+from zoosim.off_policy.targets.rankings import RankingTarget
 
 
 class ModelPredictions(NamedTuple):
@@ -40,7 +40,7 @@ class PositionWeights(NamedTuple):
     predictions: ModelPredictions | None
 
 
-def weigh(log: Log, target: RankingTarget | RankedColumn) -> ImportanceWeights:
+def weigh(log: Log, target: RankingTarget) -> ImportanceWeights:
     """Weigh positions by the probabilities given those above.
 
     The mass at a position is that which the weights above it leave.
@@ -51,12 +51,12 @@ def weigh(log: Log, target: RankingTarget | RankedColumn) -> ImportanceWeights:
     above = np.ones(n)
     for place in range(positions):
         view = at_position(log, place)
-        given_above = _given_above(log, target, place)
+        given_above = target.at(log, place)
         weights[:, place] = _at(view, given_above, place).weights
-        if isinstance(given_above, Table):
+        if target.whole:
             mass[place] = np.einsum("i,ik->k", above, given_above.probabilities(view, 0, n))
         above = above * weights[:, place]
-    return ImportanceWeights(weights, None if isinstance(target, RankedColumn) else mass)
+    return ImportanceWeights(weights, mass if target.whole else None)
 
 
 def predict(log: Log, target: RankingTarget, clusters: Clusters) -> ModelPredictions:
@@ -70,7 +70,7 @@ def predict(log: Log, target: RankingTarget, clusters: Clusters) -> ModelPredict
     later = np.zeros((FOLDS, n))
     for place in reversed(range(positions)):
         view = at_position(log, place)
-        given_above = Table(target.given_above(log, log.actions[:, :place], place))
+        given_above = target.at(log, place)
         labels = view.rewards + later if place + 1 < positions else None
         model = fit_reward_model(view, clusters, labels=labels)
         at_place = _at(view, given_above, place, model)
@@ -83,17 +83,14 @@ def predict(log: Log, target: RankingTarget, clusters: Clusters) -> ModelPredict
     return ModelPredictions(predicted, expected)
 
 
-def weigh_positions(
-    log: Log, target: RankingTarget | RankedColumn, clusters: Clusters, with_model: bool
-) -> PositionWeights:
+def weigh_positions(log: Log, target: RankingTarget, clusters: Clusters, with_model: bool) -> PositionWeights:
     """Weigh positions by marginal probabilities; `with_model`, predict each one's reward by its own product."""
     logged = log.propensities if log.n_positions == 1 else log.marginals
     if logged is None:
         raise DataError(f"{log.source}: independent estimators need the column {MARGINAL}propensity of the log")
-    position_targets = _marginal_targets(log, target)
-    with_model = with_model and isinstance(target, RankingTarget)
+    with_model = with_model and target.whole
     by_position = []
-    for place, position_target in enumerate(position_targets):
+    for place, position_target in enumerate(target.whatever_above(log)):
         view = replace(
             log,
             action_space=ActionSpace.PRODUCTS,
@@ -111,23 +108,6 @@ def weigh_positions(
     if predicted:
         predictions = ModelPredictions(np.stack(predicted, axis=1), np.stack(expected, axis=1))
     return PositionWeights(ImportanceWeights(weights, np.array(mass) if mass else None), predictions)
-
-
-def _marginal_targets(log: Log, target: RankingTarget | RankedColumn) -> list[Target]:
-    """Return for each position what the target shows there, whatever stands above."""
-    if isinstance(target, RankingTarget):
-        return [Table(probabilities) for probabilities in marginals(log, target)]
-    columns = target.values if log.n_positions == 1 else target.marginals
-    if columns is None:
-        raise DataError(f"independent estimators need the column {MARGINAL}NAME beside the column NAME of the target")
-    return [LoggedColumn(np.ascontiguousarray(column)) for column in columns.T]
-
-
-def _given_above(log: Log, target: RankingTarget | RankedColumn, position: int) -> Target:
-    """Return what the target shows at a position, given what the log shows above."""
-    if isinstance(target, RankedColumn):
-        return LoggedColumn(np.ascontiguousarray(target.values[:, position]))
-    return Table(target.given_above(log, log.actions[:, :position], position))
 
 
 def _at(view: Log, target: Target, position: int, model: RewardModel | None = None) -> WeightsAndPredictions:

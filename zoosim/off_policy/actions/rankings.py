@@ -23,7 +23,7 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
-from zoosim.off_policy.targets.rankings import RankedColumn, RankingTarget, make_ranking_target
+from zoosim.off_policy.targets.rankings import RankingTarget, make_ranking_target
 
 FAMILIES = STANDARD, CASCADE, INDEPENDENT = ("standard", "cascade", "independent")
 ESTIMATORS = tuple(f"{family}-{form}" for family in FAMILIES for form in ("ips", "snips", "dr"))
@@ -41,17 +41,16 @@ class RankingEvaluator(ActionSpaceEvaluator):
         """Check a policy; those that know all probabilities get a reward model where an estimator needs one."""
         return partial(self._evaluate, make_ranking_target(given, self.log, progress))
 
-    def _evaluate(self, target: RankingTarget | RankedColumn) -> PolicyEvaluation:
+    def _evaluate(self, target: RankingTarget) -> PolicyEvaluation:
         log, clusters = self.log, self.clusters
         weights = weigh(log, target)
         predictions = None
-        if isinstance(target, RankingTarget) and {"standard-dr", "cascade-dr"} & set(self.wanted):
+        if target.whole and {"standard-dr", "cascade-dr"} & set(self.wanted):
             predictions = predict(log, target, clusters)
         marginal = None
         if any(name.startswith(INDEPENDENT) for name in self.wanted):
             marginal = weigh_positions(log, target, clusters, with_model="independent-dr" in self.wanted)
-        if isinstance(target, RankingTarget):
-            target.finish()
+        target.finish()
         return RankingEvaluation(log, clusters, weights, predictions, marginal)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.logs.log import Log
 from zoosim.logs.positions import at_position
 from zoosim.logs.schema import MARGINAL
 from zoosim.off_policy.targets.base import column_name
-from zoosim.off_policy.targets.products import PolicyTarget, Target, make_target
+from zoosim.off_policy.targets.products import LoggedColumn, PolicyTarget, Table, Target, make_target
 
 MOST_SETS = 2_000
 MOST_CELLS = 50_000_000
@@ -21,18 +21,63 @@ MOST_CELLS = 50_000_000
 
 
 class RankingTarget(ABC):
-    """A policy of rankings, to be evaluated on a log."""
+    """A policy of rankings, to be evaluated on a log: a `Target` for each position."""
+
+    whole = True
+    """Whether the probabilities of all products are known, or of the logged ones alone."""
+
+    @abstractmethod
+    def at(self, log: Log, position: int) -> Target:
+        """Return what the policy shows at a position, given what the log shows above."""
+
+    @abstractmethod
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return for each position what the policy shows there, whatever stands above."""
+
+    def finish(self) -> None:
+        """Raise `PolicyError` if asking has changed the policy's state."""
+        return None
+
+
+class RankedColumn(RankingTarget):
+    """Target probabilities of the shown products given those above, and marginal ones where known, `(n, L)`."""
+
+    whole = False
+
+    def __init__(self, values: FloatArray, marginals: FloatArray | None) -> None:
+        self.values = values
+        self.marginals = marginals
+
+    def at(self, log: Log, position: int) -> Target:
+        """Return the column's values at a position."""
+        return LoggedColumn(np.ascontiguousarray(self.values[:, position]))
+
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return the marginal column's values by position; raises `DataError` where there is none."""
+        columns = self.values if log.n_positions == 1 else self.marginals
+        if columns is None:
+            needed = f"the column {MARGINAL}NAME beside the column NAME of the target"
+            raise DataError(f"independent estimators need {needed}")
+        return [LoggedColumn(np.ascontiguousarray(column)) for column in columns.T]
+
+
+class DrawnRankings(RankingTarget):
+    """A policy whose probabilities are known for whatever stands above."""
 
     @abstractmethod
     def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Return the probabilities `(n, K)` of what comes below `above (n, position)`; 0 where nothing can."""
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Raise `PolicyError` if asking has changed the policy's state."""
+    def at(self, log: Log, position: int) -> Target:
+        """Return the probabilities below what the log shows."""
+        return Table(self.given_above(log, log.actions[:, :position], position))
+
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return exact marginal probabilities by position; raises `ConfigError` where these are too many."""
+        return [Table(probabilities) for probabilities in marginals(log, self)]
 
 
-class SequentialDraws(RankingTarget):
+class SequentialDraws(DrawnRankings):
     """Draws without replacement by probabilities `(n, K)`, those of what is left (Luce 1959; Plackett 1975)."""
 
     def __init__(self, target: Target, log: Log) -> None:
@@ -62,11 +107,8 @@ class SequentialDraws(RankingTarget):
         part.shares = self.shares[chosen]
         return part
 
-    def finish(self) -> None:
-        """Nothing moves."""
 
-
-class AskedPolicy(RankingTarget):
+class AskedPolicy(DrawnRankings):
     """A policy object, asked with those above no longer available."""
 
     def __init__(self, target: PolicyTarget) -> None:
@@ -81,15 +123,7 @@ class AskedPolicy(RankingTarget):
         self.target.finish()
 
 
-class RankedColumn:
-    """Target probabilities of the shown products given those above, and marginal ones where known, `(n, L)`."""
-
-    def __init__(self, values: FloatArray, marginals: FloatArray | None) -> None:
-        self.values = values
-        self.marginals = marginals
-
-
-def make_ranking_target(given: Any, log: Log, progress: Progress = lambda line: None) -> RankingTarget | RankedColumn:
+def make_ranking_target(given: Any, log: Log, progress: Progress = lambda line: None) -> RankingTarget:
     """Return the policy to evaluate: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log."""
     if isinstance(given, str):
         name = column_name(log, given)
@@ -98,7 +132,7 @@ def make_ranking_target(given: Any, log: Log, progress: Progress = lambda line: 
     return AskedPolicy(target) if isinstance(target, PolicyTarget) else SequentialDraws(target, log)
 
 
-def marginals(log: Log, target: RankingTarget) -> list[FloatArray]:
+def marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
     """Return for each position the probabilities `(n, K)` that it shows a product, whatever stands above.
 
     Exact, over all sets of products that may stand above; raises `ConfigError` where these are too many. Visits that
@@ -112,7 +146,7 @@ def marginals(log: Log, target: RankingTarget) -> list[FloatArray]:
     return [probabilities[alike.reshape(-1)] for probabilities in distinct]
 
 
-def _all_marginals(log: Log, target: RankingTarget) -> list[FloatArray]:
+def _all_marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
     n, k, positions = len(log), log.n_actions, log.n_positions
     sets = sum(math.comb(k, size) for size in range(positions))
     widest = math.comb(k, positions - 1)

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from zoosim.api.runs import write_log
-from zoosim.core.errors import DataError
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.parse import read_log, to_log
 
@@ -81,6 +82,25 @@ def test_a_sound_log_is_read_whole() -> None:
     assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
     assert np.array_equal(log.available(0, 2), [[True] * 4, [True, True, True, False]])
     assert np.array_equal(log.rows(np.array([3, 4])).available(0, 2), [[True, True, True, False], [True] * 4])
+
+
+def test_the_action_space_is_named_or_seen_in_the_actions() -> None:
+    """A word does as well as the constant; lists of numbers are boosts."""
+    assert to_log(frame()).action_space is ActionSpace.PRODUCTS
+    assert to_log(frame(), action_space="products").action_space is ActionSpace.PRODUCTS
+    boosts = frame().drop("unavailable").with_columns(action=pl.Series([[0.5, -1.0]] * N), decision_id=pl.lit(None))
+    log = to_log(boosts)
+    assert (log.action_space, log.actions.shape, log.a_max, log.n_actions) == (ActionSpace.BOOSTS, (N, 2), 1.0, 0)
+    with pytest.raises(DataError, match=r"column action holds values of type List.*, expected whole numbers"):
+        to_log(boosts, action_space="products")
+    visits = {"decision_id": pl.Series([f"v{i // 2}" for i in range(N)]), "position": pl.Series([0, 1] * (N // 2))}
+    shown = frame().drop("time", "user_id", "user", "unavailable").with_columns(**visits)
+    ranked = to_log(shown, action_space="rankings")
+    assert (ranked.action_space, ranked.actions.shape) == (ActionSpace.RANKINGS, (N // 2, 2))
+    assert ranked.visit_rewards.tolist() == [1.0] * (N // 2)
+    for unknown in ("templates", "ranking"):
+        with pytest.raises(ConfigError, match=f"action_space: unknown '{unknown}'"):
+            to_log(frame(), action_space=unknown)
 
 
 def test_features_may_be_a_two_dimensional_array() -> None:

@@ -17,7 +17,7 @@ OPEN_BANDIT = "open-bandit:"
 def load_log(
     source: Any,
     *,
-    action_space: ActionSpace | None = None,
+    action_space: ActionSpace | str | None = None,
     columns: Sequence[str] = (),
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
@@ -35,7 +35,7 @@ def load_log(
         DataError: the log cannot be read, or is bad.
     """
     is_open_bandit = isinstance(source, str) and source.startswith(OPEN_BANDIT)
-    if action_space is ActionSpace.RANKINGS and (is_open_bandit or data is not None):
+    if action_space == ActionSpace.RANKINGS and (is_open_bandit or data is not None):
         raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings, or data")
     if data is not None and not is_open_bandit:
         got = repr(str(source)) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
@@ -51,7 +51,7 @@ def load_log(
             log = read_log(source, a_max=a_max, **options)
         else:
             log = to_log(read_table(source)[0], a_max=a_max, **options)
-    if action_space is not None and log.action_space is not action_space:
+    if action_space is not None and log.action_space != action_space:
         raise ConfigError(
             f"{action_space}: got {log.source}, a log of {log.action_space}; expected one of {action_space}"
         )

@@ -10,7 +10,7 @@ import polars as pl
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_number
-from zoosim.core.errors import DataError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
@@ -23,7 +23,7 @@ from zoosim.policies.boosts.base import BOX
 def read_log(
     path: str | os.PathLike[str],
     *,
-    action_space: ActionSpace | None = None,
+    action_space: ActionSpace | str | None = None,
     skip_bad: bool = False,
     columns: Sequence[str] = (),
     a_max: float | None = None,
@@ -32,12 +32,14 @@ def read_log(
 
     Args:
         path: The file; the table of its products, `catalogue-HASH.parquet`, lies beside it.
-        action_space: What a visit chooses; by default boosts where actions are lists of numbers, else products.
+        action_space: What a visit chooses: "products", "rankings" or "boosts". By default boosts where actions are
+            lists of numbers, else products.
         skip_bad: Leave bad rows out, a ranking whole; `Log.skipped` then says how many, and why.
         columns: Further columns of numbers to keep, such as target probabilities.
         a_max: The largest size of a boost; by default what the column `a_max` says, or the largest boost of the log.
 
     Raises:
+        ConfigError: `action_space` is unknown, or `a_max` out of range.
         DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
     """
     frame = _read_columns(Path(path), columns)
@@ -60,7 +62,7 @@ def read_log(
 def to_log(
     frame: pl.DataFrame,
     *,
-    action_space: ActionSpace | None = None,
+    action_space: ActionSpace | str | None = None,
     source: str = "log",
     skip_bad: bool = False,
     columns: Sequence[str] = (),
@@ -78,7 +80,7 @@ def to_log(
         action_space, skip_bad, columns, a_max: As in `read_log`.
 
     Raises:
-        ConfigError: `a_max` is out of range.
+        ConfigError: `action_space` is unknown, or `a_max` out of range.
         DataError: as `read_log`.
     """
     if a_max is not None:
@@ -112,10 +114,12 @@ def to_log(
     return Log(**{**shared, **records.decisions(rows, shape)})
 
 
-def _space_of(frame: pl.DataFrame, action_space: ActionSpace | None) -> ActionSpace:
+def _space_of(frame: pl.DataFrame, action_space: ActionSpace | str | None) -> ActionSpace:
     """Return the action space that was named, else the one that the column `action` looks like."""
     if action_space is not None:
-        return action_space
+        if action_space not in RECORDS:
+            raise ConfigError(unknown("action_space: unknown", f"{action_space}", [str(space) for space in RECORDS]))
+        return ActionSpace(action_space)
     if isinstance(frame.schema.get("action"), pl.List | pl.Array):
         return ActionSpace.BOOSTS
     return ActionSpace.PRODUCTS

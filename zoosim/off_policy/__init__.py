@@ -1,5 +1,6 @@
 """Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.logs.importing.convert import import_log
 from zoosim.logs.importing.mapping import LogMapping
 from zoosim.logs.log import Log
@@ -15,6 +16,7 @@ from zoosim.off_policy.targets.products import spec_of
 
 __all__ = [
     "ESTIMATORS",
+    "ActionSpace",
     "Difference",
     "Evaluation",
     "Log",

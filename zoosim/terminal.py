@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from zoosim.api.runs import RunResult
     from zoosim.experiments.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
-    from zoosim.off_policy.evaluate import Difference, Evaluation
+    from zoosim.off_policy.compare import Difference
+    from zoosim.off_policy.evaluate import Evaluation
     from zoosim.report import Story
 
 QUIET_SECONDS = 10.0

@@ -11,7 +11,7 @@ import zoosim
 from studies.held_out import open_shop, spec_of
 from zoosim.api.runs import write_log
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.logs.boost_log import read_boosts
+from zoosim.logs.parse import read_log
 from zoosim.policies.registry import find_class
 
 SMALL = ["env.n_products=60", "env.n_users=40", "env.k=5", "env.a_max=0.5"]
@@ -42,7 +42,7 @@ def test_a_log_of_boosts_holds_what_the_shop_saw(tmp_path: Path) -> None:
 def test_the_same_call_writes_the_same_log_and_evaluation_reads_it(tmp_path: Path) -> None:
     first = written(tmp_path)
     assert first.equals(written(tmp_path))
-    log = read_boosts(tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet")
     assert (log.a_max, log.actions.shape) == (0.5, (40, 10))
     found = zoosim.evaluate(tmp_path / "log.parquet", ["normal-boosts", "random-boosts"])
     assert [(row.policy, row.estimator) for row in found.results] == [

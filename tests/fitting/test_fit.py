@@ -17,7 +17,7 @@ from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.fitting import FittedWorld, check_fit, fit_world
 from zoosim.fitting.drift import find_changes
-from zoosim.logs.reading import read_log
+from zoosim.logs.parse import read_log
 from zoosim.off_policy.groups import group_rows
 from zoosim.report.fit import tell
 

@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
-from zoosim.logs.boost_log import LARGEST_DENSITY, LEAST_DENSITY
+from zoosim.logs.records import LARGEST_DENSITY, LEAST_DENSITY
 from zoosim.policies.base import Policy
 from zoosim.worlds.base import BOOSTS, PRODUCTS, TEMPLATES
 

@@ -1,11 +1,4 @@
-"""The log: one row an interaction, the same whether a world, a run or a service writes it.
-
-Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
-(list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
-the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
-`policy_version`, `seed`, `step`. In a search shop `click` counts the clicks of a visit, and `gmv`, `cm2`, `strategic`,
-`rank_change`, `purchases` and `exposure` follow it. The schema's version stands in the file's metadata.
-"""
+"""Write what a simulated world shows and what comes of it as a log: see `zoosim.logs.schema`."""
 
 import hashlib
 import json
@@ -19,16 +12,15 @@ import polars as pl
 
 from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.loop import Block
-from zoosim.arena.store import META, write_parquet
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import atomic
+from zoosim.core.parquet import META, write_parquet
 from zoosim.core.types import IntArray
+from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import BOOSTS, ProductList, World
 
-SCHEMA_VERSION = 1
-MICROSECONDS = 1_000_000
 GROUP_BYTES = 100_000_000
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from zoosim.arena.store import CellKey, RunFolder, read_meta
+from zoosim.arena.store import CellKey, RunFolder
 from zoosim.arena.trial import CellResult, Report, run_cell, trial_version
 from zoosim.arena.workers import set_up, without_main
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.parameters import parameters_of
+from zoosim.core.parquet import read_meta
 from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 

@@ -19,10 +19,10 @@ import polars as pl
 import yaml
 
 from zoosim.arena.metrics import Rows
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError
 from zoosim.core.files import atomic, write_text
+from zoosim.core.parquet import read_meta, write_parquet
 
-META = "zoosim"
 PART = 64
 """Cells that are put together at a time."""
 
@@ -204,20 +204,3 @@ def _is_summary(values: Any) -> bool:
     if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
         return False
     return all(isinstance(figures, dict) and isinstance(figures.get("failed"), list) for figures in policies.values())
-
-
-def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as temporary:
-        frame.write_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """Read what `write_parquet` kept beside the rows; raises `DataError` on a truncated or foreign file."""
-    try:
-        text = pl.read_parquet_metadata(path).get(META, "{}")
-        pl.scan_parquet(path).select(pl.len()).collect()
-        return dict(json.loads(text))
-    except (pl.exceptions.PolarsError, OSError, ValueError):
-        raise DataError(f"{path} is damaged or truncated; delete it and run again") from None

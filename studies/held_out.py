@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
@@ -23,7 +24,6 @@ from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.templates.bandits import TemplateBandit
-from zoosim.worlds.base import BOOSTS
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of
 from zoosim.worlds.search.optimum import best_of_group, strata_of
@@ -109,7 +109,7 @@ def spec_of(shop: SearchShop, steps: int) -> BoostSpec:
 
 def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> SearchView:
     """Return a shop as policies of a class see it, and choose in it; raises `ConfigError` where they cannot."""
-    if BOOSTS in cls.chooses:
+    if ActionSpace.BOOSTS in cls.chooses:
         return BoostWorld(shop)
     if not issubclass(cls, TemplateBandit):
         raise ConfigError(f"policy {policy_name(cls)}: chooses neither boosts nor, as a bandit, templates")

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
 from zoosim.logs.records import LARGEST_DENSITY, LEAST_DENSITY
 from zoosim.policies.base import Policy
-from zoosim.worlds.base import BOOSTS, PRODUCTS, TEMPLATES
 
 
-class ActionSpace(ABC):
+class ActionRules(ABC):
     """The actions of a world, as a run checks and keeps them."""
 
     column: str
@@ -36,7 +36,7 @@ class ActionSpace(ABC):
         return True
 
 
-class Candidates(ActionSpace):
+class Candidates(ActionRules):
     """An index into the candidates of a request, which are products or templates."""
 
     column = "action"
@@ -59,7 +59,7 @@ class Candidates(ActionSpace):
         return action, check_chosen(chances, action)
 
 
-class Boosts(ActionSpace):
+class Boosts(ActionRules):
     """A boost in [-a_max, a_max] for each boost feature, whose propensity is a density."""
 
     column = "boosts"
@@ -95,7 +95,11 @@ class Boosts(ActionSpace):
         return getattr(policy_class, "density", None) is not BoostPolicy.density
 
 
-ACTION_SPACES: dict[str, ActionSpace] = {PRODUCTS: Candidates(), TEMPLATES: Candidates(), BOOSTS: Boosts()}
+ACTION_SPACES: dict[str, ActionRules] = {
+    ActionSpace.PRODUCTS: Candidates(),
+    ActionSpace.TEMPLATES: Candidates(),
+    ActionSpace.BOOSTS: Boosts(),
+}
 
 
 def check_action(action: Any, available: BoolArray) -> int:

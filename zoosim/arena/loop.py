@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.arena.actions import ACTION_SPACES, ActionSpace
+from zoosim.arena.actions import ACTION_SPACES, ActionRules
 from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ActionError, PolicyFailure, WorldError
 from zoosim.core.feedback import AT_ONCE, Feedback
@@ -256,7 +256,7 @@ def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray,
 class _BlockRows:
     """The rows of a block of visits, as they come."""
 
-    def __init__(self, space: ActionSpace, spec: PolicySpec, start: int, n: int) -> None:
+    def __init__(self, space: ActionRules, spec: PolicySpec, start: int, n: int) -> None:
         self.start = start
         self.count = 0
         self.contexts: list[Context] = []

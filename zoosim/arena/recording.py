@@ -12,6 +12,7 @@ import polars as pl
 
 from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.loop import Block
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import atomic
 from zoosim.core.parquet import META, write_parquet
@@ -19,7 +20,7 @@ from zoosim.core.types import IntArray
 from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
-from zoosim.worlds.base import BOOSTS, ProductList, World
+from zoosim.worlds.base import ProductList, World
 
 GROUP_BYTES = 100_000_000
 
@@ -48,7 +49,7 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
 
 def _choices(world: World, block: Block) -> dict[str, Any]:
     """Return what visitors are like, what could be shown and what was chosen, a column each."""
-    if world.action_space == BOOSTS:
+    if world.action_space == ActionSpace.BOOSTS:
         return {
             "user": _lists([context.features for context in block.contexts]),
             "action": _lists(block.actions),
@@ -122,7 +123,7 @@ def check_logged(world: World, entry: PolicyEntry) -> None:
             f"policy {entry.name}: has no density over boosts, so that what it does cannot be logged; "
             "log random-boosts or normal-boosts, or leave --log out"
         )
-    if world.action_space != BOOSTS:
+    if world.action_space != ActionSpace.BOOSTS:
         _listed(world)
 
 
@@ -146,7 +147,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
             size = max(size, frame.estimated_size() / len(frame))
         rows = int(np.clip(GROUP_BYTES / size, 1_000, 200_000))
         pl.concat(parts).sink_parquet(temporary, metadata=meta, row_group_size=rows, maintain_order=True)
-    if world.action_space == BOOSTS:
+    if world.action_space == ActionSpace.BOOSTS:
         return
     listed = _listed(world)
     table = path.parent / f"catalogue-{catalogue_hash(listed)}.parquet"

@@ -1,14 +1,15 @@
 """Experiments in worlds of the user's own: a world FILE.py:World takes the place of an experiment's name."""
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, Experiment
 from zoosim.policies.base import policy_name
 from zoosim.worlds.own import world_class, world_source
 
-POLICIES = {
-    "products": ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive"),
-    "templates": ("random", "template-linucb", "template-ts", "template-greedy"),
-    "boosts": ("random-boosts", "normal-boosts", "item-critic"),
+POLICIES: dict[str, tuple[str, ...]] = {
+    ActionSpace.PRODUCTS: ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive"),
+    ActionSpace.TEMPLATES: ("random", "template-linucb", "template-ts", "template-greedy"),
+    ActionSpace.BOOSTS: ("random-boosts", "normal-boosts", "item-critic"),
 }
 """Who competes in a user's world where nobody is named, by what is chosen."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
@@ -21,7 +22,7 @@ from zoosim.experiments.setup import read_setup
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.policies.requests import LARGEST
-from zoosim.worlds.base import BOOSTS, World
+from zoosim.worlds.base import World
 from zoosim.worlds.setup import WorldSetup
 
 MAX_STEPS = 100_000_000
@@ -315,7 +316,7 @@ def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[Poli
 
 def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
     """Say what 100% of the oracle is where policies compete that may earn more."""
-    boosting = any(BOOSTS in entry.cls.chooses for entry in entries)
+    boosting = any(ActionSpace.BOOSTS in entry.cls.chooses for entry in entries)
     if setup.kind != "search" or not boosting:
         return ()
     return ("100% of the oracle is what the best template of each segment and query type earns; boosts may earn more",)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.parameters import check_parameters
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
@@ -14,15 +15,6 @@ from zoosim.policies.base import policy_name
 
 if TYPE_CHECKING:
     from zoosim.worlds.table import TableWorld
-
-PRODUCTS = "products"
-"""The action space of policies that choose one of the candidates, by index."""
-
-TEMPLATES = "templates"
-"""The action space of policies that choose one of the ranking templates, by index."""
-
-BOOSTS = "boosts"
-"""The action space of policies that choose a boost for each of the boost features."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ class World(ABC):
     name: str = ""
     """How the world is called in reports; the class name in kebab case when left empty."""
 
-    action_space: str = PRODUCTS
+    action_space: ActionSpace | str = ActionSpace.PRODUCTS
     """What is chosen at a visit: "products", "templates" or "boosts"."""
 
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import source_file, user_place
 from zoosim.core.types import Context, FloatArray
 from zoosim.policies.checks.products import CheckResult, ContractViolation
 from zoosim.policies.checks.sameness import same
-from zoosim.worlds.base import BOOSTS, World
+from zoosim.worlds.base import World
 from zoosim.worlds.own import world_class
 
 VISITS = 40
@@ -25,7 +26,7 @@ ERRORS = 5.0
 ROUNDING = 1e-9
 
 FIELDS = {
-    BOOSTS: ("features", "product_ids", "base_scores", "boost_features", "product_table"),
+    ActionSpace.BOOSTS: ("features", "product_ids", "base_scores", "boost_features", "product_table"),
     "products": ("user_id", "user", "product_ids", "products", "available"),
     "templates": ("user_id", "user", "product_ids", "products", "available"),
 }
@@ -84,7 +85,7 @@ def _must(holds: Any, message: str) -> None:
 
 def _any_action(world: World, context: Context, rng: np.random.Generator) -> Any:
     """Return an action that can be taken at a visit, by chance."""
-    if world.action_space == BOOSTS:
+    if world.action_space == ActionSpace.BOOSTS:
         spec: Any = world.spec(VISITS)
         return rng.uniform(-spec.a_max, spec.a_max, spec.product_dim)
     return int(rng.choice(np.flatnonzero(context.available)))
@@ -105,7 +106,7 @@ def _contexts(subject: Subject) -> None:
         spec = world.spec(VISITS)
         count = len(context.product_ids)
         shapes: dict[str, tuple[int, ...]] = {"product_ids": (count,)}
-        if world.action_space == BOOSTS:
+        if world.action_space == ActionSpace.BOOSTS:
             shapes |= {"features": (spec.user_dim,), "base_scores": (count,)}
             shapes |= {"boost_features": (count, spec.product_dim)}
         else:
@@ -167,7 +168,7 @@ def _truth(subject: Subject) -> None:
         action = _any_action(world, context, rng)
         expected = truth.expected_reward(action)
         _must(np.isfinite(expected), f"visit {step}: the expected reward of action {action} is {expected!r}")
-        if world.action_space != BOOSTS:
+        if world.action_space != ActionSpace.BOOSTS:
             worse = expected <= truth.best_reward + ROUNDING
             _must(
                 worse, f"visit {step}: action {action} is worth {expected:g}, more than the best {truth.best_reward:g}"

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import WorldError, ZoosimError
 from zoosim.core.parameters import check_parameters
 from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import policy_name
-from zoosim.worlds.base import BOOSTS, PRODUCTS, TEMPLATES, World
+from zoosim.worlds.base import World
 from zoosim.worlds.setup import WorldSetup
 
-SPACES = (PRODUCTS, TEMPLATES, BOOSTS)
+SPACES = (ActionSpace.PRODUCTS, ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
 
 
 def world_class(source: str) -> type[World]:

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Shock
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.types import FloatArray
-from zoosim.worlds.base import PRODUCTS, World
+from zoosim.worlds.base import World
 
 SETUPS = {
     "recommendation": "zoosim.worlds.recommendation.setup:RecommendationSetup",
@@ -52,7 +53,7 @@ class WorldSetup(ABC):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """What policies may choose, first what a policy chooses that can do more than one."""
-        return (PRODUCTS,)
+        return (ActionSpace.PRODUCTS,)
 
     @property
     def reward_range(self) -> tuple[float, float]:

@@ -13,10 +13,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.worlds.base import PRODUCTS, Outcome, ProductList, Truth, World, truth_of_candidates
+from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 
 CHUNK = 1_000
 """Visits that are drawn together."""
@@ -145,7 +146,7 @@ class TableWorld(World):
     visit_key: np.uint64
     click_key: np.uint64
     shocks: tuple[tuple[int, str], ...] = ()
-    action_space: str = PRODUCTS
+    action_space: str = ActionSpace.PRODUCTS
     schedule: IntArray | None = None
     anonymous: bool = False
     rewards: FloatArray = field(default_factory=lambda: frozen(np.zeros((0, 0))))

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ActionError
 from zoosim.core.parameters import shown
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
-from zoosim.worlds.base import BOOSTS, Outcome, Truth, World
+from zoosim.worlds.base import Outcome, Truth, World
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.table import frozen
@@ -71,7 +72,7 @@ class SearchView(World):
 class BoostWorld(SearchView):
     """A search shop whose policies choose a boost in [-a_max, a_max] for each of the ten boost features."""
 
-    action_space = BOOSTS
+    action_space = ActionSpace.BOOSTS
 
     def spec(self, steps: int) -> BoostSpec:
         """Return what a boost policy is told about the shop."""

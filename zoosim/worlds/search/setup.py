@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Shock, build
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray
-from zoosim.worlds.base import BOOSTS, TEMPLATES, World
+from zoosim.worlds.base import World
 from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.search.measures import measures
 from zoosim.worlds.search.tables import digest, settled
@@ -36,7 +37,7 @@ class SearchSetup(WorldSetup):
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """Templates first: a policy over candidates takes the templates for its candidates."""
-        return (TEMPLATES, BOOSTS)
+        return (ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
 
     @property
     def reward_range(self) -> tuple[float, float]:

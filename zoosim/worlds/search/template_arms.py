@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.array_cache import kept
 from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
@@ -22,7 +23,6 @@ from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
-from zoosim.worlds.base import TEMPLATES as TEMPLATES_SPACE
 from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
@@ -93,7 +93,7 @@ def _world(text: str, files: str, seed: int, steps: int) -> TableWorld:
         shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
         segment_names=tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types),
         group_names=TEMPLATES,
-        action_space=TEMPLATES_SPACE,
+        action_space=ActionSpace.TEMPLATES,
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         schedule=frozen(np.arange(steps)),
@@ -109,7 +109,7 @@ class TemplateWorld(SearchView):
     Its visits and rewards are those of `template_world`.
     """
 
-    action_space = TEMPLATES_SPACE
+    action_space = ActionSpace.TEMPLATES
 
     def spec(self, steps: int) -> PolicySpec:
         """Return what a policy is told: it sees a visit's features, and which template is which."""
@@ -132,7 +132,7 @@ class TemplateWorld(SearchView):
 
 def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
     """Return the world of a seed in which visits 0 to `steps - 1` choose templates or boosts."""
-    if action_space == TEMPLATES_SPACE:
+    if action_space == ActionSpace.TEMPLATES:
         return template_world(config, seed=seed, steps=steps)
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
 

@@ -87,3 +87,34 @@ def nonzeros(x: FloatArray) -> IntArray:
             out[count] = i
             count += 1
     return out[:count]
+
+
+BLOCK = 256
+"""Rows that `quadratic_forms` works on at once: with their columns they stay in the fastest cache."""
+
+
+@jit
+def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+    """Write x' M x of each row x of `rows (n, m)` to `out (n,)`: `matrix (m, m)`, symmetric.
+
+    Runs over blocks of rows that are turned into columns, so that the innermost loop is over rows, however few columns
+    there are.
+    """
+    count, dim = rows.shape
+    columns = np.empty((dim, BLOCK))
+    inner = np.empty(BLOCK)
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        for n in range(size):
+            out[start + n] = 0.0
+            for i in range(dim):
+                columns[i, n] = rows[start + n, i]
+        for i in range(dim):
+            for n in range(size):
+                inner[n] = matrix[i, i] * columns[i, n]
+            for j in range(i):
+                twice = 2.0 * matrix[i, j]
+                for n in range(size):
+                    inner[n] += twice * columns[j, n]
+            for n in range(size):
+                out[start + n] += inner[n] * columns[i, n]

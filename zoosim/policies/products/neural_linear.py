@@ -9,6 +9,7 @@ the confidence bound follows the noise of the rewards, which is estimated from p
 Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -223,7 +224,6 @@ def _renew(state: State, slots: IntArray) -> None:
 class HeadsPolicy(KernelPolicy):
     """What policies on a `heads_net` have in common."""
 
-    enters_candidates = True
     hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
     horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
     learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
@@ -294,8 +294,9 @@ class HeadsPolicy(KernelPolicy):
             array[:] = 0
 
     def _reader(self, context: Context) -> DrawingPolicy:
-        # With one head for all, candidates no longer enter the state.
-        return self if self.state.joint[0] else super()._reader(context)
+        # Categories that are new get heads, until one head serves all.
+        moves_nothing = self.state.joint[0] or self._is_attached(context)
+        return self if moves_nothing else copy.deepcopy(self)
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
         heads = self._heads()

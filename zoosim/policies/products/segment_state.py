@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import UNKNOWN, VERSION, IdTable, claim_slot, find_slots
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, renew_slots
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear import hypotheses
@@ -97,12 +97,9 @@ def hash_rows(rows: FloatArray) -> IntArray:
 @jit
 def read_slots(products: IdTable, arms: IdTable, candidates: Candidates) -> None:
     """Look up the slots of candidates, unless no product or arm has got or lost one since."""
-    if candidates.versions[0] != products.counts[VERSION]:
-        find_slots(products, candidates.keys[: candidates.models.shape[0]], candidates.models)
-        candidates.versions[0] = products.counts[VERSION]
-    if candidates.versions[1] != arms.counts[VERSION]:
-        find_slots(arms, candidates.keys, candidates.places)
-        candidates.versions[1] = arms.counts[VERSION]
+    models = candidates.models
+    renew_slots(products, candidates.keys[: models.shape[0]], models, candidates.versions[:1])
+    renew_slots(arms, candidates.keys, candidates.places, candidates.versions[1:])
 
 
 @inlined

@@ -58,7 +58,7 @@ def test_bounds_of_one_hypothesis_are_those_of_linucb() -> None:
     ridge, left = seen(rng, 3)
     mean, spread = view(ridge, left, 3)
     rows, out = np.hstack([np.ones((4, 1)), rng.normal(size=(4, 2))]), np.empty(4)
-    bounds(mean[None], spread[None], np.ones(1), rows, 0.7, out)
+    bounds(mean[None], spread[None], np.ones(1), rows, dense, 0.7, out)
     xs = np.array([joint(left, row) for row in rows])
     expected = xs @ ridge.theta[1] + 0.7 * np.sqrt(np.einsum("ri,ij,rj->r", xs, ridge.inverse[1], xs))
     np.testing.assert_allclose(out, expected, rtol=1e-12)
@@ -68,7 +68,7 @@ def test_bounds_of_a_mixture_of_hand_sized_numbers() -> None:
     # Weights 1/4 and 3/4, means 0 and 4, variances 1 and 5: mean 3, variance (1 + 15) / 4 + 16 * 3 / 16 = 7.
     out = np.empty(1)
     means, spreads = np.array([[0.0], [9.0], [4.0]]), np.array([[[1.0]], [[1.0]], [[5.0]]])
-    bounds(means, spreads, np.array([0.25, 0.0, 0.75]), np.ones((1, 1)), 2.0, out)
+    bounds(means, spreads, np.array([0.25, 0.0, 0.75]), np.ones((1, 1)), False, 2.0, out)
     assert out[0] == pytest.approx(3 + 2 * np.sqrt(7), rel=1e-15)
 
 

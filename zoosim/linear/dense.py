@@ -118,3 +118,13 @@ def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> No
                     inner[n] += twice * columns[j, n]
             for n in range(size):
                 out[start + n] += inner[n] * columns[i, n]
+
+
+@jit
+def is_dense(rows: FloatArray) -> bool:
+    """Return whether more than half of the numbers are not 0: then skipping zeros costs more than it saves."""
+    filled = 0
+    for n in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            filled += rows[n, i] != 0.0
+    return bool(2 * filled > rows.shape[0] * rows.shape[1])

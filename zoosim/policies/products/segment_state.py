@@ -67,7 +67,7 @@ class Candidates(NamedTuple):
 
     `rows (R, w)` on the right of the features; `leads (V,)` the first on their left, before the user's; `arm_of (K,)`;
     `keys (V R,)` the ids or hashes of arms. `models (V,)` are slots of products and `places (V R,)` slots of arms, read
-    at `versions (2,)` of the tables of products and arms.
+    at `versions (2,)` of the tables of products and arms. `dense` tells whether most numbers of `rows` are not 0.
     """
 
     rows: FloatArray
@@ -77,12 +77,13 @@ class Candidates(NamedTuple):
     models: IntArray
     places: IntArray
     versions: IntArray
+    dense: bool
 
 
-def new_candidates(rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray) -> Candidates:
+def new_candidates(rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray, dense: bool) -> Candidates:
     """Return candidates whose slots have not been read."""
     places = np.zeros(len(keys), np.int64)
-    return Candidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), places, np.full(2, -1))
+    return Candidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), places, np.full(2, -1), dense)
 
 
 @jit

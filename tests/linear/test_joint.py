@@ -31,10 +31,12 @@ def test_joint_features_of_hand_sized_numbers() -> None:
     assert joint(np.array([5.0, 0.0, 2.0]), np.array([1.0])).tolist() == [5, 0, 2]
 
 
+@pytest.mark.parametrize("user", [[0.5, 0.0, -2.0], [0.0, 0.0, -2.0]], ids=["dense", "sparse"])
 @pytest.mark.parametrize("width", [2, 3, 6])
-def test_what_one_left_sees_is_the_whole_model(width: int) -> None:
+def test_what_one_left_sees_is_the_whole_model(width: int, user: list[float]) -> None:
     rng = np.random.default_rng(width)
-    ridge, left = seen(rng, width)
+    ridge, _ = seen(rng, width)
+    left = np.append(1.0, user)
     mean, spread = view(ridge, left, width)
     for _ in range(5):
         right = np.append(1.0, rng.normal(size=width - 1))
@@ -53,7 +55,8 @@ def test_the_root_of_a_singular_matrix(rank: int) -> None:
     assert not np.triu(factor, 1).any()
 
 
-def test_bounds_of_one_hypothesis_are_those_of_linucb() -> None:
+@pytest.mark.parametrize("dense", [True, False])
+def test_bounds_of_one_hypothesis_are_those_of_linucb(dense: bool) -> None:
     rng = np.random.default_rng(1)
     ridge, left = seen(rng, 3)
     mean, spread = view(ridge, left, 3)

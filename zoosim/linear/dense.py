@@ -7,6 +7,29 @@ from zoosim.core.types import FloatArray, IntArray
 
 
 @jit
+def copy_vector(source: np.ndarray, target: np.ndarray) -> None:
+    """Copy `source (n,)` to `target (n,)`; `target[:] = source` would compile for 3 seconds."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@jit
+def scale_vector(vector: np.ndarray, factor: float) -> None:
+    """Multiply `vector (n,)` by a factor, in place."""
+    for i in range(vector.shape[0]):
+        vector[i] *= factor
+
+
+@jit
+def joined(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return [first, second] `(m + n,)`."""
+    out = np.empty(first.shape[0] + second.shape[0])
+    copy_vector(first, out[: first.shape[0]])
+    copy_vector(second, out[first.shape[0] :])
+    return out
+
+
+@jit
 def add_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     """Add x' M to `out (n,)`: x `(m,)`, `matrix (m, n)`. Takes four rows at once and skips them where x is 0."""
     rows, columns, i = x.shape[0], out.shape[0], 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_product
+from zoosim.linear.dense import add_product, copy_vector
 from zoosim.linear.ridge import Ridge
 
 
@@ -18,7 +18,7 @@ def with_lead(lead: float, user: FloatArray) -> FloatArray:
     """Return [lead, user] `(d + 1,)`."""
     left = np.empty(user.shape[0] + 1)
     left[0] = lead
-    left[1:] = user
+    copy_vector(user, left[1:])
     return left
 
 

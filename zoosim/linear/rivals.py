@@ -10,7 +10,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import dot, quadratic_forms
+from zoosim.linear.dense import dot, quadratic_forms, scale_vector
 from zoosim.linear.lens import Lens, see_mean, see_spread
 from zoosim.linear.ridge import Ridge, clear, copy_ridge, fade, grown_ridge, new_ridge, observe
 
@@ -65,8 +65,8 @@ def clear_rivals(rivals: Rivals, model: int) -> None:
 def learn(rivals: Rivals, model: int, x: FloatArray, nonzero: IntArray, reward: float) -> None:
     """Add the observation (x, reward in [0, 1]) to `model`: x `(d,)`, `nonzero` the indices where it is not 0."""
     losses, lead = rivals.losses, rivals.lead
-    losses *= MEMORY
-    lead *= MEMORY
+    scale_vector(losses, MEMORY)
+    scale_vector(lead, MEMORY)
     expected = dot(x, rivals.steady.theta[model])
     rivals.noise[0] += NOISE_RATE * ((reward - expected) ** 2 - rivals.noise[0])
     loss, other = log_loss(expected, reward), log_loss(dot(x, rivals.fading.theta[model]), reward)

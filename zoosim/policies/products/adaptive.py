@@ -22,7 +22,7 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import beta, draw_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import joined, nonzeros
 from zoosim.linear.joint import joint
 from zoosim.linear.lens import Lens, new_lens
 from zoosim.linear.rivals import MARGIN, MEMORY, Rivals, bounds, clear_rivals, grown_rivals, learn, log_loss, new_rivals
@@ -210,7 +210,7 @@ def _features_of(user: FloatArray, candidates: Candidates, action: int, interact
     for column in candidates.columns[1:]:
         numbers[column] = candidates.products[action, column - 1]
     if not interacts:
-        return np.concatenate((np.ones(1), user, numbers[1:]))
+        return joined(with_one(user), numbers[1:])
     x = joint(with_one(user), numbers)
     x[0] = 1.0
     return x

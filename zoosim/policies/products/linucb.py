@@ -9,7 +9,7 @@ from zoosim.core.id_table import IdTable, capacity_for, claim_slot, grown, new_i
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import joined, nonzeros
 from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
 from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.products.late_widths import (
@@ -132,13 +132,13 @@ def _model_of(state: State, product_id: int) -> int:
 
 @inlined
 def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
-    x = np.concatenate((user, candidates.products[action]))
+    x = joined(user, candidates.products[action])
     count_decision(state.widths, state.ridge, _model_of(state, candidates.ids[action]), x)
 
 
 @inlined
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x = np.concatenate((user, candidates.products[action]))
+    x = joined(user, candidates.products[action])
     model = _model_of(state, candidates.ids[action])
     observe(state.ridge, model, x, nonzeros(x), reward)
     settle(state.widths, model, x)

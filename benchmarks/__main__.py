@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import faithful, from_logs, guardrail, same_rows, search_templates
-from benchmarks.speed import command_line, decision, gauntlet, neural, off_policy, optimizers, search
+from benchmarks.quality import draws, faithful, from_logs, guardrail, same_rows, search_templates
+from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -20,11 +20,13 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S11": off_policy.main,
     "S12": decision.fresh_candidates,
     "S13": off_policy.trained,
+    "S14": memory.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,
     "Q4": guardrail.main,
     "Q5": same_rows.main,
+    "Q6": draws.main,
 }
 
 

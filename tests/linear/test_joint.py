@@ -31,10 +31,12 @@ def test_joint_features_of_hand_sized_numbers() -> None:
     assert joint(np.array([5.0, 0.0, 2.0]), np.array([1.0])).tolist() == [5, 0, 2]
 
 
+@pytest.mark.parametrize("user", [[0.5, 0.0, -2.0], [0.0, 0.0, -2.0]], ids=["dense", "sparse"])
 @pytest.mark.parametrize("width", [2, 3, 6])
-def test_what_one_left_sees_is_the_whole_model(width: int) -> None:
+def test_what_one_left_sees_is_the_whole_model(width: int, user: list[float]) -> None:
     rng = np.random.default_rng(width)
-    ridge, left = seen(rng, width)
+    ridge, _ = seen(rng, width)
+    left = np.append(1.0, user)
     mean, spread = view(ridge, left, width)
     for _ in range(5):
         right = np.append(1.0, rng.normal(size=width - 1))
@@ -53,12 +55,13 @@ def test_the_root_of_a_singular_matrix(rank: int) -> None:
     assert not np.triu(factor, 1).any()
 
 
-def test_bounds_of_one_hypothesis_are_those_of_linucb() -> None:
+@pytest.mark.parametrize("dense", [True, False])
+def test_bounds_of_one_hypothesis_are_those_of_linucb(dense: bool) -> None:
     rng = np.random.default_rng(1)
     ridge, left = seen(rng, 3)
     mean, spread = view(ridge, left, 3)
     rows, out = np.hstack([np.ones((4, 1)), rng.normal(size=(4, 2))]), np.empty(4)
-    bounds(mean[None], spread[None], np.ones(1), rows, 0.7, out)
+    bounds(mean[None], spread[None], np.ones(1), rows, dense, 0.7, out)
     xs = np.array([joint(left, row) for row in rows])
     expected = xs @ ridge.theta[1] + 0.7 * np.sqrt(np.einsum("ri,ij,rj->r", xs, ridge.inverse[1], xs))
     np.testing.assert_allclose(out, expected, rtol=1e-12)
@@ -68,7 +71,7 @@ def test_bounds_of_a_mixture_of_hand_sized_numbers() -> None:
     # Weights 1/4 and 3/4, means 0 and 4, variances 1 and 5: mean 3, variance (1 + 15) / 4 + 16 * 3 / 16 = 7.
     out = np.empty(1)
     means, spreads = np.array([[0.0], [9.0], [4.0]]), np.array([[[1.0]], [[1.0]], [[5.0]]])
-    bounds(means, spreads, np.array([0.25, 0.0, 0.75]), np.ones((1, 1)), 2.0, out)
+    bounds(means, spreads, np.array([0.25, 0.0, 0.75]), np.ones((1, 1)), False, 2.0, out)
     assert out[0] == pytest.approx(3 + 2 * np.sqrt(7), rel=1e-15)
 
 

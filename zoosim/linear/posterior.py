@@ -5,7 +5,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.rng import normal, uniform
 from zoosim.core.types import FloatArray
-from zoosim.linear.dense import dot, nonzeros
+from zoosim.linear.dense import dot, nonzeros, quadratic_forms
 from zoosim.linear.ridge import SLACK, quadratic
 
 
@@ -32,30 +32,41 @@ def root(matrix: FloatArray) -> None:
 
 
 @jit
+def variances(spread: FloatArray, rows: FloatArray, dense: bool, out: FloatArray) -> None:
+    """Write x' S x of each row x of `rows (R, w)` to `out (R,)`: `spread (w, w)`; zeros are skipped unless `dense`."""
+    if dense:
+        quadratic_forms(rows, spread, out)
+    for r in range(rows.shape[0]):
+        out[r] = max(out[r], 0.0) if dense else quadratic(spread, rows[r], nonzeros(rows[r]))
+
+
+@jit
 def bounds(
     means: FloatArray,
     spreads: FloatArray,
     weights: FloatArray,
     rows: FloatArray,
+    dense: bool,
     alpha: float,
     out: FloatArray,
 ) -> None:
     """Write the upper confidence bound of each row to `out (R,)`: mean + alpha deviations of the mixture.
 
-    `means (H, w)`, `spreads (H, w, w)` and `weights (H,)` of the hypotheses; `rows (R, w)`. The variance of a mixture
-    is the mean of the variances and the variance of the means.
+    `means (H, w)`, `spreads (H, w, w)` and `weights (H,)` of the hypotheses; `rows (R, w)`, and whether they are
+    `dense`. The variance of a mixture is the mean of the variances and the variance of the means.
     """
+    mean, variance, own = np.zeros((3, rows.shape[0]))
+    total = 0.0
+    for h in range(weights.shape[0]):
+        if weights[h] > 0.0:
+            total += weights[h]
+            variances(spreads[h], rows, dense, own)
+            for r in range(rows.shape[0]):
+                off = dot(means[h], rows[r]) - mean[r]
+                mean[r] += off * (weights[h] / total)
+                variance[r] += weights[h] * (own[r] + off * off * (1.0 - weights[h] / total))
     for r in range(rows.shape[0]):
-        row, nonzero = rows[r], nonzeros(rows[r])
-        mean = variance = total = 0.0
-        for h in range(weights.shape[0]):
-            if weights[h] > 0.0:
-                total += weights[h]
-                off = dot(means[h], row) - mean
-                mean += off * (weights[h] / total)
-                own = quadratic(spreads[h], row, nonzero)
-                variance += weights[h] * (own + off * off * (1.0 - weights[h] / total))
-        out[r] = mean + alpha * np.sqrt(variance / total)
+        out[r] = mean[r] + alpha * np.sqrt(variance[r] / total)
 
 
 @jit

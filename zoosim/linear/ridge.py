@@ -13,7 +13,7 @@ import numpy as np
 
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import add_product, dot
+from zoosim.linear.dense import add_product, dot, scale_vector
 
 MIN_PERIOD = 64
 STEP = 1e7
@@ -178,12 +178,14 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float,
 @jit
 def clear(ridge: Ridge, model: int) -> None:
     """Let `model` forget all it has seen."""
-    ridge.gram[model] = 0.0
-    ridge.inverse[model] = 0.0
-    for i in range(ridge.b.shape[1]):
+    dim = ridge.b.shape[1]
+    for i in range(dim):
+        for j in range(dim):
+            ridge.gram[model, i, j] = 0.0
+            ridge.inverse[model, i, j] = 0.0
         ridge.inverse[model, i, i] = 1.0 / ridge.regularization
-    ridge.b[model] = 0.0
-    ridge.theta[model] = 0.0
+        ridge.b[model, i] = 0.0
+        ridge.theta[model, i] = 0.0
     ridge.age[model] = 0
 
 
@@ -198,8 +200,9 @@ def rebuild(ridge: Ridge, model: int) -> None:
 def _forget(ridge: Ridge, model: int) -> None:
     if ridge.discount < 1.0:
         keep = ridge.discount ** ridge.age[model]
-        ridge.gram[model] *= keep
-        ridge.b[model] *= keep
+        for i in range(ridge.b.shape[1]):
+            scale_vector(ridge.gram[model, i], keep)
+        scale_vector(ridge.b[model], keep)
     ridge.age[model] = 0
 
 
@@ -281,7 +284,10 @@ def _raise_regularization(gram: FloatArray, regularization: float, out: FloatArr
     A gram that is ill-conditioned, or from which a larger one was subtracted, may hold nothing but rounding errors.
     The last mu makes any gram diagonally dominant.
     """
-    largest = np.max(np.abs(gram))
+    largest = 0.0
+    for i in range(gram.shape[0]):
+        for j in range(gram.shape[0]):
+            largest = max(largest, abs(gram[i, j]))
     for level in (1e-15, 1e-10, 1e-5, 1.0):
         _invert_regularized(gram, regularization + 2.0 * level * gram.shape[0] * largest, out)
         if _is_plausible(out, regularization):

@@ -11,7 +11,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import copy_vector, nonzeros
 from zoosim.linear.joint import joint
 from zoosim.linear.ridge import Ridge, add, change, clear, rebuild
 
@@ -51,8 +51,10 @@ def slide(
     if visit > size:
         x = joint(window.left[s, place], window.right[s, place])
         change(ridge, window.model[s, place], x, nonzeros(x), window.reward[s, place], -1.0)
-    window.left[s, place], window.right[s, place] = left, right
-    window.model[s, place], window.reward[s, place] = model, reward
+    copy_vector(left, window.left[s, place])
+    copy_vector(right, window.right[s, place])
+    window.model[s, place] = model
+    window.reward[s, place] = reward
 
 
 @jit

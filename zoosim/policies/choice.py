@@ -5,6 +5,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import copy_vector
 
 DRAWS = 256
 """Posterior draws that make the distribution of a policy that samples: an action's probability is its share of them."""
@@ -54,7 +55,7 @@ def distinct_rows(products: FloatArray) -> tuple[FloatArray, IntArray]:
         row_of[k] = places[place]
     rows = np.empty((found, dim))
     for r in range(found):
-        rows[r] = products[firsts[r]]
+        copy_vector(products[firsts[r]], rows[r])
     return rows, row_of
 
 
@@ -130,5 +131,5 @@ def with_one(x: FloatArray) -> FloatArray:
     """Return [1, x] `(d + 1,)`."""
     out = np.empty(x.shape[0] + 1)
     out[0] = 1.0
-    out[1:] = x
+    copy_vector(x, out[1:])
     return out

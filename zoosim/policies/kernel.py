@@ -100,9 +100,6 @@ class DrawingPolicy(Policy):
     `_draw_action` from what `_distribution` tabulates.
     """
 
-    enters_candidates: ClassVar[bool] = False
-    """Whether new candidates enter the state, as new categories do."""
-
     draws: Draws
     floor: float = parameter(0.0, low=0, high=1, help="share of decisions that is spread evenly over what is available")
 
@@ -116,7 +113,7 @@ class DrawingPolicy(Policy):
     def _candidates(self, ids: IntArray, products: FloatArray) -> Any:
         """Return what is derived from products: `ids (K,)`, `products (K, d_p)`.
 
-        A subclass that enters new products or categories into its state does so here.
+        Where this enters something into the state, `_reader` must return a copy.
         """
 
     @abstractmethod
@@ -218,11 +215,12 @@ class DrawingPolicy(Policy):
 
     def _reader(self, context: Context) -> "DrawingPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
-        if not self.enters_candidates:
-            return self
+        return self
+
+    def _is_attached(self, context: Context) -> bool:
+        """Return whether what is derived from a request's candidates is kept, and still right."""
         place = self._find_attached(context)
-        is_current = place is not None and self._attached[place].version == self._version
-        return self if is_current else copy.deepcopy(self)
+        return place is not None and self._attached[place].version == self._version
 
     def _next_draw(self) -> float:
         return uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)

@@ -9,6 +9,7 @@ from zoosim import Context, PolicySpec
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
+from zoosim.core.id_table import IN_USE, find_slot
 from zoosim.core.types import FloatArray
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.worlds.labelled import build_labelled_world, read_table
@@ -33,6 +34,12 @@ def segments(policy: Adaptive) -> int:
     return int(policy.state.segments.found[0])
 
 
+def numbers_of(policy: Adaptive, request: Context) -> list[int]:
+    """Return the number of each product's category, 0 of those that nobody was shown."""
+    candidates = policy.attach(request)
+    return [int(find_slot(policy.state.categories, candidates.keys[group])) for group in candidates.group_of]
+
+
 def fraction(world: TableWorld, policy: Adaptive, steps: int) -> float:
     blocks = list(play(world, policy, steps, logged=True))
     chosen = sum(block.expected_rewards.sum() for block in blocks)
@@ -52,17 +59,18 @@ def test_products_of_one_category_share_what_is_learned() -> None:
     policy = made(1, CATEGORIES)
     policy.update(context([1], CATEGORIES), 3, 1.0)
     candidates = policy.attach(context([1], CATEGORIES))
-    assert candidates.group_of.tolist() == [1, 1, 2, 2, 3, 3]
+    assert candidates.group_of.tolist() == [0, 0, 1, 1, 2, 2]
     assert not candidates.mixed.any()
-    assert policy.state.cells.learned[0, :4].tolist() == [0, 0, 1, 0]
+    assert numbers_of(policy, context([1], CATEGORIES)) == [0, 0, 1, 1, 0, 0]
+    assert policy.state.cells.learned[0, :4].tolist() == [0, 1, 0, 0]
 
 
 def test_noise_beside_categories_changes_no_group() -> None:
     noise = np.random.default_rng(1).normal(size=(6, 2))
     policy = made(1, np.hstack([CATEGORIES, noise]))
     candidates = policy.attach(context([1], np.hstack([CATEGORIES, noise])))
-    assert candidates.group_of.tolist() == [1, 1, 2, 2, 3, 3]
-    assert candidates.mixed[1:].all(), "but products of one category are told apart"
+    assert candidates.group_of.tolist() == [0, 0, 1, 1, 2, 2]
+    assert candidates.mixed.all(), "but products of one category are told apart"
 
 
 def test_a_column_that_turns_out_to_be_a_number_begins_anew() -> None:
@@ -135,14 +143,19 @@ def test_numbers_tell_products_of_a_category_apart() -> None:
 
 
 def test_linear_models_follow_a_jump() -> None:
-    """Personas as standardised numbers, 4 x 5 chances that are all redrawn after 6,000 of 12,000 visits, seed 1."""
-    rng = np.random.default_rng(1)
+    """Personas as standardised numbers, 4 x 5 chances that are all redrawn after 6,000 of 12,000 visits.
+
+    The mean over 8 shops, which differ by a standard deviation of .02 before and .03 after.
+    """
     users, products = (np.eye(4) - 0.25) / 0.433, np.eye(5)
-    before = rng.random((4, 5))
-    after = rng.random((4, 5))
-    policy = made(4, products)
-    assert earned(policy, users, products, before, 6_000) > 0.95
-    assert earned(policy, users, products, after, 6_000) > 0.9
+    shares = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        policy = made(4, products)
+        shares.append([earned(policy, users, products, rng.random((4, 5)), 6_000) for _ in range(2)])
+    before, after = np.mean(shares, axis=0)
+    assert before > 0.95
+    assert after > 0.9
 
 
 def test_what_was_learned_of_a_category_stays_its_own() -> None:
@@ -154,7 +167,15 @@ def test_what_was_learned_of_a_category_stays_its_own() -> None:
     moved = np.eye(4)[[0, 3, 1, 1, 2, 3]]
     for user, own in zip(users, ({0}, {2, 3}, {4}), strict=True):
         assert policy.recommend(context(user.tolist(), moved)) in own
-    assert policy.attach(context(users[0].tolist(), moved)).group_of.tolist() == [1, 4, 2, 2, 3, 4]
+    numbers = dict(zip([0, 1, 2], numbers_of(policy, context(users[0].tolist(), np.eye(4)[:3])), strict=True))
+    assert numbers_of(policy, context(users[0].tolist(), moved)) == [
+        numbers[0],
+        0,
+        numbers[1],
+        numbers[1],
+        numbers[2],
+        0,
+    ]
 
 
 def test_more_categories_leave_no_cell_outside() -> None:
@@ -171,19 +192,31 @@ def test_more_categories_leave_no_cell_outside() -> None:
 
 
 def test_the_category_shown_longest_ago_makes_room() -> None:
-    """Of 2,047 known categories the first is shown again, and so is not the one that a new one replaces."""
+    """Of 2,047 that were shown, the first is shown again, and so is not the one that a new one replaces."""
     patterns = np.array([[float(bit) for bit in f"{n:012b}"] for n in range(2_048)])
     policy = made(1, patterns)
-    for first in range(0, 2_047, 89):
-        shown = patterns[first : first + 89]
-        policy.update(context([1], shown), 0, 1.0)
+    everything = context([1], patterns[:2_047])
+    for action in range(2_047):
+        policy.update(everything, action, 0.0)
     again = context([1], patterns[:1])
     policy.select_action(again)
-    number = policy.attach(again).group_of[0]
+    before = numbers_of(policy, everything)
+    assert sorted(before) == list(range(1, 2_048))
     policy.select_action(context([1], patterns[2_047:]))
-    assert policy.attach(again).group_of[0] == number
-    assert policy.attach(context([1], patterns[1:2])).group_of[0] != number
+    assert numbers_of(policy, everything) == [before[0], 0, *before[2:]]
     assert (policy.state.cells.tally >= 0.0).all()
+
+
+def test_candidates_that_are_not_shown_take_no_room() -> None:
+    """3,000 categories at once, of which one is shown and learned from; asking for propensities moves nothing."""
+    policy = made(1, np.zeros((1, 12)))
+    many = context([1], np.array([[float(bit) for bit in f"{n:012b}"] for n in range(3_000)]))
+    before = policy.state_dict()
+    propensities = policy.propensities(many)
+    assert all(np.array_equal(value, policy.state_dict()[name]) for name, value in before.items())
+    policy.update(many, policy.select_action(many), 1.0)
+    assert propensities.sum() == pytest.approx(1.0)
+    assert policy.state.categories.counts[IN_USE] == 2
 
 
 def test_the_tally_is_the_sum_of_the_tried_cells() -> None:

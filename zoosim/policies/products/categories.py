@@ -90,7 +90,7 @@ def _claim(table: IdTable, rows: FloatArray, numbers: IntArray, is_new: BoolArra
 
 def _shed(categories: Categories, products: FloatArray) -> bool:
     """Settle which columns are binary when none was seen before; later drop those that are not, and begin anew."""
-    binary = ((products == 0) | (products == 1)).all(axis=0)
+    binary = still_binary(np.ones_like(categories.binary), products)
     if not categories.seen[0]:
         categories.binary[:] = binary
         categories.seen[0] = True
@@ -100,3 +100,53 @@ def _shed(categories: Categories, products: FloatArray) -> bool:
         categories.binary[:] &= binary
         forget_ids(categories.table)
     return bool(anew)
+
+
+@jit
+def still_binary(binary: BoolArray, products: FloatArray) -> BoolArray:
+    """Return which of the columns that were `binary (d_p,)` hold nothing but 0 and 1 in `products (K, d_p)`, too."""
+    still = binary.copy()
+    left = 0
+    for i in range(still.shape[0]):
+        left += still[i]
+    for k in range(products.shape[0]):
+        if left == 0:
+            break
+        for i in range(still.shape[0]):
+            if still[i] and products[k, i] != 0.0 and products[k, i] != 1.0:
+                still[i] = False
+                left -= 1
+    return still
+
+
+@jit
+def distinct_patterns(products: FloatArray, binary: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the hash `(R,)` of each category among `products (K, d_p)`, as they come up, and that of each `(K,)`.
+
+    A category is a pattern in the columns that are `binary (d_p,)`, or where there are none in all columns.
+    """
+    count, dim = products.shape
+    any_binary = np.any(binary)
+    room = 1
+    while room < 2 * count:
+        room *= 2
+    places = np.full(room, -1)
+    keys = np.empty(count, np.int64)
+    group_of = np.empty(count, np.int64)
+    # In the place of numbers stands 2, which no binary column holds: a pattern is never taken for one of other columns.
+    pattern = np.full(dim, 2.0)
+    found = 0
+    for k in range(count):
+        for i in range(dim):
+            if not any_binary or binary[i]:
+                pattern[i] = products[k, i]
+        key = hash_row(pattern)
+        place = key & (room - 1)
+        while places[place] >= 0 and keys[places[place]] != key:
+            place = (place + 1) & (room - 1)
+        if places[place] < 0:
+            places[place] = found
+            keys[found] = key
+            found += 1
+        group_of[k] = places[place]
+    return keys[:found].copy(), group_of

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
+from zoosim.core.id_table import IdTable, capacity_for, claim_slot, grown, new_id_table, renew_slots
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import joined, nonzeros
 from zoosim.linear.ridge import Ridge, clear, grown_ridge, new_ridge, observe
 from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.products.late_widths import (
@@ -54,17 +54,9 @@ class Candidates(NamedTuple):
     version: IntArray
 
 
-@jit
-def _read_slots(state: State, candidates: Candidates) -> None:
-    """Look the models of the candidates up, unless nothing has changed since."""
-    if candidates.version[0] != state.products.counts[VERSION]:
-        find_slots(state.products, candidates.ids, candidates.slots)
-        candidates.version[0] = state.products.counts[VERSION]
-
-
 @inlined
 def _best(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> int:
-    _read_slots(state, candidates)
+    renew_slots(state.products, candidates.ids, candidates.slots, candidates.version)
     theta, inverse = state.ridge.theta, widths_of(state.widths, state.ridge).inverse
     products, active, n_active = candidates.products, candidates.active, candidates.n_active
     index, value, n_user = _non_zero_user(user, theta.shape[1])
@@ -140,13 +132,13 @@ def _model_of(state: State, product_id: int) -> int:
 
 @inlined
 def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
-    x = np.concatenate((user, candidates.products[action]))
+    x = joined(user, candidates.products[action])
     count_decision(state.widths, state.ridge, _model_of(state, candidates.ids[action]), x)
 
 
 @inlined
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    x = np.concatenate((user, candidates.products[action]))
+    x = joined(user, candidates.products[action])
     model = _model_of(state, candidates.ids[action])
     observe(state.ridge, model, x, nonzeros(x), reward)
     settle(state.widths, model, x)

@@ -9,6 +9,7 @@ the confidence bound follows the noise of the rewards, which is estimated from p
 Where more categories come up than there is room for heads, one head reads z of [user, product] from then on.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
-from zoosim.linear.dense import add_matrix, add_product, dot, nonzeros
+from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, joined, nonzeros, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, grown_ridge, new_ridge, observe, solve, variance
 from zoosim.models import heads_net
 from zoosim.models.embedding_net import Float32Array
@@ -82,8 +83,8 @@ def features_of(candidates: Candidates, user: FloatArray, action: int) -> tuple[
     """Return x `(d,)` that the network reads for a user and a product, and the product's head."""
     group = candidates.group_of[action]
     if candidates.joint:
-        return np.concatenate((user, candidates.rows[group])), 0
-    return np.concatenate((user, candidates.rows[0])), group
+        return joined(user, candidates.rows[group]), 0
+    return joined(user, candidates.rows[0]), group
 
 
 @jit
@@ -106,7 +107,7 @@ def hidden_layers(learner: heads_net.Learner, candidates: Candidates, user: Floa
 def _embed(state: State, x: FloatArray) -> FloatArray:
     """Return the scaled z `(h,)` of x `(d,)`."""
     z: FloatArray = heads_net.hidden_layer(heads_net.network(state.learner), x).astype(np.float64)
-    z *= state.levels[SCALE]
+    scale_vector(z, state.levels[SCALE])
     return z
 
 
@@ -206,7 +207,7 @@ def _renew(state: State, slots: IntArray) -> None:
     levels[SCALE] = 1.0
     zs, weight, square = np.empty((slots.shape[0], ridge.b.shape[1])), 0.0, 0.0
     for n, slot in enumerate(slots):
-        zs[n] = _embed(state, memory.xs[slot])
+        copy_vector(_embed(state, memory.xs[slot]), zs[n])
         weight += memory.counts[slot]
         square += memory.counts[slot] * dot(zs[n], zs[n])
     levels[SCALE] = np.sqrt(weight / square) if square > 0.0 else 1.0
@@ -214,7 +215,8 @@ def _renew(state: State, slots: IntArray) -> None:
     for head in range(first, stop):
         clear(ridge, head)
     for n, slot in enumerate(slots):
-        z = levels[SCALE] * zs[n]
+        z = zs[n]
+        scale_vector(z, levels[SCALE])
         add_sums(ridge, memory.heads[slot], z, nonzeros(z), memory.counts[slot], memory.sums[slot])
     for head in range(first, stop):
         solve(ridge, head)
@@ -223,7 +225,6 @@ def _renew(state: State, slots: IntArray) -> None:
 class HeadsPolicy(KernelPolicy):
     """What policies on a `heads_net` have in common."""
 
-    enters_candidates = True
     hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
     horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
     learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
@@ -294,8 +295,9 @@ class HeadsPolicy(KernelPolicy):
             array[:] = 0
 
     def _reader(self, context: Context) -> DrawingPolicy:
-        # With one head for all, candidates no longer enter the state.
-        return self if self.state.joint[0] else super()._reader(context)
+        # Categories that are new get heads, until one head serves all.
+        moves_nothing = self.state.joint[0] or self._is_attached(context)
+        return self if moves_nothing else copy.deepcopy(self)
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
         heads = self._heads()

@@ -13,7 +13,7 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import add_matrix, add_product, dot
+from zoosim.linear.dense import add_matrix, add_product, copy_vector, dot, scale_vector
 from zoosim.linear.ridge import Ridge, add_sums, clear, new_ridge, observe, solve
 from zoosim.models import embedding_net as nets
 from zoosim.policies.choice import best_of, distinct_rows
@@ -109,17 +109,19 @@ def _embed_user(trained: nets.Float32Array, candidates: Candidates, user: FloatA
     """Embed this user with every distinct product in the next slot; return the slot."""
     slot: int = candidates.next[0]
     candidates.next[0] = (slot + 1) % candidates.users.shape[0]
-    candidates.users[slot] = user
+    copy_vector(user, candidates.users[slot])
     net, out, lower = _network(trained, candidates), candidates.z[slot], candidates.lower
     upper, w2, b2 = net.b1.copy(), net.w2, net.b2
     add_product(user.astype(np.float32), net.w1[: user.shape[0]], upper)
-    z = np.empty(b2.shape[0], np.float32)
+    hidden = np.empty_like(upper)
+    z = np.empty_like(b2)
     for r in range(out.shape[0]):
-        hidden = upper + lower[r]
+        for i in range(hidden.shape[0]):
+            hidden[i] = upper[i] + lower[r, i]
         nets.rectify(hidden)
-        z[:] = b2
+        copy_vector(b2, z)
         add_product(hidden, w2, z)
-        out[r] = z
+        copy_vector(z, out[r])
         _shorten(out[r])
     return slot
 
@@ -129,7 +131,7 @@ def _shorten(z: FloatArray) -> None:
     """Shorten an embedding `(e,)` that is longer than `LONGEST_EMBEDDING`."""
     square = dot(z, z)
     if square > LONGEST_EMBEDDING * LONGEST_EMBEDDING:
-        z *= LONGEST_EMBEDDING / np.sqrt(square)
+        scale_vector(z, LONGEST_EMBEDDING / np.sqrt(square))
 
 
 @jit
@@ -213,8 +215,8 @@ def _learn_stable(
     z = candidates.z[_slot(state.trained, counts[STEPS], candidates, user), row]
     observe(state.ridge, 0, z, np.arange(z.shape[0]), reward)
     slot = counts[SEEN] % memory.rewards.shape[0]
-    memory.xs[slot, : user.shape[0]] = user
-    memory.xs[slot, user.shape[0] :] = candidates.rows[row]
+    copy_vector(user, memory.xs[slot, : user.shape[0]])
+    copy_vector(candidates.rows[row], memory.xs[slot, user.shape[0] :])
     memory.rewards[slot] = reward
     counts[SEEN] += 1
     held = min(counts[SEEN], memory.rewards.shape[0])

@@ -23,7 +23,7 @@ from zoosim.core.rng import draw_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import is_dense, nonzeros
 from zoosim.linear.hypotheses import foreseen
 from zoosim.linear.joint import joint, with_lead
 from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
@@ -108,7 +108,7 @@ def _choose(
     view, action = _look(state, candidates, user, available)
     if action < 0:
         key = posterior_key(state.key, state.updates)
-        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, draw_number(draw))
+        scores = scores_of(view, candidates.rows, candidates.dense, state.alpha, state.sampling, key, draw_number(draw))
         action = best_of(scores, candidates.arm_of, available)
     return action
 
@@ -124,7 +124,7 @@ def _distribution(
     key = posterior_key(state.key, state.updates)
     draws = DRAWS if state.sampling else 1
     for i in range(draws):
-        scores = scores_of(view, candidates.rows, state.alpha, state.sampling, key, i)
+        scores = scores_of(view, candidates.rows, candidates.dense, state.alpha, state.sampling, key, i)
         out[best_of(scores, candidates.arm_of, available)] += 1.0 / draws
 
 
@@ -299,8 +299,8 @@ class _SegmentLinear(KernelPolicy):
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
         if self.shared:
             rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
-            return new_candidates(rows, np.ones(1), row_of, hash_rows(rows))
-        return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids)
+            return new_candidates(rows, np.ones(1), row_of, hash_rows(rows), is_dense(rows))
+        return new_candidates(np.ones((1, 1)), np.linalg.norm(products, axis=1), np.arange(len(ids)), ids, False)
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and

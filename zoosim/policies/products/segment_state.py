@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import UNKNOWN, VERSION, IdTable, claim_slot, find_slots
+from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, renew_slots
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear import hypotheses
@@ -67,7 +67,7 @@ class Candidates(NamedTuple):
 
     `rows (R, w)` on the right of the features; `leads (V,)` the first on their left, before the user's; `arm_of (K,)`;
     `keys (V R,)` the ids or hashes of arms. `models (V,)` are slots of products and `places (V R,)` slots of arms, read
-    at `versions (2,)` of the tables of products and arms.
+    at `versions (2,)` of the tables of products and arms. `dense` tells whether most numbers of `rows` are not 0.
     """
 
     rows: FloatArray
@@ -77,12 +77,13 @@ class Candidates(NamedTuple):
     models: IntArray
     places: IntArray
     versions: IntArray
+    dense: bool
 
 
-def new_candidates(rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray) -> Candidates:
+def new_candidates(rows: FloatArray, leads: FloatArray, arm_of: IntArray, keys: IntArray, dense: bool) -> Candidates:
     """Return candidates whose slots have not been read."""
     places = np.zeros(len(keys), np.int64)
-    return Candidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), places, np.full(2, -1))
+    return Candidates(rows, leads, arm_of, keys, np.zeros(len(leads), np.int64), places, np.full(2, -1), dense)
 
 
 @jit
@@ -97,12 +98,9 @@ def hash_rows(rows: FloatArray) -> IntArray:
 @jit
 def read_slots(products: IdTable, arms: IdTable, candidates: Candidates) -> None:
     """Look up the slots of candidates, unless no product or arm has got or lost one since."""
-    if candidates.versions[0] != products.counts[VERSION]:
-        find_slots(products, candidates.keys[: candidates.models.shape[0]], candidates.models)
-        candidates.versions[0] = products.counts[VERSION]
-    if candidates.versions[1] != arms.counts[VERSION]:
-        find_slots(arms, candidates.keys, candidates.places)
-        candidates.versions[1] = arms.counts[VERSION]
+    models = candidates.models
+    renew_slots(products, candidates.keys[: models.shape[0]], models, candidates.versions[:1])
+    renew_slots(arms, candidates.keys, candidates.places, candidates.versions[1:])
 
 
 @inlined

@@ -100,7 +100,9 @@ def _see(
 
 
 @jit
-def scores_of(view: View, rows: FloatArray, alpha: float, sampling: bool, key: np.uint64, i: int) -> FloatArray:
+def scores_of(
+    view: View, rows: FloatArray, dense: bool, alpha: float, sampling: bool, key: np.uint64, i: int
+) -> FloatArray:
     """Return the score `(V R,)` of each arm: its bound, or one draw numbered (key, i)."""
     models, count = view.arms.shape
     scores, j = np.zeros(models * count), 0
@@ -110,7 +112,7 @@ def scores_of(view: View, rows: FloatArray, alpha: float, sampling: bool, key: n
             if sampling:
                 j = draws(view.means[v], view.spreads[v], view.weights[v], rows, alpha, key, i, j, out)
             else:
-                bounds(view.means[v], view.spreads[v], view.weights[v], rows, alpha, out)
+                bounds(view.means[v], view.spreads[v], view.weights[v], rows, dense, alpha, out)
     return scores
 
 

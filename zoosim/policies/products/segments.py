@@ -10,6 +10,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.linear.dense import copy_vector
 
 
 class Segments(NamedTuple):
@@ -68,5 +69,5 @@ def enter(segments: Segments, user: FloatArray, room: int) -> tuple[int, bool]:
     if is_new:
         s = segments.found[0]
         segments.found[0] += 1
-        segments.patterns[s] = user
+        copy_vector(user, segments.patterns[s])
     return s, is_new

@@ -12,9 +12,10 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import nonzeros
+from zoosim.linear.dense import is_dense, nonzeros
 from zoosim.linear.joint import contract, joint
-from zoosim.linear.ridge import Ridge, new_ridge, observe, quadratic
+from zoosim.linear.posterior import variances
+from zoosim.linear.ridge import Ridge, new_ridge, observe
 from zoosim.policies.choice import add_share, best_of, distinct_rows, pick, with_one
 from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.products.late_widths import LateWidths, count_decision, new_late_widths, settle, widths_of
@@ -30,10 +31,14 @@ class State(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The distinct [1, product] among the candidates, `rows (R, 1 + d_p)`, and the row of each, `row_of (K,)`."""
+    """The distinct [1, product] among the candidates, `rows (R, 1 + d_p)`, and the row of each, `row_of (K,)`.
+
+    `dense` tells whether most of their numbers are not 0.
+    """
 
     rows: FloatArray
     row_of: IntArray
+    dense: bool
 
 
 @inlined
@@ -42,13 +47,13 @@ def _best(state: State, candidates: Candidates, user: FloatArray, available: Boo
     width = rows.shape[1]
     mean, spread = np.zeros(width), np.zeros((width, width))
     contract(state.ridge, widths_of(state.widths, state.ridge), 0, left, nonzeros(left), mean, spread)
-    scores = np.empty(rows.shape[0])
+    scores = np.zeros(rows.shape[0])
+    if state.alpha > 0.0:
+        variances(spread, rows, candidates.dense, scores)
     for r in range(scores.shape[0]):
-        row = rows[r]
-        nonzero = nonzeros(row)
-        scores[r] = state.alpha * np.sqrt(quadratic(spread, row, nonzero)) if state.alpha > 0.0 else 0.0
-        for j in nonzero:
-            scores[r] += mean[j] * row[j]
+        scores[r] = state.alpha * np.sqrt(scores[r])
+        for j in range(width):
+            scores[r] += mean[j] * rows[r, j]
     return best_of(scores, candidates.row_of, available)
 
 
@@ -105,7 +110,8 @@ class _SharedLinear(KernelPolicy):
         return State(new_ridge(1, dim, self.regularization, discount), widths, alpha, epsilon)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
-        return Candidates(*distinct_rows(np.hstack([np.ones((len(products), 1)), products])))
+        rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))
+        return Candidates(rows, row_of, is_dense(rows))
 
     def _exploiting(self) -> State:
         state: State = self.state._replace(alpha=0.0, epsilon=0.0)

@@ -9,7 +9,7 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
-from zoosim.linear.dense import add_product, dot
+from zoosim.linear.dense import add_product, copy_vector, dot
 from zoosim.models.embedding_net import Float32Array
 from zoosim.policies.kernel import Kernel, KernelPolicy, nothing_decided, saved_length
 
@@ -63,7 +63,7 @@ def _score(
     for k in range(lower.shape[0]):
         for i in range(upper.shape[0]):
             first[i] = max(upper[i] + lower[k, i], np.float32(0.0))
-        second[:] = b2
+        copy_vector(b2, second)
         add_product(first, w2, second)
         for j in range(second.shape[0]):
             second[j] = max(second[j], np.float32(0.0))

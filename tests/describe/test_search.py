@@ -8,11 +8,10 @@ import polars as pl
 import pytest
 
 from zoosim.core.config import build
-from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
+from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
 from zoosim.describe.search import Log, telling_visit
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 

@@ -11,6 +11,7 @@ import pytest
 from zoosim.arena import boost_run
 from zoosim.arena.boost_run import exam_of, expected, open_shop
 from zoosim.core.errors import ConfigError
+from zoosim.core.search_config import TEMPLATES
 from zoosim.policies.registry import find_class
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.studies.continuous_vs_discrete import lines, measure, tell
@@ -23,7 +24,6 @@ from zoosim.studies.continuous_vs_discrete.summary import share, shares, times
 from zoosim.worlds.search import optimum
 from zoosim.worlds.search import template_arms as template_world
 from zoosim.worlds.search.expected_reward import groups_of, share_of
-from zoosim.worlds.search.templates import TEMPLATES
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 FEW = ("item-critic", "template-ts")

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.search_config import TEMPLATES
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.envs.search_env import check_boosts, check_template, context_of
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search.shop import SearchShop, Visit
-from zoosim.worlds.search.templates import TEMPLATES
-from zoosim.worlds.world import frozen
 
 TEMPLATE_ROWS = frozen(np.eye(len(TEMPLATES)))
 """The templates' features: which one it is."""

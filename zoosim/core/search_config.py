@@ -29,6 +29,9 @@ FEATURES = (
 )
 """The ten boost features, in the order of an action."""
 
+TEMPLATES = ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
+"""The eight templates, rules that boost products, by their number."""
+
 CLICK_SHARE = (0.01, 0.10)
 """What a click may count, in units of what a EUR of GMV counts: outside, click bait wins."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,16 @@ from zoosim.core.errors import ConfigError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Array = TypeVar("Array", bound=np.ndarray)
 
 Progress = Callable[[str], None]
 """What a long-running step calls with a line about how far it is."""
+
+
+def frozen(array: Array) -> Array:
+    """Make an array read-only and return it."""
+    array.setflags(write=False)
+    return array
 
 
 class Context(dict[str, Any]):

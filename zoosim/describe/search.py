@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.describe.shifts import ShiftFacts, shift_facts
 from zoosim.describe.spread import Spread, spread_of
 from zoosim.describe.visit import VisitStory, tell_visit
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 SPEAK_SECONDS = 2.0

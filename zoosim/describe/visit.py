@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"

@@ -16,10 +16,10 @@ from gymnasium import spaces
 
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.core.types import BoolArray, Context, FloatArray
+from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.worlds.recommendation.world import NOISE_SD, build_world, resolve_shocks
 from zoosim.worlds.truth import GroundTruth
-from zoosim.worlds.world import Offer, Visits, World, earn, frozen
+from zoosim.worlds.world import Offer, Visits, World, earn
 
 CHUNK = 1_000
 NOISE_BOUND = 20 * NOISE_SD

@@ -10,11 +10,11 @@ from gymnasium.vector.utils import batch_space
 
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
 from zoosim.envs.recommendation_env import VisitStream, draw_seed, make_spaces, read_config
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.truth import GroundTruth
-from zoosim.worlds.world import World, frozen
+from zoosim.worlds.world import World
 
 
 class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):

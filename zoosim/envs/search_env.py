@@ -17,15 +17,13 @@ from gymnasium import spaces
 from zoosim.core.config import build
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.parameters import shown
-from zoosim.core.search_config import FEATURES, SearchConfig
-from zoosim.core.types import FloatArray, IntArray, Later, LazyContext
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
+from zoosim.core.types import FloatArray, IntArray, Later, LazyContext, frozen
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.tables import settled
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import SearchWorld, build_search_world
-from zoosim.worlds.world import frozen
 
 BOUND = 1e15
 """No price, score or feature is larger."""

@@ -13,8 +13,8 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
-from zoosim.models.mlp import count_weights
 from zoosim.neural.kernel import column, cross, noise_of, norm, weighted_gradients
+from zoosim.neural.mlp import count_weights
 
 CHUNK = 64
 """Candidates that are solved for together."""

@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.mlp import count_weights
 from zoosim.neural.dual import Dual
+from zoosim.neural.mlp import count_weights
 from zoosim.neural.primal import Primal
 from zoosim.neural.rows import Rows
 

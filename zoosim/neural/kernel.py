@@ -1,6 +1,6 @@
 """Inner products of gradients, from their factors: the neural tangent kernel (Jacot, Gabriel & Hongler 2018).
 
-For two rows of factors (`zoosim.models.mlp`) it is sum_l (delta_l . delta'_l) (a_{l-1} . a'_{l-1} + 1). `first` leaves
+For two rows of factors (`zoosim.neural.mlp`) it is sum_l (delta_l . delta'_l) (a_{l-1} . a'_{l-1} + 1). `first` leaves
 out the layers below it (counted from 0): the last one alone gives the kernel of a last-layer model.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
-from zoosim.models.mlp import SIDE_BY_SIDE, factorise, factorise_rows
+from zoosim.neural.mlp import SIDE_BY_SIDE, factorise, factorise_rows
 
 LEAST = 1e-10
 """The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""

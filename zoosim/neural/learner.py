@@ -19,11 +19,11 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
-from zoosim.models.mlp import count_factors
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
 from zoosim.neural.history import History
 from zoosim.neural.kernel import trace
+from zoosim.neural.mlp import count_factors
 from zoosim.neural.network import Network
 from zoosim.neural.rows import Rows
 from zoosim.neural.state import OTHER, flat, taken

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.types import FloatArray
-from zoosim.models import mlp
+from zoosim.neural import mlp
 from zoosim.neural.history import History
 from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 

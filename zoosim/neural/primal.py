@@ -13,8 +13,8 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_matrix, add_product, dot
-from zoosim.models.mlp import expand
 from zoosim.neural.kernel import noise_of
+from zoosim.neural.mlp import expand
 
 MIN_PERIOD = 64
 CHUNK = 64

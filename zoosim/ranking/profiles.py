@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
-from zoosim.worlds.search.scores import top
+from zoosim.ranking.top_k import top
 
 
 def slate_profiles(

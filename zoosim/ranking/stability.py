@@ -13,7 +13,7 @@ import numpy as np
 from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.search.scores import top
+from zoosim.ranking.top_k import top
 
 TIE = 1e-9
 """Scores closer than this count as equal: another order of summation may turn them round."""

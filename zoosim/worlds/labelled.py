@@ -11,9 +11,9 @@ from zoosim.core.config import LabelledConfig
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
-from zoosim.worlds.world import Stretch, World, frozen
+from zoosim.worlds.world import Stretch, World
 
 MAX_CATEGORIES = 100
 MAX_CLASSES = 1_000

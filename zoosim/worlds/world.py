@@ -9,15 +9,13 @@ Where a world has `rewards`, they settle what each product earns at each visit, 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-
-Array = TypeVar("Array", bound=np.ndarray)
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +69,6 @@ def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArr
     for i in range(stop - start):
         out[i] = int(uniform(key, start + i, 0) * n_users)
     return out
-
-
-def frozen(array: Array) -> Array:
-    """Make an array read-only and return it."""
-    array.setflags(write=False)
-    return array
 
 
 class Offer(NamedTuple):

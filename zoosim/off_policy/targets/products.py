@@ -14,12 +14,12 @@ import numpy as np
 from zoosim.core.errors import ConfigError, DataError, PolicyError, PolicyFailure, ZoosimError
 from zoosim.core.jit import bind
 from zoosim.core.parameters import shown
+from zoosim.core.search_config import TEMPLATES
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
 from zoosim.policies.requests import check_finite
-from zoosim.worlds.search.templates import TEMPLATES
 
 TOLERANCE = 1e-6
 MOST_REMEMBERED = 100_000

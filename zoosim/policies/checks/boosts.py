@@ -10,13 +10,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from zoosim.core.errors import PolicyError, ZoosimError
-from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 from zoosim.policies.checks.products import Check, ContractViolation, Maker
 from zoosim.policies.checks.sameness import same
 from zoosim.ranking.product_table import ProductTable
-from zoosim.worlds.world import frozen
 
 VISITS = 40
 WRONG = (float("nan"), float("inf"), -float("inf"))

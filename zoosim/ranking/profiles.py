@@ -6,26 +6,9 @@ positions count less and less: position n = 0, 1, ... by fade^n.
 
 import numpy as np
 
-from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
 from zoosim.ranking.top_k import top
-
-
-def slate_profiles(
-    base_scores: FloatArray, boost_features: FloatArray, actions: FloatArray, k: int = 20, fade: float = 0.8
-) -> FloatArray:
-    """Return the mean boost features of the top k under each of n boosts, weighed by fade^position, `(n, d)`.
-
-    `base_scores (K,)`, `boost_features (K, d)`, `actions (n, d)`. Raises `DataError` and `ConfigError`.
-    """
-    base = check_array("base_scores", base_scores, (None,))
-    features = check_array("boost_features", boost_features, (len(base), None))
-    wanted = check_array("actions", actions, (None, features.shape[1]))
-    weights = position_weights(min(check_whole("k", k, 1, 1_000), len(base)), check_number("fade", fade, 0.0, 1.0))
-    out = np.empty(wanted.shape)
-    write_profiles(base, np.ascontiguousarray(features.T), wanted, weights, out)
-    return out
 
 
 def position_weights(k: int, fade: float) -> FloatArray:

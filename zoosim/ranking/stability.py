@@ -4,8 +4,7 @@ Scores are lines in the size of the boosts. Along a ray from no boosts at all, a
 base ranker's top k once, where s = (gap of their base scores) / (gain of q on p), and stays above it. So products that
 leave do not come back, and the largest s at which at most `limit` have left is a matter of counting: p is sure to stay
 as long as fewer than `limit` + 1 outsiders have passed it, and a top k has lost more than `limit` products just when
-more than `limit` of them have been passed by more than `limit` outsiders. With the longest possible gain over boosts of
-length 1, |features of q - features of p|, the same count gives a radius within which no boosts do more.
+more than `limit` of them have been passed by more than `limit` outsiders.
 """
 
 import numpy as np
@@ -52,17 +51,6 @@ def scaled_back(
     shown = _top_of(base, k)
     _scale_all(base, shown, features, check_whole("limit", limit, 0, len(shown)), out)
     return out
-
-
-def safe_radius(base_scores: FloatArray, boost_features: FloatArray, limit: int, k: int = 10) -> float:
-    """Return a radius within which no boosts take more than `limit` products out of the top k; infinity if none can.
-
-    It is a bound: each pair of products is given the direction that is worst for it, so larger boosts are often
-    harmless, too. Raises `DataError` and `ConfigError`.
-    """
-    base, features, _ = _checked(base_scores, boost_features, np.zeros(np.shape(boost_features)[-1:]))
-    shown = _top_of(base, k)
-    return float(_safe_radius(base, shown, features, check_whole("limit", limit, 0, len(shown))))
 
 
 def adaptive_radius(std: FloatArray | float, full: float, narrow: float, wide: float) -> FloatArray:
@@ -122,17 +110,6 @@ def _scale_all(base: FloatArray, shown: IntArray, features: FloatArray, limit: i
         scale = _largest_scale(base, shown, features, boosts[n], limit)
         for i in range(boosts.shape[1]):
             boosts[n, i] *= scale
-
-
-@jit
-def _safe_radius(base: FloatArray, shown: IntArray, features: FloatArray, limit: int) -> float:
-    slopes = np.zeros((shown.shape[0], base.shape[0]))
-    for n, p in enumerate(shown):
-        for q in range(base.shape[0]):
-            for i in range(features.shape[1]):
-                slopes[n, q] += (features[q, i] - features[p, i]) ** 2
-            slopes[n, q] = np.sqrt(slopes[n, q])
-    return _holds_until(base, shown, slopes, limit)
 
 
 @jit

@@ -103,7 +103,7 @@ class RunResult:
         return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
 
     def _report(self) -> Any:
-        from zoosim.report import Curve, ReportData, Sweep
+        from zoosim.report import Curve, ReportData
 
         experiment, at = self.plan.experiment, self.comparison.at
         curves = {
@@ -124,7 +124,6 @@ class RunResult:
             reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
             reward_name=experiment.reward_name,
             reward_key=experiment.reward_key,
-            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
             features=experiment.features,
         )
 

@@ -24,18 +24,6 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What an experiment varies: `axis` says what, `points` maps a policy to the line it belongs to and its place.
-
-    With `at_end` the last phase is compared, else the whole run.
-    """
-
-    axis: str
-    points: Mapping[str, tuple[str, float]]
-    at_end: bool = False
-
-
-@dataclass(frozen=True)
 class ReportData:
     """One comparison, ready to be drawn.
 
@@ -58,7 +46,6 @@ class ReportData:
     reference_name: str = ""
     reward_name: str = "CTR"
     reward_key: str = "ctr"
-    sweep: Sweep | None = None
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property

@@ -35,7 +35,7 @@ from zoosim.report.drawing import (
     spread_apart,
     words_style,
 )
-from zoosim.report.features import features_figure, sweep_figure
+from zoosim.report.features import features_figure
 from zoosim.report.spread import seeds_figure
 
 PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
@@ -44,13 +44,12 @@ SIGNIFICANT = 0.05
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'sweep', 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
+    """Draw 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
 
     Curves are 'ctr', or where rewards are amounts the 'share' of the oracle, which has less noise; 'clicks'; 'regret'.
     What has no data is left out, and in a crowd of policies what draws each one's own.
     """
     drawn = {
-        "sweep": sweep_figure(report),
         "features": features_figure(report),
         **({} if report.crowded else _all_curves(report)),
         "phases": _phases(report),

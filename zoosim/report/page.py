@@ -15,7 +15,7 @@ from zoosim.report.drawing import policy_styles
 from zoosim.report.figures import SIGNIFICANT, figures
 
 CURVES = ("ctr", "share", "clicks", "regret")
-FIRST = ("sweep", "features")
+FIRST = ("features",)
 MISSING = "\u2013"
 NBSP = "\u00a0"
 _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -87,15 +87,9 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     reward, share = report.reward_name, report.reward_key == "ctr"
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
-    swept = report.sweep.axis if report.sweep else ""
     end = f"last {_tail(report.summary):,} visits"
-    when_swept = f" in the {end}" if report.sweep and report.sweep.at_end else ""
     step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {
-        "sweep": (
-            f"Fraction of oracle by {swept}",
-            f"Means over seeds{when_swept} with their 95% intervals, by {swept}; the full dot is the best of its line.",
-        ),
         "features": (
             "What each set of features gains or loses",
             f"Fraction of oracle in the {end}, in brackets the points gained over the first set ({bars}). How widely "

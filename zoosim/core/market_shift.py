@@ -77,10 +77,8 @@ class MarketShift(Strict):
         """Return the share of each segment, given its `first`; raises `ValueError` where they cannot add up to 1."""
         if not self.segment_mix:
             return dict(first)
-        left, others = (
-            1.0 - sum(self.segment_mix.values()),
-            {n: s for n, s in first.items() if n not in self.segment_mix},
-        )
+        left = 1.0 - sum(self.segment_mix.values())
+        others = {n: s for n, s in first.items() if n not in self.segment_mix}
         among = sum(others.values())
         if left < -1e-6 or (among == 0.0 and left > 1e-6):
             expected = "at most 1" if among > 0.0 else "1"

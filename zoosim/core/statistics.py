@@ -52,7 +52,8 @@ def share_interval(hits: Sequence[bool] | Sequence[float] | FloatArray) -> Inter
 
 def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:
     """Return the ends of 95% intervals of shares, each `(n,)`: `hits (n,)` of at least 1 `trials` (Wilson 1927)."""
-    z, share = float(special.ndtri(0.975)), np.asarray(hits, float) / trials
+    z = float(special.ndtri(0.975))
+    share = np.asarray(hits, float) / trials
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
     return middle - half, middle + half

@@ -79,7 +79,8 @@ def _period(world: World, stretch: Stretch, shares: FloatArray) -> Period:
 
 
 def _changes(world: World, steps: int) -> tuple[Change, ...]:
-    found, before = [], world.stretches[0].table
+    found = []
+    before = world.stretches[0].table
     for stretch in (stretch for stretch in world.stretches if stretch.start < steps):
         name = " + ".join(name for step, name in world.shocks if step == stretch.start)
         for s, g in np.argwhere(stretch.table != before).tolist():

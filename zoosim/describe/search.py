@@ -18,7 +18,9 @@ from zoosim.worlds.search.world import build_search_world
 SPEAK_SECONDS = 2.0
 """While visits are simulated, a line of progress appears this often."""
 
-SKIPPED, CLICKED, BOUGHT = 1, 2, 4
+SKIPPED = 1
+CLICKED = 2
+BOUGHT = 4
 """What a visitor may do with a product that was looked at."""
 
 
@@ -121,7 +123,8 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
 
 
 def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
-    seen, who = np.zeros((3, visits, shop.k), np.bool_), np.zeros((2, visits), np.int64)
+    seen = np.zeros((3, visits, shop.k), np.bool_)
+    who = np.zeros((2, visits), np.int64)
     log = Log(who[0], who[1], seen[0], seen[1], seen[2], np.zeros(visits), np.zeros((visits, len(TEMPLATES))))
     spoke = time.monotonic()
     for step in range(visits):
@@ -134,10 +137,14 @@ def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
 
 def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
     visit = shop.arrive(step)
-    log.segments[step], log.kinds[step] = visit.segment, visit.kind
+    log.segments[step] = visit.segment
+    log.kinds[step] = visit.kind
     result = shop.serve(visit, visit.baseline)
-    outcome, log.gmv[step] = result.outcome, result.parts.gmv
-    log.examined[step], log.clicks[step], log.purchases[step] = outcome.examined, outcome.clicks, outcome.purchases
+    outcome = result.outcome
+    log.gmv[step] = result.parts.gmv
+    log.examined[step] = outcome.examined
+    log.clicks[step] = outcome.clicks
+    log.purchases[step] = outcome.purchases
     log.rewards[step, 0] = result.reward
     for template in range(1, len(TEMPLATES)):
         log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
@@ -146,12 +153,14 @@ def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
 def telling_visit(log: Log) -> int:
     """Return the first visit in which most happens: something skipped, something clicked alone, something bought."""
     skipped = (log.examined & ~log.clicks).any(axis=1)
-    clicked, bought = (log.clicks & ~log.purchases).any(axis=1), log.purchases.any(axis=1)
+    clicked = (log.clicks & ~log.purchases).any(axis=1)
+    bought = log.purchases.any(axis=1)
     return int(np.argmax(SKIPPED * skipped + CLICKED * clicked + BOUGHT * bought))
 
 
 def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
-    c, found = shop.world.catalogue, []
+    c = shop.world.catalogue
+    found = []
     for number, name in enumerate(shop.world.config.categories):
         own = c.category == number
         if own.any():
@@ -162,9 +171,11 @@ def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
 
 
 def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
-    users, found = shop.world.users, []
+    users = shop.world.users
+    found = []
     for number, name in enumerate(shop.world.config.segments):
-        own, came = users.segment == number, log.segments == number
+        own = users.segment == number
+        came = log.segments == number
         if own.any():
             tastes = tuple(users.category_tastes[own].mean(axis=0).tolist())
             facts = (int(own.sum()), spread_of(users.price_taste[own]), spread_of(users.label_taste[own]), tastes)

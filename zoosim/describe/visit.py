@@ -107,7 +107,8 @@ class VisitStory(NamedTuple):
 
 def tell_visit(shop: SearchShop, step: int) -> VisitStory:
     """Tell visit number `step` of a shop."""
-    visit, config = shop.arrive(step), shop.world.config
+    visit = shop.arrive(step)
+    config = shop.world.config
     users = shop.world.markets[visit.market].users
     tastes = users.category_tastes[visit.user]
     return VisitStory(
@@ -135,7 +136,8 @@ def _observed(config: SearchConfig, features: FloatArray) -> dict[str, float]:
 
 
 def _ladder(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
-    action, found = np.zeros(len(FEATURES)), []
+    action = np.zeros(len(FEATURES))
+    found = []
     feature = FEATURES.index(BOOSTED)
     for share in LADDER:
         action[feature] = share * shop.world.config.a_max
@@ -155,7 +157,9 @@ def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
 
 
 def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: FloatArray) -> Ranking:
-    truth, result, c = SearchTruth(shop), shop.serve(visit, shown), shop.world.markets[visit.market].catalogue
+    truth = SearchTruth(shop)
+    result = shop.serve(visit, shown)
+    c = shop.world.markets[visit.market].catalogue
     rewards = truth.rewards(visit, shown, MOODS)
     gains = rewards - truth.rewards(visit, visit.baseline, MOODS)
     means = (c.price[shown].mean(), c.cm2[shown].mean(), c.label[shown].mean(), c.strategic[shown].mean())
@@ -165,7 +169,9 @@ def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: 
 
 
 def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: int) -> Shown:
-    c, outcome, p = shop.world.markets[visit.market].catalogue, result.outcome, int(result.shown[n])
+    c = shop.world.markets[visit.market].catalogue
+    outcome = result.outcome
+    p = int(result.shown[n])
     return Shown(
         product=int(c.ids[p]),
         category=list(shop.world.config.categories)[c.category[p]],

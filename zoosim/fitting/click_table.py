@@ -8,7 +8,9 @@ from scipy import special
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.intervals.clusters import Clusters, dot
 
-LEAST_STRENGTH, MOST_STRENGTH, N_STRENGTHS = 0.05, 1_000.0, 64
+LEAST_STRENGTH = 0.05
+MOST_STRENGTH = 1_000.0
+N_STRENGTHS = 64
 """How many rows the common mean may count for: from a fixed few to a multiple of the cells' mean number of rows."""
 NODES = np.linspace(-3.5, 3.5, 15)
 """Where the common mean is tried, in standard deviations around the likeliest, for each strength."""
@@ -64,7 +66,8 @@ def _mixed(
 
 def _log_likelihood(rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray) -> FloatArray:
     """Return log P(clicks | mean, strength) `(g,)` over pairs of a grid, without what does not depend on them."""
-    a, b = mean * strength, (1 - mean) * strength
+    a = mean * strength
+    b = (1 - mean) * strength
     found = special.betaln(clicks[:, None] + a, (rows - clicks)[:, None] + b) - special.betaln(a, b)
     return np.asarray(found.sum(axis=0))
 
@@ -76,7 +79,8 @@ def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple
         middle = (low + high) / 2
         up = _slope(rows, clicks, middle, strengths) > 0.0
         low, high = np.where(up, middle, low), np.where(up, high, middle)
-    mode, step = (low + high) / 2, 1e-3
+    mode = (low + high) / 2
+    step = 1e-3
     bend = (_slope(rows, clicks, mode - step, strengths) - _slope(rows, clicks, mode + step, strengths)) / (2 * step)
     return mode, 1.0 / np.sqrt(np.maximum(bend, 1e-6))
 
@@ -84,7 +88,8 @@ def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple
 def _slope(rows: FloatArray, clicks: FloatArray, logit: FloatArray, strength: FloatArray) -> FloatArray:
     """Return the derivative by the logit of the log posterior of the common mean `(g,)`."""
     mean = special.expit(logit)
-    a, b = mean * strength, (1 - mean) * strength
+    a = mean * strength
+    b = (1 - mean) * strength
     up = special.digamma(clicks[:, None] + a) - special.digamma(a)
     down = special.digamma((rows - clicks)[:, None] + b) - special.digamma(b)
     inner = mean * (1 - mean) * strength * (up - down).sum(axis=0)

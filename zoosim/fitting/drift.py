@@ -29,7 +29,8 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
     Each step takes the time at which the cells' log likelihood ratios, each less what chance may bring, add up to most.
     Chance is bounded for all times and cells at once; `effect` is the design effect by which ratios are divided.
     """
-    n, blocks = len(cells), min(BLOCKS, len(cells))
+    n = len(cells)
+    blocks = min(BLOCKS, len(cells))
     block = np.arange(n) * blocks // max(n, 1)
     place = cells * blocks + block
     counts = (np.bincount(place, values, n_cells * blocks) for values in (np.ones(n), rewards))

@@ -17,10 +17,14 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
 
-MOST_SEGMENTS, MOST_PATTERNS, MOST_CATEGORIES = 12, 100, 1_000
-CLICKS_A_CLUSTER, MOST_CLUSTERS = 20, 8
+MOST_SEGMENTS = 12
+MOST_PATTERNS = 100
+MOST_CATEGORIES = 1_000
+CLICKS_A_CLUSTER = 20
+MOST_CLUSTERS = 8
 MOST_VISITS = 100_000
-LEAST_USERS, MOST_USERS = 1_000, 10_000_000
+LEAST_USERS = 1_000
+MOST_USERS = 10_000_000
 DIGITS = 6
 
 
@@ -131,7 +135,8 @@ def fit_world(log: Log, *, segments: int | None = None, categories: int | None =
     log = in_order(log)
     groups, products, names = _groups(log, segments, categories)
     cells = groups.labels * products.n_groups + products.labels[log.actions]
-    n_cells, clusters = groups.n_groups * products.n_groups, make_clusters(len(log), log.user_ids, max_groups=len(log))
+    n_cells = groups.n_groups * products.n_groups
+    clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
     effect = design_effect(clusters, cells, log.rewards, n_cells)
     changes = find_changes(cells, log.rewards, n_cells, effect)
     segment_names = tuple(f"segment {number}" for number in range(1, groups.n_groups + 1))
@@ -183,7 +188,8 @@ def _groups(log: Log, segments: int | None, categories: int | None) -> tuple[Gro
 
 
 def _product_groups(log: Log, categories: int | None, enough: int) -> tuple[Groups, tuple[str, ...]]:
-    known, most = sorted(set(log.categories)), categories or MOST_CATEGORIES
+    known = sorted(set(log.categories))
+    most = categories or MOST_CATEGORIES
     if 0 < len(known) <= most:
         return _named(np.searchsorted(known, log.categories), len(known), "the catalogue's"), tuple(known)
     if log.products.shape[1]:
@@ -219,7 +225,8 @@ def _units(changes: Sequence[Change], n_cells: int) -> list[_Unit]:
 def _counts(units: Sequence[_Unit], cells: IntArray, rewards: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """Count rows and clicks of each unit."""
     epochs = sorted({unit.start for unit in units})
-    n_cells, epoch = max(unit.cell for unit in units) + 1, np.searchsorted(epochs, np.arange(n), side="right") - 1
+    n_cells = max(unit.cell for unit in units) + 1
+    epoch = np.searchsorted(epochs, np.arange(n), side="right") - 1
     place = cells * len(epochs) + epoch
     tables = (np.bincount(place, values, n_cells * len(epochs)) for values in (None, rewards))
     rows, clicks = (table.reshape(n_cells, len(epochs)).astype(float) for table in tables)
@@ -257,7 +264,8 @@ def _selected(
     If a cell's visitors and products are alike, both rates estimate the same.
     """
     weights = 1.0 / log.propensities
-    rows, total = np.bincount(cells, minlength=n_cells).clip(1), np.bincount(cells, weights, n_cells)
+    rows = np.bincount(cells, minlength=n_cells).clip(1)
+    total = np.bincount(cells, weights, n_cells)
     rates = np.bincount(cells, log.rewards, n_cells) / rows
     share = weights / total[cells] - 1.0 / rows[cells]
     moved = np.bincount(cells, share * log.rewards, n_cells)

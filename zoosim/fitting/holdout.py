@@ -124,7 +124,8 @@ def check_fit(log: Log, *, segments: int | None = None, categories: int | None =
     world = fit_world(earlier, segments=segments, categories=categories)
     labels = world.segments.assign(later.features)
     table, error = _last_table(world)
-    expected, cells = table[labels, world.categories.labels[later.actions]], labels * world.categories.n_groups
+    expected = table[labels, world.categories.labels[later.actions]]
+    cells = labels * world.categories.n_groups
     cells += world.categories.labels[later.actions]
     rate = (earlier.rewards.sum() + 0.5) / (len(earlier) + 1.0)
     gains = _log_likelihood(later.rewards, expected) - _log_likelihood(later.rewards, np.full(len(later), rate))
@@ -150,7 +151,8 @@ def _last_table(world: FittedWorld) -> tuple[FloatArray, FloatArray]:
     table, error = (np.zeros((world.segments.n_groups, world.categories.n_groups)) for _ in range(2))
     for cell in world.cells:  # a cell's later figures come later
         place = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
-        table[place], error[place] = cell.estimate, (cell.high - cell.low) / 3.92
+        table[place] = cell.estimate
+        error[place] = (cell.high - cell.low) / 3.92
     return table, error
 
 
@@ -183,8 +185,10 @@ def _shares(world: FittedWorld, later: Log, told: _Expected) -> list[Share]:
 
 def _share(kind: str, name: str, rewards: FloatArray, told: _Expected, own: BoolArray) -> Share:
     """Count what was seen; chance is that of the clicks, and that of the table, whose cells err by themselves."""
-    expected, rows = told.clicks[own], np.bincount(told.cells[own], minlength=len(told.error))
-    mean, seen = float(expected.sum()), int(rewards[own].sum())
+    expected = told.clicks[own]
+    rows = np.bincount(told.cells[own], minlength=len(told.error))
+    mean = float(expected.sum())
+    seen = int(rewards[own].sum())
     variance = told.effect * float((expected * (1 - expected)).sum()) + float(((rows * told.error) ** 2).sum())
     return Share(kind, name, int(own.sum()), seen, mean, *_chance(mean, variance))
 
@@ -193,6 +197,7 @@ def _chance(mean: float, variance: float) -> tuple[float, float]:
     """Return where 95% of a count of this mean and variance lie, taken to be gamma distributed: never below 0."""
     if mean <= 0.0 or variance <= 0.0:
         return mean, mean
-    shape, scale = mean**2 / variance, variance / mean
+    shape = mean**2 / variance
+    scale = variance / mean
     low, high = (float(special.gammaincinv(shape, p)) * scale for p in (0.025, 0.975))
     return low, high

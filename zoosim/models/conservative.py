@@ -34,8 +34,11 @@ def fit_conservative(
 
     `targets (n,)` as the networks put them out, `weights (M, n)`; the rate falls to 0.
     """
-    count, states, width = rows.shape[0], net.states, batch_size * (1 + OTHERS)
-    drawn, chosen = np.empty((width, rows.shape[1])), np.empty(batch_size, np.int64)
+    count = rows.shape[0]
+    states = net.states
+    width = batch_size * (1 + OTHERS)
+    drawn = np.empty((width, rows.shape[1]))
+    chosen = np.empty(batch_size, np.int64)
     for m in range(net.trained.shape[0]):
         for step in range(n_steps):
             place = step * net.trained.shape[0] + m
@@ -63,16 +66,21 @@ def _step(
     rate: float,
     step: int,
 ) -> None:
-    width, total = drawn.shape[0], np.sum(net.sizes[1:])
+    width = drawn.shape[0]
+    total = np.sum(net.sizes[1:])
     tile = np.empty((drawn.shape[1], width), np.float32)
-    units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+    units = np.empty((total, width), np.float32)
+    slopes = np.empty((total, width), np.float32)
     as_tile(drawn, net.centre, net.scale, tile)
     first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
     climb(net, member, tile[net.states :], units, slopes)
-    values, out = units[total - 1], slopes[total - 1]
+    values = units[total - 1]
+    out = slopes[total - 1]
     for b in range(chosen.shape[0]):
-        first, n = b * (1 + OTHERS), chosen[b]
-        most, mass = np.max(values[first : first + 1 + OTHERS]), 0.0
+        first = b * (1 + OTHERS)
+        n = chosen[b]
+        most = np.max(values[first : first + 1 + OTHERS])
+        mass = 0.0
         for j in range(first, first + 1 + OTHERS):
             mass += np.exp(values[j] - most)
         for j in range(first, first + 1 + OTHERS):

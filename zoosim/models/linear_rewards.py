@@ -181,7 +181,9 @@ def _add_moments(
     for i in range(inputs.shape[0]):
         for j in range(1, d):
             x[j] = (inputs[i, j - 1] - centre[j - 1]) * scale[j - 1]
-        f, a, r = fold[i], actions[i], rewards[i]
+        f = fold[i]
+        a = actions[i]
+        r = rewards[i]
         moments.square[f, a] += r * r
         for j in range(d):
             moments.cross[f, a, j] += x[j] * r
@@ -221,7 +223,8 @@ def _shared_weights(moments: Moments, folds: list[int], traits: FloatArray | Non
 
     With z = [1, traits] of an action the model is x^T M z; vec M solves sum_a kron(zz^T, gram_a) + 1.
     """
-    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    gram = moments.gram[folds].sum(axis=0)
+    cross = moments.cross[folds].sum(axis=0)
     d = gram.shape[-1]
     if traits is None:
         return np.asarray(np.linalg.solve(gram.sum(axis=0) + np.eye(d), cross.sum(axis=0)))
@@ -238,7 +241,8 @@ def with_ones(columns: FloatArray) -> FloatArray:
 
 def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:
     """Return coefficients `(K, D)`: ridge deviations of each action from the `shared` ones."""
-    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    gram = moments.gram[folds].sum(axis=0)
+    cross = moments.cross[folds].sum(axis=0)
     fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
     own = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
     found: FloatArray = shared + own
@@ -278,6 +282,7 @@ def model_terms(
     guesses = np.empty(probabilities.shape[1])
     for i in range(actions.shape[0]):
         _predict_row(model, start + i, guesses)
-        predicted[i], expected[i] = guesses[actions[i]], 0.0
+        predicted[i] = guesses[actions[i]]
+        expected[i] = 0.0
         for a in range(guesses.shape[0]):
             expected[i] += probabilities[i, a] * guesses[a]

@@ -87,7 +87,8 @@ def _train(
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits
     losses = {"train_loss": float("nan"), "validation_loss": float("nan")}
     for epoch in range(training.epochs):
-        total, batches = 0.0, order[held:][torch.randperm(len(order) - held)].split(training.batch_size)
+        total = 0.0
+        batches = order[held:][torch.randperm(len(order) - held)].split(training.batch_size)
         for batch in batches:
             optimizer.zero_grad(set_to_none=True)
             loss = loss_of(_logits(torch, model, users[batch], products[batch]), clicks[batch])

@@ -63,7 +63,8 @@ def _slot(memory: RowMemory, x: FloatArray, head: int) -> int:
 
 @jit
 def _hash(x: FloatArray, head: int) -> np.uint64:
-    code, bits = mix(np.uint64(head)), x.view(np.uint64)
+    code = mix(np.uint64(head))
+    bits = x.view(np.uint64)
     for i in range(x.shape[0]):
         if x[i] != 0.0:
             code = mix(np.uint64(code ^ mix(np.uint64(bits[i] + np.uint64(i)))))
@@ -73,7 +74,8 @@ def _hash(x: FloatArray, head: int) -> np.uint64:
 @jit
 def fade(memory: RowMemory, keep: float, least: float) -> IntArray:
     """Multiply all weights by `keep`, forget what falls below `least`, and return the slots in use `(n,)`."""
-    used, n = np.empty(memory.seen.shape[0], np.int64), 0
+    used = np.empty(memory.seen.shape[0], np.int64)
+    n = 0
     for slot in range(memory.seen.shape[0]):
         memory.counts[slot] *= keep
         memory.sums[slot] *= keep

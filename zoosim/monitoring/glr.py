@@ -42,10 +42,12 @@ def new_glr(n: int, delta: float = 0.01, rings: int = 18, size: int = 32) -> GLR
 @jit
 def observe(state: GLRState, i: int, x: float) -> bool:
     """Add x in [0, 1] to detector i; True when a change is found, and then it starts anew."""
-    prefixes, totals = state.prefixes[i], state.totals[i]
+    prefixes = state.prefixes[i]
+    totals = state.totals[i]
     totals[COUNT] += 1.0
     totals[SUM] += x
-    count, total = int(totals[COUNT]), totals[SUM]
+    count = int(totals[COUNT])
+    total = totals[SUM]
     if _changed(prefixes, count, total, state.delta):
         reset(state, i)
         return True
@@ -72,7 +74,8 @@ def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bo
     stays below beta no logarithm is needed, and that is nearly everywhere.
     """
     rings, size = prefixes.shape
-    n, mean = float(count), total / count
+    n = float(count)
+    mean = total / count
     beta = math.log(3.0 * n * math.sqrt(n) / delta)
     bound = beta * n * mean * (1.0 - mean)
     if bound <= 0.0:  # nothing but zeros, or ones, up to rounding
@@ -81,7 +84,8 @@ def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bo
     for ring in range(rings):
         oldest = max(((count - 1) >> ring) - size + 1, 1)
         for k in range(newest, oldest - 1, -1):
-            n0, s0 = float(k << ring), prefixes[ring, k % size]
+            n0 = float(k << ring)
+            s0 = prefixes[ring, k % size]
             gap = s0 * n - total * n0
             if gap * gap > bound * n0 * (n - n0) and ratio(n0, s0, n, total) >= beta:
                 return True

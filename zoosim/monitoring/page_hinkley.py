@@ -44,7 +44,8 @@ def observe(state: PageHinkleyState, i: int, x: float) -> bool:
     cell = state.cells[i]
     count = cell[COUNT] + 1.0
     mean = cell[MEAN] + (x / count - cell[MEAN] / count)
-    cell[COUNT], cell[MEAN] = count, mean
+    cell[COUNT] = count
+    cell[MEAN] = mean
     # Two numbers near the largest float differ by infinity: cut there, lest infinities meet and make NaN.
     cell[UP] = min(max(0.0, cell[UP] + (x - mean - state.delta)), LARGEST)
     cell[DOWN] = min(max(0.0, cell[DOWN] + (mean - x - state.delta)), LARGEST)

@@ -24,11 +24,14 @@ def noise_of(noise: float, length: float) -> float:
 @jit
 def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
     """Return the squared length of the gradient that `factors (f,)` stand for."""
-    total, place = 0.0, 0
+    total = 0.0
+    place = 0
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
+        n = sizes[layer - 1]
+        m = sizes[layer]
         if layer > first:
-            inputs, deltas = factors[place : place + n], factors[place + n : place + n + m]
+            inputs = factors[place : place + n]
+            deltas = factors[place + n : place + n + m]
             total += np.sum(deltas * deltas) * (np.sum(inputs * inputs) + 1.0)
         place += n + m
     return total
@@ -46,7 +49,8 @@ def trace(factors: FloatArray, weights: FloatArray, sizes: IntArray, first: int)
 @jit
 def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the inner products `(n, m)` of the rows of `left (n, f)` and the columns of `columns (f, m)`."""
-    inner, outer = np.empty((4, out.shape[1])), np.empty((4, out.shape[1]))
+    inner = np.empty((4, out.shape[1]))
+    outer = np.empty((4, out.shape[1]))
     for i in range(0, left.shape[0], 4):
         rows = left[i : i + 4]
         out[i : i + 4] = 0.0
@@ -55,7 +59,8 @@ def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, ou
             middle = place + sizes[layer - 1]
             end = middle + sizes[layer]
             if layer > first:
-                inner[:], outer[:] = 1.0, 0.0
+                inner[:] = 1.0
+                outer[:] = 0.0
                 add_matrix(rows[:, place:middle], columns[place:middle], inner[: len(rows)])
                 add_matrix(rows[:, middle:end], columns[middle:end], outer[: len(rows)])
                 for j in range(rows.shape[0]):
@@ -67,7 +72,8 @@ def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, ou
 def column(left: FloatArray, factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the inner products `(n,)` of the rows of `left (n, f)` and one row of `factors (f,)`."""
     for i in range(left.shape[0]):
-        total, place = 0.0, 0
+        total = 0.0
+        place = 0
         for layer in range(1, sizes.shape[0]):
             middle = place + sizes[layer - 1]
             end = middle + sizes[layer]
@@ -83,9 +89,11 @@ def weighted_gradients(factors: FloatArray, weights: FloatArray, sizes: IntArray
     """Write the sum `(p,)` of the gradients that `factors (n, f)` stand for, times `weights (n,)`."""
     out[:] = 0.0
     for row in range(weights.shape[0]):
-        place, k = 0, 0
+        place = 0
+        k = 0
         for layer in range(1, sizes.shape[0]):
-            n, m = sizes[layer - 1], sizes[layer]
+            n = sizes[layer - 1]
+            m = sizes[layer]
             if layer > first:
                 for i in range(m):
                     slope = weights[row] * factors[row, place + n + i]
@@ -122,13 +130,19 @@ def _along(
     columns: FloatArray, theta: FloatArray, sizes: IntArray, first: int, means: FloatArray, norms: FloatArray
 ) -> None:
     """Write g'theta and g'g `(n,)` of the gradients g whose factors are `columns (f, n)`, without expanding them."""
-    means[:], norms[:] = 0.0, 0.0
-    part, inner, outer = np.empty((4, means.shape[0])), np.empty(means.shape[0]), np.empty(means.shape[0])
-    place, k = 0, 0
+    means[:] = 0.0
+    norms[:] = 0.0
+    part = np.empty((4, means.shape[0]))
+    inner = np.empty(means.shape[0])
+    outer = np.empty(means.shape[0])
+    place = 0
+    k = 0
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
+        n = sizes[layer - 1]
+        m = sizes[layer]
         if layer > first:
-            inputs, deltas = columns[place : place + n], columns[place + n : place + n + m]
+            inputs = columns[place : place + n]
+            deltas = columns[place + n : place + n + m]
             weights = theta[k : k + m * (n + 1)].reshape(m, n + 1)
             for i in range(0, m, 4):
                 block = part[: min(4, m - i)]
@@ -136,7 +150,8 @@ def _along(
                 add_matrix(weights[i : i + 4, :n], inputs, block)
                 for j in range(block.shape[0]):
                     means += deltas[i + j] * (block[j] + weights[i + j, n])
-            inner[:], outer[:] = 1.0, 0.0
+            inner[:] = 1.0
+            outer[:] = 0.0
             for i in range(n):
                 inner += inputs[i] * inputs[i]
             for i in range(m):

@@ -10,7 +10,8 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 
-FIRST_BATCH, LARGEST_BATCH = 16, 64
+FIRST_BATCH = 16
+LARGEST_BATCH = 64
 SLACK = 1e-9
 """The share that bounds are raised by, so that rounding cannot bring one below the value that it bounds."""
 
@@ -21,9 +22,11 @@ def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArr
     `bounds (R,)` are at least the scores, -inf for what may not be chosen, and are overwritten; `places (R,)` differ;
     `evaluate` returns the scores of the candidates that it is asked about.
     """
-    known, size = np.zeros(len(bounds), bool), FIRST_BATCH
+    known = np.zeros(len(bounds), bool)
+    size = FIRST_BATCH
     while True:
-        top, asked = bounds.max(), _highest(bounds, known, size)
+        top = bounds.max()
+        asked = _highest(bounds, known, size)
         ties = np.flatnonzero(bounds == top)
         if known[ties].all() or not len(asked):
             return int(ties[np.argmin(places[ties])]) if top > -np.inf else -1

@@ -89,7 +89,8 @@ class Learner:
         first = len(settings.hidden) if settings.form == "last-layer" else 0
         self.network = Network((dim, *settings.hidden, 1), first, settings.learning_rate, settings.normalise, rng)
         self.history = History(dim)
-        self.since, self.trace = 0, 0.0
+        self.since = 0
+        self.trace = 0.0
         self.few = settings.fresh
         self.numbering = 0
         self.form = self._new_form(self._wanted())
@@ -157,23 +158,29 @@ class Learner:
         self.network.load(parts["network"])
         self.history.load(parts["history"])
         own = parts["learner"]
-        self.since, self.few, self.trace = int(own["since"]), bool(own["few"]), float(own["trace"])
+        self.since = int(own["since"])
+        self.few = bool(own["few"])
+        self.trace = float(own["trace"])
         self.numbering += 1
 
     def _made_for(self) -> str:
         """Say what a state must have been made for to be this learner's."""
-        sizes, settings = "-".join(map(str, self.network.sizes)), self.settings
-        history, scale = "fresh" if settings.fresh else "published", "normalised" if settings.normalise else "plain"
+        sizes = "-".join(map(str, self.network.sizes))
+        settings = self.settings
+        history = "fresh" if settings.fresh else "published"
+        scale = "normalised" if settings.normalise else "plain"
         return f"layers {sizes}, history {history}, form {settings.form}, lambda {settings.noise}, {scale} gradients"
 
     def _checked(self, state: Mapping[str, Any]) -> tuple[Form | Rows, dict[str, dict[str, Any]]]:
         """Return an empty form of the state's name, and copies of its parts; or raise `ConfigError`."""
-        made_for, name = state.get("made_for"), state.get("form")
+        made_for = state.get("made_for")
+        name = state.get("form")
         if not isinstance(made_for, str) or made_for != self._made_for():
             raise ConfigError(f"{OTHER}: it was made for {shown(made_for)}, expected {self._made_for()!r}")
         if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
             raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
-        form, network = self._new_form(name), self.network
+        form = self._new_form(name)
+        network = self.network
         sides = {"d": network.sizes[0], "f": count_factors(network.sizes), "m": 3, "w": network.trained.shape[1]}
         sides |= {"p": network.slopes, "q": network.slopes + 1}
         shapes = {"learner": dict.fromkeys(("since", "few", "trace"), ""), "form": form.saved}
@@ -271,7 +278,8 @@ class Learner:
         if not isinstance(self.form, Rows):
             self.few = False
             self._drop_unobserved()
-        factors, network = self.network.factors(self.history.xs), self.network
+        factors = self.network.factors(self.history.xs)
+        network = self.network
         self.trace = trace(factors, self.history.counts, network.sizes, network.first)
         self.form.fit(factors, self.history.counts, self.history.sums)
 

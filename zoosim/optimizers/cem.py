@@ -206,9 +206,11 @@ class Search(NamedTuple):
 
 
 def _search(objective: Callable[[FloatArray], FloatArray], region: Region, config: CEMConfig) -> CEMResults:
-    search, starts = _begin(region, config), config.n_starts
+    search = _begin(region, config)
+    starts = config.n_starts
     rows, d = search.mean.shape
-    requests, n = rows // starts, config.n_samples
+    requests = rows // starts
+    n = config.n_samples
     history = []
     for iteration in range(config.n_iters):
         actions = np.empty((requests, starts * n, d))
@@ -296,7 +298,8 @@ def _above(std: FloatArray, tolerance: float) -> bool:
 @jit
 def best_of(values: FloatArray, count: int) -> np.ndarray:
     """Return the indices of the `count` highest of `values (n,)`, highest first, ties to the lowest index."""
-    out, held = np.empty(count, np.int64), 0
+    out = np.empty(count, np.int64)
+    held = 0
     for j in range(values.shape[0]):
         if held < count or values[j] > values[out[count - 1]]:
             held = min(held + 1, count)
@@ -323,7 +326,8 @@ def refit(
     Deviations are divided by the number of elites, and taken from the former mean, or from the elites' where `own`.
     """
     for k in range(mean.shape[0]):
-        elite_mean, squares = 0.0, 0.0
+        elite_mean = 0.0
+        squares = 0.0
         for j in elites:
             elite_mean += samples[j, k] / elites.shape[0]
         around = elite_mean if own else mean[k]

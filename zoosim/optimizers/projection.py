@@ -50,10 +50,12 @@ def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> N
     if _distance(a, centre, a_max, 1.0) <= radius:
         _place(a, centre, a_max, 1.0)
         return
-    s, before = 0.0, -1.0
+    s = 0.0
+    before = -1.0
     while s > before:
         before = s
-        left, free = radius * radius, 0.0
+        left = radius * radius
+        free = 0.0
         for i in range(a.shape[0]):
             v = abs(a[i] - centre[i])
             b = _room(a[i], centre[i], a_max)

@@ -48,7 +48,8 @@ def make_region(
     check_whole("n_requests", requests, 1, 10_000_000)
     check_whole("action_dim", d, 1, 100_000)
     check_rng(rng)
-    a_max, starts = float(config.a_max), config.n_starts
+    a_max = float(config.a_max)
+    starts = config.n_starts
     shape = (d,) if n_requests is None else (n_requests, d)
     radii = np.broadcast_to(_radii(config, shape[:-1], base, radius), (requests,))
     centre = np.zeros(shape) if base is None else check_base("base_action", base, shape, a_max)

@@ -23,7 +23,8 @@ def write_profiles(
     base: FloatArray, columns: FloatArray, actions: FloatArray, weights: FloatArray, out: FloatArray
 ) -> None:
     """Write profiles to `out (n, d)`: `base (K,)`, features in `columns (d, K)`, `actions (n, d)`, `weights (k,)`."""
-    scores, shown = np.empty(base.shape[0]), np.empty(weights.shape[0], np.int64)
+    scores = np.empty(base.shape[0])
+    shown = np.empty(weights.shape[0], np.int64)
     for n in range(actions.shape[0]):
         scores[:] = base
         for i in range(columns.shape[0]):

@@ -80,7 +80,8 @@ def _top_of(base: FloatArray, k: int) -> IntArray:
 @jit
 def _left(base: FloatArray, shown: IntArray, features: FloatArray, boosts: FloatArray) -> int:
     """Count the products `shown (k,)` that have k others above them, or as high."""
-    scores, left = base.copy(), 0
+    scores = base.copy()
+    left = 0
     for p in range(scores.shape[0]):
         for i in range(boosts.shape[0]):
             scores[p] += features[p, i] * boosts[i]
@@ -91,7 +92,8 @@ def _left(base: FloatArray, shown: IntArray, features: FloatArray, boosts: Float
 
 @jit
 def _largest_scale(base: FloatArray, shown: IntArray, features: FloatArray, boosts: FloatArray, limit: int) -> float:
-    gains, slopes = np.zeros(base.shape[0]), np.empty((shown.shape[0], base.shape[0]))
+    gains = np.zeros(base.shape[0])
+    slopes = np.empty((shown.shape[0], base.shape[0]))
     for p in range(base.shape[0]):
         for i in range(boosts.shape[0]):
             gains[p] += features[p, i] * boosts[i]

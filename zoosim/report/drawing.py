@@ -11,7 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
+INK = "#1f2933"
+MUTED = "#66717e"
+GRID = "#e9ecef"
+ACCENT = "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 # Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
@@ -56,7 +59,8 @@ def _feature_style(name: str, features: Mapping[str, tuple[str, str]]) -> Style:
 def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
     """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
     rows, columns = grid_of(len(titles), across)
-    inner, gap = 28 * len(names), 104
+    inner = 28 * len(names)
+    gap = 104
     height = rows * inner + (rows - 1) * gap
     figure = make_subplots(
         rows,

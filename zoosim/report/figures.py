@@ -38,7 +38,8 @@ from zoosim.report.drawing import (
 from zoosim.report.features import features_figure
 from zoosim.report.spread import seeds_figure
 
-PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
+PHASES_ACROSS = 3
+RECOVERY_ACROSS = 2
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 SIGNIFICANT = 0.05
 
@@ -61,7 +62,8 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
 
 
 def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
-    rewards, unit = ("clicks" if report.reward_name == "CTR" else "reward"), ", EUR" * (report.reward_key == "reward")
+    rewards = "clicks" if report.reward_name == "CTR" else "reward"
+    unit = ", EUR" * (report.reward_key == "reward")
     rate = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
     return {
         rate[0]: _curves(report, rate[0], f"{rate[1]}, moving average", "~%"),
@@ -107,7 +109,9 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
     common = {"mode": "lines", "meta": name, "name": escaped(name), "showlegend": False}
     wide = (curve.high > curve.low) & (not style.muted)
     if bool(wide.any()):  # one polygon, not fill="tonexty": that turns the order of the hover box round
-        x, low, high = curve.steps[wide], curve.low[wide], curve.high[wide]
+        x = curve.steps[wide]
+        low = curve.low[wide]
+        high = curve.high[wide]
         band = {"fill": "toself", "fillcolor": rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
         figure.add_scatter(x=np.r_[x, x[::-1]], y=np.r_[high, low[::-1]], **common, **band)
     line = {"color": style.color, "dash": style.dash, "width": 1 if style.muted else 2}
@@ -154,7 +158,8 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
     levels: list[int] = []
     spans: list[tuple[float, float]] = []
     for step, name in shocks:
-        width, at = CHARACTER * len(shortened(name, 40)) + 16, PRINTED * step / max(steps, 1)
+        width = CHARACTER * len(shortened(name, 40)) + 16
+        at = PRINTED * step / max(steps, 1)
         left = {"left": at, "right": at - width, "center": at - width / 2}[_anchor(step, name, steps)]
         span = (left, left + width)
         taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
@@ -165,7 +170,8 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 
 def _anchor(step: int, name: str, steps: int) -> str:
     """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
-    half, at = CHARACTER * len(shortened(name, 40)) / 2, PRINTED * step / max(steps, 1)
+    half = CHARACTER * len(shortened(name, 40)) / 2
+    at = PRINTED * step / max(steps, 1)
     return "left" if at < half else "right" if at > PRINTED - half else "center"
 
 
@@ -207,7 +213,8 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Range and ticks for fractions of oracle, 100% always in view, with room for a figure right of the last dot."""
     ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
     lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
-    bottom, top = max(min(0.0, lowest), min(ends, default=0.0) - 0.05), max([1.0, *ends])
+    bottom = max(min(0.0, lowest), min(ends, default=0.0) - 0.05)
+    top = max([1.0, *ends])
     step = 0.25 if bottom < 0.5 else 0.1 if bottom < 0.8 else 0.05
     ticks = [step * count for count in range(math.ceil(bottom / step), round(1 / step) + 1)]
     size = {"size": 11, "color": MUTED}
@@ -235,7 +242,8 @@ def _add_fraction(
 
 
 def _recovery(report: ReportData) -> go.Figure | None:
-    policies, shocks = report.summary["policies"], shock_names(report.summary)
+    policies = report.summary["policies"]
+    shocks = shock_names(report.summary)
     names = [name for name in ranked(report.summary) if policies[name]["recovery_steps"]]
     if not shocks or not names:
         return None
@@ -264,7 +272,8 @@ def _recovery(report: ReportData) -> go.Figure | None:
 def _add_recovery(
     figure: go.Figure, value: Mapping[str, Any], row: int, cell: Mapping[str, int], name: str, color: str, never: float
 ) -> None:
-    median, seeds = value["median"], f"{value['recovered']}/{value['of']}"
+    median = value["median"]
+    seeds = f"{value['recovered']}/{value['of']}"
     found = "never" if median is None else f"{median:,.0f}"
     dot = dot_style(color) if median is not None else dot_style(color, "x-thin")
     hover = f"{escaped(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
@@ -303,7 +312,8 @@ def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
 
 
 def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
-    middle, sure = 100 * pair["difference"], pair["p"] is not None and pair["p"] < SIGNIFICANT
+    middle = 100 * pair["difference"]
+    sure = pair["p"] is not None and pair["p"] < SIGNIFICANT
     low, high = (middle if pair[key] is None else 100 * pair[key] for key in ("low", "high"))
     bars = {"type": "data", "array": [high - middle], "arrayminus": [middle - low], "thickness": 1.8, "width": 0}
     hover = f"{escaped(pair['a'])} over {escaped(pair['b'])}<br>{middle:+.1f} points"

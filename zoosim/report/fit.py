@@ -68,7 +68,8 @@ def _verdict(world: FittedWorld, fit: Fit) -> str:
 
 
 def _parts(world: FittedWorld) -> Table:
-    segments, categories = len(world.segment_names), len(world.category_names)
+    segments = len(world.segment_names)
+    categories = len(world.category_names)
     counted = f"{world.n:,} rows of {world.n_clusters:,} users or visits"
     rows = [
         ("log", counted),

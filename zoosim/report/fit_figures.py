@@ -80,7 +80,8 @@ def calibration_figure(shares: Sequence[Share]) -> go.Figure:
     line = {"mode": "lines", "line": {"color": MUTED, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
     figure.add_scatter(x=[0.0, top], y=[0.0, top], **line)
     for share in tenths:
-        x, inside = share.expected / share.rows, share.low <= share.clicks <= share.high
+        x = share.expected / share.rows
+        inside = share.low <= share.clicks <= share.high
         bar = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
         figure.add_scatter(x=[x, x], y=[share.low / share.rows, share.high / share.rows], **bar)
         words = f"expected {x:.2%}, came {share.clicks / share.rows:.2%}<extra></extra>"

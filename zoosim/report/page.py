@@ -84,7 +84,8 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
     line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
     shocks = " Dashed lines mark the shocks." if report.shocks else ""
-    reward, share = report.reward_name, report.reward_key == "ctr"
+    reward = report.reward_name
+    share = report.reward_key == "ctr"
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
     end = f"last {_tail(report.summary):,} visits"

@@ -41,8 +41,11 @@ def render_recommendation(world: RecommendationDescription, title: str, command:
 
 
 def _chances(world: RecommendationDescription) -> go.Figure:
-    periods, rows, columns = _different(world.periods), list(world.personas), list(world.categories)
-    inner, gap = 28 * len(rows), 46
+    periods = _different(world.periods)
+    rows = list(world.personas)
+    columns = list(world.categories)
+    inner = 28 * len(rows)
+    gap = 46
     height = inner * len(periods) + gap * (len(periods) - 1)
     titles = [f"from visit {p.start:,}{': ' + label_of(p.name, 60) if p.name else ''}" for p in periods]
     figure = make_subplots(

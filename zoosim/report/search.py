@@ -27,7 +27,9 @@ from zoosim.report.drawing import (
 from zoosim.report.page import environment, figures_json, plotly_js
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
-SHOP, HIDDEN, BOTH = "shop", "hidden", "both"
+SHOP = "shop"
+HIDDEN = "hidden"
+BOTH = "both"
 WORDS = {
     "prices": (
         "Price and margin by category",
@@ -69,7 +71,8 @@ WORDS = {
 
 def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
     """Draw 'prices', 'tastes', 'categories', 'positions', 'ladder' and 'templates'."""
-    categories, segments = world.categories, world.segments
+    categories = world.categories
+    segments = world.segments
     prices = {"price, EUR": [c.price for c in categories], "CM2, EUR": [c.cm2 for c in categories]}
     tastes = {"price taste": [s.price for s in segments], "private-label taste": [s.label for s in segments]}
     colors = _category_colors(world)
@@ -108,8 +111,10 @@ def _category_colors(world: SearchDescription) -> dict[str, str]:
 
 def _boxes(names: Sequence[str], panels: Mapping[str, Sequence[Spread]]) -> go.Figure:
     """Draw a panel for each measure, one below the other, with a box for each name."""
-    count, inner = len(panels), 30 * len(names)
-    height, gap = count * inner + 70 * (count - 1), 70
+    count = len(panels)
+    inner = 30 * len(names)
+    height = count * inner + 70 * (count - 1)
+    gap = 70
     figure = make_subplots(count, 1, vertical_spacing=gap / height if count > 1 else None)
     figure.update_layout(**layout_style(height=height + 66, margin={"l": row_room(names), "r": 16, "t": 12, "b": 44}))
     for row, (title, spreads) in enumerate(panels.items(), start=1):
@@ -134,7 +139,8 @@ def _add_box(figure: go.Figure, name: str, spread: Spread, place: int, row: int,
 
 
 def _categories(world: SearchDescription) -> go.Figure:
-    rows, columns = [segment.name for segment in world.segments], list(world.config.categories)
+    rows = [segment.name for segment in world.segments]
+    columns = list(world.config.categories)
     shares = np.array([segment.categories for segment in world.segments])
     margin = {"l": row_room(rows), "r": 16, "t": 8, "b": column_room(columns)}
     figure = go.Figure(layout=layout_style(height=28 * len(rows) + 8 + round(margin["b"]), margin=margin))
@@ -183,7 +189,9 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
 def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str, *, linked: bool = True) -> go.Figure:
     """Draw what rankings earn, and below their products: a column a ranking, a dot a product."""
     k = len(rankings[0].shown)
-    lower, upper, gap = 24 * k + 12, 130, 34
+    lower = 24 * k + 12
+    upper = 130
+    gap = 34
     height = lower + upper + gap
     figure = make_subplots(
         2, 1, shared_xaxes=True, row_heights=[upper / height, lower / height], vertical_spacing=gap / height

@@ -22,7 +22,8 @@ from zoosim.report.drawing import (
 
 def seeds_figure(report: ReportData) -> go.Figure | None:
     """Draw a dot a seed for each policy; nothing with one seed."""
-    policies, seeds = report.summary["policies"], report.summary["seeds"]
+    policies = report.summary["policies"]
+    seeds = report.summary["seeds"]
     names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
     if not names or len(seeds) < 2:
         return None

@@ -110,7 +110,8 @@ class BoostPolicy(Policy):
         self.learn(context, boosts, float(earned[0]), feedback)
 
     def _check_box(self, boosts: FloatArray) -> None:
-        a_max, largest = self.spec.a_max, int(np.abs(boosts).argmax())
+        a_max = self.spec.a_max
+        largest = int(np.abs(boosts).argmax())
         if abs(boosts[largest]) > (1.0 + ROUNDING) * a_max:
             came = f"got {boosts[largest]:g} as boost {largest}"
             raise PolicyError(
@@ -119,7 +120,8 @@ class BoostPolicy(Policy):
 
     def check(self, context: Context) -> None:
         """Refuse a context that does not fit the spec with `DataError`; to be called before one is read."""
-        name, spec = policy_name(type(self)), self.spec
+        name = policy_name(type(self))
+        spec = self.spec
         check_array(f"{name}: features", context.features, (spec.user_dim,))
         base_scores = check_array(f"{name}: base_scores", context.base_scores, (None,))
         count = len(base_scores)

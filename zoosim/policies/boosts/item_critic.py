@@ -121,7 +121,8 @@ class ItemCritic(BoostPolicy):
         known = self._described
         if known is not None and is_same_table(known.table, context.product_table):
             return known.goods
-        table, weights = checked_table(self.name, self.spec, context), self.spec.reward
+        table = checked_table(self.name, self.spec, context)
+        weights = self.spec.reward
         columns = columns_of(table._asdict())
         knows_scales = self._met.counts[MET] or self._met.counts[SETTLED]
         scales = self._memory.scales if knows_scales else scales_of(columns)
@@ -135,20 +136,28 @@ class ItemCritic(BoostPolicy):
 
     def _best(self, context: Context, click: FloatArray, purchase: FloatArray, rng: np.random.Generator) -> FloatArray:
         visitor, kind = visitor_of(self.spec, context.features)
-        base, features, weights = context.base_scores, context.boost_features, self.spec.reward
+        base = context.base_scores
+        features = context.boost_features
+        weights = self.spec.reward
         values = np.empty(len(base))
         value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
-        reach, rows = np.cumprod(self._memory.look[kind]), np.ascontiguousarray(features.T)
+        reach = np.cumprod(self._memory.look[kind])
+        rows = np.ascontiguousarray(features.T)
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
 
     def _remember(self, features: FloatArray, shown: Shown) -> None:
-        memory, v, m = self._memory, int(self._memory.held[0]), len(shown.base)
+        memory = self._memory
+        v = int(self._memory.held[0])
+        m = len(shown.base)
         memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
         memory.columns[v, :m] = shown.columns
         memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
-        memory.clicks[v], memory.purchases[v], memory.shown[v] = False, False, m
-        memory.clicks[v, :m], memory.purchases[v, :m] = shown.clicks, shown.purchases
+        memory.clicks[v] = False
+        memory.purchases[v] = False
+        memory.shown[v] = m
+        memory.clicks[v, :m] = shown.clicks
+        memory.purchases[v, :m] = shown.purchases
         memory.held[0] += 1
 
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -53,15 +53,21 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
     """
     sizes = sizes_of(spec)
     first = 1 + spec.n_segments
-    means, outer = np.zeros((sizes.visitor, sizes.product)), np.empty((sizes.visitor, sizes.product))
+    means = np.zeros((sizes.visitor, sizes.product))
+    outer = np.empty((sizes.visitor, sizes.product))
     means[0, 0] = -1.0
-    outer[0], outer[1:first], outer[first:] = 0.15, 0.08, 0.3
-    outer[0, 0], outer[1:first, 0] = 1.5, 0.5
+    outer[0] = 0.15
+    outer[1:first] = 0.08
+    outer[first:] = 0.3
+    outer[0, 0] = 1.5
+    outer[1:first, 0] = 0.5
     for taste in range(spec.n_tastes):
         outer[first + taste, 1 : 1 + TASTES] *= 0.3
-        means[first + taste, 1 + taste], outer[first + taste, 1 + taste] = 0.4, 0.3
+        means[first + taste, 1 + taste] = 0.4
+        outer[first + taste, 1 + taste] = 0.3
     pair = np.full(sizes.pair, 0.4)
-    pair[0], pair[1 : 1 + spec.product_dim] = 1.5, 0.2
+    pair[0] = 1.5
+    pair[1 : 1 + spec.product_dim] = 0.2
     deviations = np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair])
     return np.concatenate([means.ravel(), np.zeros(sizes.pair)]), deviations
 
@@ -78,7 +84,8 @@ def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: i
     """Return r of products, `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
     d = features.shape[1]
     out = np.zeros((len(base), size))
-    out[:, 0], out[:, 1 : 1 + d] = base, features
+    out[:, 0] = base
+    out[:, 1 : 1 + d] = features
     out[np.arange(len(base)), 1 + d + category] = 1.0
     return out
 

@@ -33,7 +33,8 @@ def contracted(weights: FloatArray, visitor: FloatArray, products: int, out: Flo
 @jit
 def log_odds(weights: FloatArray, goods: Goods, base: FloatArray, features: FloatArray, p: int) -> float:
     """Return what `weights` of x and r come to for product `p`: `base (K,)` scores, boost `features (K, d)`."""
-    x, d = goods.products.shape[1], features.shape[1]
+    x = goods.products.shape[1]
+    d = features.shape[1]
     own = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
     return float(own + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
 

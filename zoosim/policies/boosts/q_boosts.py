@@ -114,7 +114,8 @@ class QEnsemble(BoostPolicy):
     def select_action(self, context: Context) -> FloatArray:
         """Return boosts from anywhere, always at first and ever more seldom, else those that look best by a doubter."""
         self.check(context)
-        a_max, visits = self.spec.a_max, 1 + self._replay.seen_of(self._segment(context))
+        a_max = self.spec.a_max
+        visits = 1 + self._replay.seen_of(self._segment(context))
         chance = self.rng.random()
         if self._replay.seen < self.warm_up or chance * visits < self.anywhere:
             anywhere: FloatArray = self.rng.uniform(-a_max, a_max, self.spec.product_dim)
@@ -171,8 +172,10 @@ class QEnsemble(BoostPolicy):
         return Scene(state, profiles)
 
     def _best(self, context: Context, net: Ensemble, beta: float, rng: np.random.Generator) -> FloatArray:
-        scene, d = self._scene(context), self.spec.product_dim
-        critic, ranking = EnsembleObjective(net, scene.state, beta), self.trust_region == "ranking"
+        scene = self._scene(context)
+        d = self.spec.product_dim
+        critic = EnsembleObjective(net, scene.state, beta)
+        ranking = self.trust_region == "ranking"
 
         def objective(actions: FloatArray) -> FloatArray:
             values = critic(scene.view(self._kept(context, actions) if ranking else actions))
@@ -218,5 +221,6 @@ class QEnsemble(BoostPolicy):
         learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
         learned.load_state_dict(state["q"])
         self._replay.load_state_dict(state["replay"])
-        self._q, self._average = learned, state["average"].copy()
+        self._q = learned
+        self._average = state["average"].copy()
         self.rng.bit_generator.state = rng

@@ -74,19 +74,22 @@ class QOffline(BoostPolicy):
         states = check_array("q-offline: features", log["features"], (None, self.spec.user_dim))
         actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
-        rows, moments = np.column_stack([states, actions]), Moments.none(self._net.sizes[0])
+        rows = np.column_stack([states, actions])
+        moments = Moments.none(self._net.sizes[0])
         moments = moments.joined(rows)
         weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
-        steps, alpha = -(-self.epochs * len(rows) // self.batch_size), self.alpha
+        steps = -(-self.epochs * len(rows) // self.batch_size)
+        alpha = self.alpha
         alpha = alpha if self.pessimism == "conservative" else 0.0
         settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
         fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
         if not np.isfinite(net.trained).all():
             raise DataError("q-offline: training diverged and is undone; take a smaller learning_rate")
-        self._net, self._fitted = net, np.array([len(rows)])
+        self._net = net
+        self._fitted = np.array([len(rows)])
         return {"visits": float(len(rows))}
 
     def _targets(self, states: FloatArray, rewards: FloatArray) -> FloatArray:
@@ -107,7 +110,8 @@ class QOffline(BoostPolicy):
         """Return what the log vouches for; no boosts before `fit`."""
         if not self._fitted[0]:
             return np.zeros(self.spec.product_dim)
-        state, search = np.asarray(context.features, float), CEMConfig.fast(self.spec.a_max)
+        state = np.asarray(context.features, float)
+        search = CEMConfig.fast(self.spec.a_max)
         beta = -self.kappa if self.pessimism == "std" else 0.0
         members = [self._net]
         if self.pessimism == "minimum":
@@ -134,4 +138,5 @@ class QOffline(BoostPolicy):
         if set(state) != set(own) or not all(alike(state[name], own[name]) for name in own):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
-        self._fitted, self._key = state["fitted"].copy(), state["key"][0]
+        self._fitted = state["fitted"].copy()
+        self._key = state["key"][0]

@@ -35,8 +35,10 @@ class Replay:
     """The last `capacity` visits, each with the number of its segment."""
 
     def __init__(self, capacity: int, state_dim: int, action_dim: int, segments: int) -> None:
-        self._states, self._actions = np.zeros((capacity, state_dim)), np.zeros((capacity, action_dim))
-        self._rewards, self._segments = np.zeros(capacity), np.zeros(capacity, np.int64)
+        self._states = np.zeros((capacity, state_dim))
+        self._actions = np.zeros((capacity, action_dim))
+        self._rewards = np.zeros(capacity)
+        self._segments = np.zeros(capacity, np.int64)
         self._count = np.zeros(1, np.int64)
         self._moments = np.zeros((3, segments))  # how many, mean, sum of squares around it
 
@@ -52,8 +54,10 @@ class Replay:
     def add(self, state: FloatArray, action: FloatArray, reward: float, segment: int) -> None:
         """Take in a visit, in the place of the oldest where there is no room."""
         place = self.seen % len(self._rewards)
-        self._states[place], self._actions[place] = state, action
-        self._rewards[place], self._segments[place] = reward, segment
+        self._states[place] = state
+        self._actions[place] = action
+        self._rewards[place] = reward
+        self._segments[place] = segment
         self._count += 1
         n, mean, _ = self._moments[:, segment]
         gap = reward - mean

@@ -65,7 +65,8 @@ class RankGuardrail(BoostPolicy):
         return guarded
 
     def _set(self, policy: BoostPolicy) -> None:
-        self.inside, self.last = policy, None
+        self.inside = policy
+        self.last = None
         self.n_decisions = self.n_changed = 0
 
     last: Decision | None
@@ -139,8 +140,9 @@ class RankGuardrail(BoostPolicy):
             raise PolicyError(
                 f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"
             )
-        counts = [
-            check_whole(f"rank-guardrail: {name}", state[name], 0, 2**62) for name in ("n_decisions", "n_changed")
-        ]
+        n_decisions = check_whole("rank-guardrail: n_decisions", state["n_decisions"], 0, 2**62)
+        n_changed = check_whole("rank-guardrail: n_changed", state["n_changed"], 0, 2**62)
         self.inside.load_state_dict(state["inside"])
-        self.n_decisions, self.n_changed, self.last = *counts, None
+        self.n_decisions = n_decisions
+        self.n_changed = n_changed
+        self.last = None

@@ -40,7 +40,8 @@ def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None
     for n in range(actions.shape[0]):
         scores[:] = request.base
         for j in range(actions.shape[1]):
-            row, boost = request.features[j], actions[n, j]
+            row = request.features[j]
+            boost = actions[n, j]
             for p in range(scores.shape[0]):
                 scores[p] += boost * row[p]
         top = best_of(scores, min(shown, scores.shape[0]))
@@ -58,9 +59,13 @@ def projected(request: Request, a_max: float) -> FloatArray:
 
     The direction is that of the regression of log values on boost features, weighted by the values, with a ridge.
     """
-    features, values = request.features, np.maximum(request.values, LEAST * np.max(request.values))
-    d, total = features.shape[0], np.sum(values)
-    means, matrix, slope = np.empty(d), np.empty((d, d)), np.empty((d, 1))
+    features = request.features
+    values = np.maximum(request.values, LEAST * np.max(request.values))
+    d = features.shape[0]
+    total = np.sum(values)
+    means = np.empty(d)
+    matrix = np.empty((d, d))
+    slope = np.empty((d, 1))
     logs = np.log(values)
     level = np.sum(values * logs) / total
     for i in range(d):
@@ -68,7 +73,8 @@ def projected(request: Request, a_max: float) -> FloatArray:
         slope[i, 0] = np.sum(values * (features[i] - means[i]) * (logs - level)) / total
         for j in range(i + 1):
             matrix[i, j] = np.sum(values * (features[i] - means[i]) * (features[j] - means[j])) / total
-    ridge, lower = RIDGE * np.trace(matrix) / d + 1e-12, np.zeros((d, d))
+    ridge = RIDGE * np.trace(matrix) / d + 1e-12
+    lower = np.zeros((d, d))
     for i in range(d):
         extend(lower, i, matrix[i], matrix[i, i] + ridge)
     solve_lower(lower, slope)

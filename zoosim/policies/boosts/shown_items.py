@@ -40,12 +40,14 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     if missing:
         raise DataError(f"{name}: got feedback without {missing[0]}, expected {', '.join(needed)}")
     clicks = _counts(f"{name}: clicks", feedback["clicks"], None)
-    n, m = len(clicks), min(depth, len(clicks))
+    n = len(clicks)
+    m = min(depth, len(clicks))
     purchases = _counts(f"{name}: purchases", feedback["purchases"], n)
     if np.any(purchases & ~clicks):
         place = int(np.argmax(purchases & ~clicks))
         raise DataError(f"{name}: purchases: got one at position {place} without a click, expected clicks first")
-    products, label = feedback["products"], f"{name}: products category"
+    products = feedback["products"]
+    label = f"{name}: products category"
     numbers = {key: check_array(f"{name}: products {key}", products[key], (n,))[:m] for key in COLUMNS}
     return Shown(
         columns=columns_of(numbers),

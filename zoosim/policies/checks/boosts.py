@@ -23,7 +23,9 @@ WRONG = (float("nan"), float("inf"), -float("inf"))
 APART = 1e-6
 """How far boosts may be apart, in units of a_max, where nothing but the order of summation differs."""
 
-DRAWN, TRIED, ERRORS = 1_000, 4_000, 5.0
+DRAWN = 1_000
+TRIED = 4_000
+ERRORS = 5.0
 """Draws by which the middle and the width of a density are guessed, draws that it is tried on, standard errors."""
 
 
@@ -53,7 +55,8 @@ class BoostShop:
     @cached_property
     def table(self) -> ProductTable:
         """Return what the shop knows of its products, read-only."""
-        count, rng = self.n_products, np.random.default_rng(self.seed)
+        count = self.n_products
+        rng = np.random.default_rng(self.seed)
         numbers = np.exp(rng.normal(2.0, 0.5, (2, count)))
         flags = rng.random((3, count))
         return ProductTable(
@@ -71,7 +74,8 @@ class BoostShop:
 
         All frozen contexts of all products share one table, as those of a shop do.
         """
-        rng, spec = np.random.default_rng((self.seed, visit)), self.spec
+        rng = np.random.default_rng((self.seed, visit))
+        spec = self.spec
         features = rng.normal(size=spec.user_dim)
         start = 0
         for size in self.told[:2]:
@@ -95,7 +99,8 @@ class BoostShop:
         self, visit: int, action: FloatArray, products: IntArray | None = None
     ) -> tuple[float, dict[str, Any]]:
         """Return what boosts earn at a visit, and what the shop would log of it."""
-        context, rng = self.context(visit, products), np.random.default_rng((self.seed, visit, 1))
+        context = self.context(visit, products)
+        rng = np.random.default_rng((self.seed, visit, 1))
         table = context.product_table
         scores = context.base_scores + context.boost_features @ action
         shown = np.argsort(-scores, kind="stable")[: self.k]
@@ -177,13 +182,15 @@ def _leaves_inputs_alone(maker: Maker) -> None:
     for shop in SHOPS:
         policy = _made(maker, shop)
         for visit in range(5):
-            context, before = shop.context(visit, frozen=False), shop.context(visit)
+            context = shop.context(visit, frozen=False)
+            before = shop.context(visit)
             action = policy.select_action(context)
             policy.recommend(context)
             with suppress(PolicyError):  # of those that have none
                 policy.density(context, action)
             reward, feedback = shop.feedback(visit, action)
-            kept, chosen = copy.deepcopy(feedback), action.copy()
+            kept = copy.deepcopy(feedback)
+            chosen = action.copy()
             policy.update(context, action, reward, feedback)
             if not same(dict(context), dict(before)):
                 raise ContractViolation(f"{shop.name}: the context was changed; copy what you want to change")
@@ -200,7 +207,8 @@ def _repeats(maker: Maker) -> None:
 
 def _recommends(maker: Maker) -> None:
     for shop in SHOPS:
-        asked, other = _made(maker, shop), _made(maker, shop)
+        asked = _made(maker, shop)
+        other = _made(maker, shop)
         for policy in (asked, other):
             _walk(policy, shop)
         answers = [asked.recommend(shop.context(visit)) for visit in (3, 4, 3)]
@@ -216,7 +224,8 @@ def _recommends(maker: Maker) -> None:
 
 def _refuses(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, other = _made(maker, shop), _made(maker, shop)
+        policy = _made(maker, shop)
+        other = _made(maker, shop)
         for each in (policy, other):
             _walk(each, shop)
         context = shop.context(0)
@@ -272,7 +281,8 @@ def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) ->
 
 def _gives_densities(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, other = _made(maker, shop), _made(maker, shop)
+        policy = _made(maker, shop)
+        other = _made(maker, shop)
         for each in (policy, other):
             _walk(each, shop)
         action = copy.deepcopy(other).select_action(shop.context(0))
@@ -291,12 +301,14 @@ def _density_is_honest(maker: Maker) -> None:
 
     g is a normal law cut to the box, about where the draws are and as wide, so that no single draw weighs much.
     """
-    policy, context = _made(maker, SMALL), SMALL.context(0)
+    policy = _made(maker, SMALL)
+    context = SMALL.context(0)
     _walk(policy, SMALL)
     try:
         policy.density(context, copy.deepcopy(policy).select_action(context))
         first = np.array([policy.select_action(context) for _ in range(DRAWN)])
-        middle, width = first.mean(axis=0), first.std(axis=0) + 1e-9
+        middle = first.mean(axis=0)
+        width = first.std(axis=0) + 1e-9
         low, high = ((end - middle) / width for end in (-SMALL.a_max, SMALL.a_max))
         ratios = np.empty(TRIED)
         for n in range(TRIED):
@@ -307,7 +319,8 @@ def _density_is_honest(maker: Maker) -> None:
             ratios[n] = (law / (ndtr(high) - ndtr(low))).prod() / density
     except PolicyError:
         return  # it refuses where it has none
-    mean, error = ratios.mean(), ratios.std() / np.sqrt(TRIED)
+    mean = ratios.mean()
+    error = ratios.std() / np.sqrt(TRIED)
     if not abs(mean - 1.0) <= ERRORS * error + 1e-9:
         raise ContractViolation(
             f"{SMALL.name}: its draws weigh {mean:.3f} by its density, expected 1 (standard error {error:.3f})"
@@ -317,7 +330,8 @@ def _density_is_honest(maker: Maker) -> None:
 def _learns_late(maker: Maker) -> None:
     """Decide many visits before any reward comes; then learn from them in another order, and from another's boosts."""
     for shop in SHOPS:
-        policy, rng = _made(maker, shop), np.random.default_rng(0)
+        policy = _made(maker, shop)
+        rng = np.random.default_rng(0)
         actions = [policy.select_action(shop.context(visit)) for visit in range(VISITS)]
         other = copy.deepcopy(policy)
         for visit in rng.permutation(VISITS):
@@ -338,11 +352,13 @@ def _learns_what_it_is_told(maker: Maker) -> None:
 
     Its state goes by which decision was the last, and not by what `update` is told.
     """
-    first, last = _made(maker, SMALL), _made(maker, SMALL)
+    first = _made(maker, SMALL)
+    last = _made(maker, SMALL)
     for policy, order in ((first, (0, 1)), (last, (1, 0))):
         for visit in order:
             policy.select_action(SMALL.context(visit))
-    told_otherwise, boosts = copy.deepcopy(last), np.linspace(-1.0, 1.0, SMALL.spec.product_dim)
+    told_otherwise = copy.deepcopy(last)
+    boosts = np.linspace(-1.0, 1.0, SMALL.spec.product_dim)
     before = same(first.state_dict(), last.state_dict())
     _, feedback = SMALL.feedback(2, boosts)
     for policy in (first, last):
@@ -358,7 +374,8 @@ def _learns_what_it_is_told(maker: Maker) -> None:
 
 def _takes_other_candidates(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, rng = _made(maker, shop), np.random.default_rng(0)
+        policy = _made(maker, shop)
+        rng = np.random.default_rng(0)
         for visit in range(VISITS):
             products = rng.permutation(shop.n_products)[: rng.integers(1, shop.n_products + 1)]
             context = shop.context(visit, products)
@@ -399,7 +416,8 @@ def _ignores_the_order(policy: BoostPolicy, shop: BoostShop, order: IntArray) ->
 
 def _saves(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, loaded = _made(maker, shop), _made(maker, shop, 1)
+        policy = _made(maker, shop)
+        loaded = _made(maker, shop, 1)
         _walk(policy, shop)
         saved = policy.state_dict()
         kept = copy.deepcopy(saved)

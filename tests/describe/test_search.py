@@ -10,7 +10,7 @@ import pytest
 from zoosim.core.config import build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
-from zoosim.describe.search import Log, telling_visit
+from zoosim.describe.search import Log, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
@@ -91,7 +91,7 @@ def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
     assert told["share of visits", "price_hunter"].endswith(" to 50%")
     assert ("price", "toys") not in later
     assert later["private-label taste", "premium"] == "+1"
-    assert {d.what for d in facts[0].differs if d.told} == {"price", "promotion"}
+    assert {d.what for d in facts[0].differs if d.observable} == {"price", "promotion"}
     assert described(20).shifts == ()
 
 
@@ -140,8 +140,8 @@ def test_the_visit_told_is_the_first_in_which_most_happens() -> None:
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
     log = Log(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
-    assert telling_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
-    assert telling_visit(log._replace(purchases=none, clicks=none)) == 0
+    assert most_eventful_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
+    assert most_eventful_visit(log._replace(purchases=none, clicks=none)) == 0
 
 
 ONE = {"toys": {**CATEGORIES["toys"].model_dump(), "share": 1.0}}

@@ -30,11 +30,11 @@ def kept(
     """
     text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
     path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
-    found = _read(path, names)
-    if found is None:
-        found = dict(make())
-        _keep(path, found)
-    return found
+    arrays = _read(path, names)
+    if arrays is None:
+        arrays = dict(make())
+        _keep(path, arrays)
+    return arrays
 
 
 def module_of(make: Callable[[], Any]) -> str:
@@ -54,13 +54,13 @@ def _keep(path: Path, arrays: Arrays) -> None:
         return
 
 
-def make_room(folder: Path, most: int) -> None:
-    """Remove the files of a folder that were used longest ago, until it takes at most `most` bytes."""
+def make_room(folder: Path, max_bytes: int) -> None:
+    """Remove the files of a folder that were used longest ago, until it takes at most `max_bytes`."""
     files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
     total = 0
     for _, size, path in files:
         total += size
-        if total > most:
+        if total > max_bytes:
             path.unlink(missing_ok=True)
 
 
@@ -68,9 +68,9 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the arrays of a file; None where there is none, or it is damaged."""
     try:
         with path.open("rb") as opened, np.load(opened) as file:
-            found = {name: file[name] for name in names}
+            arrays = {name: file[name] for name in names}
     except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
         return None
     with suppress(OSError):  # somebody else's cache
         path.touch()
-    return found
+    return arrays

@@ -33,8 +33,8 @@ def check_widths(label: str, value: Any) -> tuple[int, ...]:
 
 def check_number(label: str, value: Any, low: float, high: float, *, above: bool = False) -> float:
     """Return a number from `low` to `high`, or `above` low where that is asked, or raise `ConfigError`."""
-    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not known or not low <= value <= high or (above and value <= low):
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or (above and value <= low):
         allowed = f" above {written(low)} and at most" if above else f", {written(low)} to"
         raise ConfigError(f"{label}: got {shown(value)}, expected a number{allowed} {written(high)}")
     return float(value)
@@ -148,9 +148,9 @@ def _finite(label: str, array: FloatArray) -> FloatArray:
     return array
 
 
-def alike(saved: Any, own: np.ndarray) -> bool:
-    """Tell whether `saved` is an array of finite numbers with the shape and type of `own`."""
-    same = isinstance(saved, np.ndarray) and saved.shape == own.shape and saved.dtype == own.dtype
+def alike(saved: Any, expected: np.ndarray) -> bool:
+    """Tell whether `saved` is an array of finite numbers with the shape and type of `expected`."""
+    same = isinstance(saved, np.ndarray) and saved.shape == expected.shape and saved.dtype == expected.dtype
     return same and bool(np.isfinite(saved).all())
 
 

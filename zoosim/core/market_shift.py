@@ -77,14 +77,17 @@ class MarketShift(Strict):
         """Return the share of each segment, given its `first`; raises `ValueError` where they cannot add up to 1."""
         if not self.segment_mix:
             return dict(first)
-        left = 1.0 - sum(self.segment_mix.values())
+        remaining = 1.0 - sum(self.segment_mix.values())
         others = {n: s for n, s in first.items() if n not in self.segment_mix}
-        among = sum(others.values())
-        if left < -1e-6 or (among == 0.0 and left > 1e-6):
-            expected = "at most 1" if among > 0.0 else "1"
-            raise ValueError(f"segment_mix: shares add up to {1.0 - left:g}, expected {expected}")
-        rest = {name: max(left, 0.0) * share / among if among > 0.0 else 0.0 for name, share in others.items()}
-        return {name: self.segment_mix.get(name, rest.get(name, 0.0)) for name in first}
+        others_total = sum(others.values())
+        if remaining < -1e-6 or (others_total == 0.0 and remaining > 1e-6):
+            expected = "at most 1" if others_total > 0.0 else "1"
+            raise ValueError(f"segment_mix: shares add up to {1.0 - remaining:g}, expected {expected}")
+        scaled = {
+            name: max(remaining, 0.0) * share / others_total if others_total > 0.0 else 0.0
+            for name, share in others.items()
+        }
+        return {name: self.segment_mix.get(name, scaled.get(name, 0.0)) for name in first}
 
     def after(self, before: "MarketShift | None") -> "MarketShift":
         """Return this shift with what still holds of `before`."""
@@ -102,7 +105,7 @@ class MarketShift(Strict):
 
 def in_force(shifts: Sequence[MarketShift]) -> tuple[MarketShift, ...]:
     """Return the shifts in the order of their steps, each with what still holds of those before."""
-    found: list[MarketShift] = []
+    combined: list[MarketShift] = []
     for shift in sorted(shifts, key=lambda shift: shift.step):
-        found.append(shift.after(found[-1] if found else None))
-    return tuple(found)
+        combined.append(shift.after(combined[-1] if combined else None))
+    return tuple(combined)

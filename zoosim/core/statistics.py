@@ -93,8 +93,8 @@ def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -
     if len(array) < 2 or abs(array.mean()) < ROUNDING:
         return None
     effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
-    least = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
-    n = max(2, int(min(least, MAX_SEEDS)))
+    least_seeds = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
+    n = max(2, int(min(least_seeds, MAX_SEEDS)))
     while n < MAX_SEEDS and effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):
         n += 1
     return n

@@ -79,12 +79,12 @@ def _period(world: World, stretch: Stretch, shares: FloatArray) -> Period:
 
 
 def _changes(world: World, steps: int) -> tuple[Change, ...]:
-    found = []
+    changes = []
     before = world.stretches[0].table
     for stretch in (stretch for stretch in world.stretches if stretch.start < steps):
         name = " + ".join(name for step, name in world.shocks if step == stretch.start)
         for s, g in np.argwhere(stretch.table != before).tolist():
             cell = (world.segment_names[s], world.group_names[g])
-            found.append(Change(stretch.start, name, *cell, float(before[s, g]), float(stretch.table[s, g])))
+            changes.append(Change(stretch.start, name, *cell, float(before[s, g]), float(stretch.table[s, g])))
         before = stretch.table
-    return tuple(found)
+    return tuple(changes)

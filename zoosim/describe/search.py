@@ -11,7 +11,7 @@ from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.describe.shifts import ShiftFacts, shift_facts
 from zoosim.describe.spread import Spread, spread_of
-from zoosim.describe.visit import VisitStory, tell_visit
+from zoosim.describe.visit import VisitFacts, describe_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import build_search_world
 
@@ -80,7 +80,7 @@ class SearchDescription:
     segments: tuple[SegmentFacts, ...]
     positions: tuple[PositionFacts, ...]
     templates: dict[str, tuple[Interval | None, ...]]
-    story: VisitStory
+    example: VisitFacts
     shifts: tuple[ShiftFacts, ...] = ()
 
 
@@ -117,7 +117,7 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
         segments=_segments(shop, log),
         positions=_positions(shop, log),
         templates=_templates(shop, log),
-        story=tell_visit(shop, telling_visit(log)),
+        example=describe_visit(shop, most_eventful_visit(log)),
         shifts=shift_facts(shop.world.config),
     )
 
@@ -150,7 +150,7 @@ def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
         log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
 
 
-def telling_visit(log: Log) -> int:
+def most_eventful_visit(log: Log) -> int:
     """Return the first visit in which most happens: something skipped, something clicked alone, something bought."""
     skipped = (log.examined & ~log.clicks).any(axis=1)
     clicked = (log.clicks & ~log.purchases).any(axis=1)
@@ -159,38 +159,54 @@ def telling_visit(log: Log) -> int:
 
 
 def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
-    c = shop.world.catalogue
-    found = []
+    catalogue = shop.world.catalogue
+    categories = []
     for number, name in enumerate(shop.world.config.categories):
-        own = c.category == number
-        if own.any():
-            shares = (np.mean(c.label[own] > 0), np.mean(c.discount[own] > 0), np.mean(c.strategic[own]))
-            facts = (int(own.sum()), spread_of(c.price[own]), spread_of(c.cm2[own]))
-            found.append(CategoryFacts(name, *facts, *map(float, shares)))
-    return tuple(found)
+        in_category = catalogue.category == number
+        if in_category.any():
+            facts = CategoryFacts(
+                name=name,
+                products=int(in_category.sum()),
+                price=spread_of(catalogue.price[in_category]),
+                cm2=spread_of(catalogue.cm2[in_category]),
+                label_share=float(np.mean(catalogue.label[in_category] > 0)),
+                discounted_share=float(np.mean(catalogue.discount[in_category] > 0)),
+                strategic_share=float(np.mean(catalogue.strategic[in_category])),
+            )
+            categories.append(facts)
+    return tuple(categories)
 
 
 def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
     users = shop.world.users
-    found = []
+    segments = []
     for number, name in enumerate(shop.world.config.segments):
-        own = users.segment == number
-        came = log.segments == number
-        if own.any():
-            tastes = tuple(users.category_tastes[own].mean(axis=0).tolist())
-            facts = (int(own.sum()), spread_of(users.price_taste[own]), spread_of(users.label_taste[own]), tastes)
-            sums = (log.clicks[came].sum(), log.purchases[came].sum(), log.gmv[came].sum())
-            found.append(SegmentFacts(name, *facts, int(came.sum()), *(float(s / max(came.sum(), 1)) for s in sums)))
-    return tuple(found)
+        in_segment = users.segment == number
+        visits = log.segments == number
+        n_visits = int(visits.sum())
+        if in_segment.any():
+            facts = SegmentFacts(
+                name=name,
+                users=int(in_segment.sum()),
+                price=spread_of(users.price_taste[in_segment]),
+                label=spread_of(users.label_taste[in_segment]),
+                categories=tuple(users.category_tastes[in_segment].mean(axis=0).tolist()),
+                visits=n_visits,
+                clicks=float(log.clicks[visits].sum() / max(n_visits, 1)),
+                purchases=float(log.purchases[visits].sum() / max(n_visits, 1)),
+                gmv=float(log.gmv[visits].sum() / max(n_visits, 1)),
+            )
+            segments.append(facts)
+    return tuple(segments)
 
 
 def _positions(shop: SearchShop, log: Log) -> tuple[PositionFacts, ...]:
     masks = [(name, log.kinds == number) for number, name in enumerate(shop.world.config.query_types)]
     counted = (log.examined, log.clicks, log.purchases)
     return tuple(
-        PositionFacts(name, int(own.sum()), *(part[own].sum(axis=0) for part in counted))
-        for name, own in masks
-        if own.any()
+        PositionFacts(name, int(mask.sum()), *(part[mask].sum(axis=0) for part in counted))
+        for name, mask in masks
+        if mask.any()
     )
 
 
@@ -198,6 +214,6 @@ def _templates(shop: SearchShop, log: Log) -> dict[str, tuple[Interval | None, .
     masks = [np.ones(len(log.segments), np.bool_)]
     masks += [log.segments == number for number in range(len(shop.world.config.segments))]
     return {
-        name: tuple(mean_interval(log.rewards[own, number]) if own.any() else None for own in masks)
+        name: tuple(mean_interval(log.rewards[mask, number]) if mask.any() else None for mask in masks)
         for number, name in enumerate(TEMPLATES)
     }

@@ -8,12 +8,12 @@ from zoosim.core.search_config import SearchConfig
 
 
 class ShiftedFact(NamedTuple):
-    """`what` differs, of which segment or category, `how` in words, and whether a shop knows it (`told`)."""
+    """`what` differs, of which segment or category, `how` in words, and whether the shop can see it (`observable`)."""
 
     what: str
     of: str
     how: str
-    told: bool
+    observable: bool
 
 
 class ShiftFacts(NamedTuple):

@@ -55,21 +55,22 @@ def _mixed(
     rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray, weights: FloatArray, level: float
 ) -> Estimates:
     """Return the mean of the cells' posteriors over the grid, and the quantiles of a beta distribution like them."""
-    own = (clicks[:, None] + mean * strength) / (rows[:, None] + strength)
-    found = own @ weights
-    variance = (own * (1 - own) / (rows[:, None] + strength + 1.0)) @ weights + ((own - found[:, None]) ** 2) @ weights
-    size = found * (1 - found) / variance - 1.0
+    posterior_means = (clicks[:, None] + mean * strength) / (rows[:, None] + strength)
+    estimates = posterior_means @ weights
+    within = (posterior_means * (1 - posterior_means) / (rows[:, None] + strength + 1.0)) @ weights
+    variance = within + ((posterior_means - estimates[:, None]) ** 2) @ weights
+    size = estimates * (1 - estimates) / variance - 1.0
     tail = (1.0 - level) / 2
-    low, high = (special.betaincinv(found * size, (1 - found) * size, p) for p in (tail, 1 - tail))
-    return Estimates(found, low, high, float(mean @ weights), float(np.exp(np.log(strength) @ weights)))
+    low, high = (special.betaincinv(estimates * size, (1 - estimates) * size, p) for p in (tail, 1 - tail))
+    return Estimates(estimates, low, high, float(mean @ weights), float(np.exp(np.log(strength) @ weights)))
 
 
 def _log_likelihood(rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray) -> FloatArray:
     """Return log P(clicks | mean, strength) `(g,)` over pairs of a grid, without what does not depend on them."""
     a = mean * strength
     b = (1 - mean) * strength
-    found = special.betaln(clicks[:, None] + a, (rows - clicks)[:, None] + b) - special.betaln(a, b)
-    return np.asarray(found.sum(axis=0))
+    log_ratios = special.betaln(clicks[:, None] + a, (rows - clicks)[:, None] + b) - special.betaln(a, b)
+    return np.asarray(log_ratios.sum(axis=0))
 
 
 def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray]:

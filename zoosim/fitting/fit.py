@@ -188,18 +188,20 @@ def _groups(log: Log, segments: int | None, categories: int | None) -> tuple[Gro
 
 
 def _product_groups(log: Log, categories: int | None, enough: int) -> tuple[Groups, tuple[str, ...]]:
-    known = sorted(set(log.categories))
-    most = categories or MOST_CATEGORIES
-    if 0 < len(known) <= most:
-        return _named(np.searchsorted(known, log.categories), len(known), "the catalogue's"), tuple(known)
+    names = sorted(set(log.categories))
+    max_categories = categories or MOST_CATEGORIES
+    if 0 < len(names) <= max_categories:
+        return _named(np.searchsorted(names, log.categories), len(names), "the catalogue's"), tuple(names)
     if log.products.shape[1]:
-        found = group_rows(log.products, min(most, MOST_PATTERNS), categories or enough)
-    elif log.n_actions <= most:
-        found = _named(np.arange(log.n_actions), log.n_actions, "each product its own")
+        groups = group_rows(log.products, min(max_categories, MOST_PATTERNS), categories or enough)
+    elif log.n_actions <= max_categories:
+        groups = _named(np.arange(log.n_actions), log.n_actions, "each product its own")
     else:
         advice = "describe them in the catalogue beside the log, by category or by features"
-        raise DataError(f"{log.source}: {log.n_actions:,} products, and nothing tells categories of {most:,}; {advice}")
-    return found, tuple(f"category {number}" for number in range(1, found.n_groups + 1))
+        raise DataError(
+            f"{log.source}: {log.n_actions:,} products, and nothing tells categories of {max_categories:,}; {advice}"
+        )
+    return groups, tuple(f"category {number}" for number in range(1, groups.n_groups + 1))
 
 
 def _named(labels: IntArray, count: int, how: str) -> Groups:
@@ -227,8 +229,8 @@ def _counts(units: Sequence[_Unit], cells: IntArray, rewards: FloatArray, n: int
     epochs = sorted({unit.start for unit in units})
     n_cells = max(unit.cell for unit in units) + 1
     epoch = np.searchsorted(epochs, np.arange(n), side="right") - 1
-    place = cells * len(epochs) + epoch
-    tables = (np.bincount(place, values, n_cells * len(epochs)) for values in (None, rewards))
+    cell_epoch = cells * len(epochs) + epoch
+    tables = (np.bincount(cell_epoch, values, n_cells * len(epochs)) for values in (None, rewards))
     rows, clicks = (table.reshape(n_cells, len(epochs)).astype(float) for table in tables)
     spans = [(u.cell, epochs.index(u.start), len(epochs) if u.stop is None else epochs.index(u.stop)) for u in units]
     first, second = ([float(table[c, a:b].sum()) for c, a, b in spans] for table in (rows, clicks))
@@ -239,17 +241,17 @@ def _cells(
     units: Sequence[_Unit],
     rows: FloatArray,
     clicks: FloatArray,
-    found: Estimates,
+    estimates: Estimates,
     segments: Sequence[str],
     categories: Sequence[str],
 ) -> tuple[Cell, ...]:
-    out = []
+    cells = []
     for i, unit in enumerate(units):
         segment, category = divmod(unit.cell, len(categories))
-        figures = (float(found.clicks[i]), float(found.low[i]), float(found.high[i]))
+        figures = (float(estimates.clicks[i]), float(estimates.low[i]), float(estimates.high[i]))
         counts = (unit.start, int(rows[i]), int(clicks[i]))
-        out.append(Cell(segments[segment], categories[category], *counts, *figures))
-    return tuple(out)
+        cells.append(Cell(segments[segment], categories[category], *counts, *figures))
+    return tuple(cells)
 
 
 def _n_users(log: Log, clusters: Clusters) -> int:

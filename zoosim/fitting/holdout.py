@@ -73,18 +73,20 @@ class Fit:
         )
         low, high = self.gain.low, self.gain.high
         if self.clicks < LEAST_CLICKS:
-            told = "These are too few clicks to tell whether its segments and categories say anything: take the "
-            told += "differences in its table as examples, not as facts"
+            conclusion = "These are too few clicks to tell whether its segments and categories say anything: take the "
+            conclusion += "differences in its table as examples, not as facts"
         elif low is not None and low > 0.0:
-            told = "Its segments and categories tell who clicks what better than one click rate for all does"
+            conclusion = "Its segments and categories tell who clicks what better than one click rate for all does"
         elif high is not None and high < 0.0:
-            told = "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
+            conclusion = (
+                "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
+            )
         else:
-            told = (
+            conclusion = (
                 "It cannot be shown that its segments and categories tell more than one click rate for all: take the "
             )
-            told += "differences in its table as examples, not as facts"
-        return f"{counted} {expected}. {told}."
+            conclusion += "differences in its table as examples, not as facts"
+        return f"{counted} {expected}. {conclusion}."
 
 
 def _finite(value: float | None) -> float | None:
@@ -110,11 +112,11 @@ def split_log(log: Log) -> tuple[Log, Log, int]:
 def _later(log: Log) -> tuple[BoolArray, int]:
     if log.times is not None:
         day = log.times // DAY
-        known = np.unique(day)
-        held = max(1, round(HELD_OUT * len(known)))
-        later = np.asarray(day >= known[-held])
+        days = np.unique(day)
+        n_held_out = max(1, round(HELD_OUT * len(days)))
+        later = np.asarray(day >= days[-n_held_out])
         if min(int(later.sum()), int((~later).sum())) >= LEAST_ROWS:
-            return later, held
+            return later, n_held_out
     return np.arange(len(log)) >= len(log) - int(HELD_OUT * len(log)), 0
 
 
@@ -161,36 +163,37 @@ def _log_likelihood(clicks: FloatArray, chance: FloatArray) -> FloatArray:
     return np.asarray(clicks * np.log(chance) + (1.0 - clicks) * np.log1p(-chance))
 
 
-def _shares(world: FittedWorld, later: Log, told: _Expected) -> list[Share]:
+def _shares(world: FittedWorld, later: Log, expectation: _Expected) -> list[Share]:
     """Compare clicks with what is expected: of all, by day, segment, category, and tenth of the expectation."""
     n = len(later)
-    out = [_share("all", "all", later.rewards, told, np.ones(n, bool))]
+    out = [_share("all", "all", later.rewards, expectation, np.ones(n, bool))]
     parts: list[tuple[str, tuple[str, ...], IntArray]] = [
-        ("segment", world.segment_names, told.labels),
+        ("segment", world.segment_names, expectation.labels),
         ("category", world.category_names, world.categories.labels[later.actions]),
     ]
-    days, place = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
+    days, labels = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
     if len(days) > 1:
         names = tuple(str(np.datetime64(int(day), "D")) for day in days)
-        parts.insert(0, ("day", names, place.reshape(-1)))
-    tenth = np.argsort(np.argsort(told.clicks, kind="stable"), kind="stable") * BINS // n
+        parts.insert(0, ("day", names, labels.reshape(-1)))
+    tenth = np.argsort(np.argsort(expectation.clicks, kind="stable"), kind="stable") * BINS // n
     parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
-    for kind, names, place in parts:
+    for kind, names, labels in parts:
         for number, name in enumerate(names):
-            own = place == number
-            if own.any():
-                out.append(_share(kind, name, later.rewards, told, own))
+            mask = labels == number
+            if mask.any():
+                out.append(_share(kind, name, later.rewards, expectation, mask))
     return out
 
 
-def _share(kind: str, name: str, rewards: FloatArray, told: _Expected, own: BoolArray) -> Share:
+def _share(kind: str, name: str, rewards: FloatArray, expectation: _Expected, mask: BoolArray) -> Share:
     """Count what was seen; chance is that of the clicks, and that of the table, whose cells err by themselves."""
-    expected = told.clicks[own]
-    rows = np.bincount(told.cells[own], minlength=len(told.error))
+    expected = expectation.clicks[mask]
+    rows = np.bincount(expectation.cells[mask], minlength=len(expectation.error))
     mean = float(expected.sum())
-    seen = int(rewards[own].sum())
-    variance = told.effect * float((expected * (1 - expected)).sum()) + float(((rows * told.error) ** 2).sum())
-    return Share(kind, name, int(own.sum()), seen, mean, *_chance(mean, variance))
+    clicks = int(rewards[mask].sum())
+    of_clicks = expectation.effect * float((expected * (1 - expected)).sum())
+    variance = of_clicks + float(((rows * expectation.error) ** 2).sum())
+    return Share(kind, name, int(mask.sum()), clicks, mean, *_chance(mean, variance))
 
 
 def _chance(mean: float, variance: float) -> tuple[float, float]:

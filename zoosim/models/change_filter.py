@@ -90,11 +90,11 @@ def sample(cell: FloatArray, sharpness: float, key: np.uint64, i: int, j: int) -
     total = 0.0
     for k in range(cell.shape[0]):
         total += cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
-    left = uniform(key, i, j) * total
+    remaining = uniform(key, i, j) * total
     chosen = 0
     for k in range(cell.shape[0]):
-        left -= cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
-        if left < 0.0:
+        remaining -= cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
+        if remaining < 0.0:
             chosen = k
             break
     return beta(key, i, j + 1, sharpness * cell[chosen, A], sharpness * cell[chosen, B])

@@ -41,17 +41,17 @@ def fit_conservative(
     chosen = np.empty(batch_size, np.int64)
     for m in range(net.trained.shape[0]):
         for step in range(n_steps):
-            place = step * net.trained.shape[0] + m
+            draw = step * net.trained.shape[0] + m
             for b in range(batch_size):
-                chosen[b] = int(uniform(key, place, b) * count)
+                chosen[b] = int(uniform(key, draw, b) * count)
                 for j in range(1 + OTHERS):
                     drawn[b * (1 + OTHERS) + j] = rows[chosen[b]]
                     for i in range(states, rows.shape[1]):
                         if j > 0:
                             number = batch_size + (b * OTHERS + j) * rows.shape[1] + i
-                            drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, place, number) - 1.0)
-            left = 1.0 - step / n_steps
-            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * left, step + 1)
+                            drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, draw, number) - 1.0)
+            rate_share = 1.0 - step / n_steps
+            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * rate_share, step + 1)
 
 
 @jit
@@ -79,12 +79,12 @@ def _step(
     for b in range(chosen.shape[0]):
         first = b * (1 + OTHERS)
         n = chosen[b]
-        most = np.max(values[first : first + 1 + OTHERS])
+        highest = np.max(values[first : first + 1 + OTHERS])
         mass = 0.0
         for j in range(first, first + 1 + OTHERS):
-            mass += np.exp(values[j] - most)
+            mass += np.exp(values[j] - highest)
         for j in range(first, first + 1 + OTHERS):
-            out[j] = alpha * np.exp(values[j] - most) / mass / chosen.shape[0]
+            out[j] = alpha * np.exp(values[j] - highest) / mass / chosen.shape[0]
         error = values[first] - targets[n]
         out[first] += (2.0 * weights[n] * error - alpha) / chosen.shape[0]
     improve(net, member, tile, units, slopes, rate, step)

@@ -155,14 +155,14 @@ def adam_step(trained: Float32Array, grad: Float32Array, rate: float, step: int)
     first = trained[1]
     second = trained[2]
     size = np.float32(rate / (1.0 - 0.9**step))
-    most = np.float32(LARGEST_SLOPE)
+    largest_slope = np.float32(LARGEST_SLOPE)
     root = np.float32(1.0 / np.sqrt(1.0 - 0.999**step))
     keep1 = np.float32(0.9)
     keep2 = np.float32(0.999)
     one = np.float32(1.0)
     tiny = np.float32(1e-8)
     for i in range(params.shape[0]):
-        slope = max(min(grad[i], most), -most)
+        slope = max(min(grad[i], largest_slope), -largest_slope)
         first[i] = keep1 * first[i] + (one - keep1) * slope
         second[i] = keep2 * second[i] + (one - keep2) * slope * slope
         params[i] -= size * first[i] / (np.sqrt(second[i]) * root + tiny)

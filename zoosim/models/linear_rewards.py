@@ -67,7 +67,7 @@ class Fitting(NamedTuple):
 def fit_linear_model(
     inputs: FloatArray,
     actions: IntArray,
-    told: Sequence[FloatArray],
+    rewards_by_fold: Sequence[FloatArray],
     n_actions: int,
     fold: IntArray,
     folds: int,
@@ -75,14 +75,17 @@ def fit_linear_model(
 ) -> RewardModel:
     """Fit rewards linear in `inputs (n, d)` for each of `actions (n,)`, without each `fold (n,)` in turn.
 
-    What is `told` are the rewards `(n,)`, once or by fold. Raises `ConfigError` for more actions and inputs than memory
-    takes.
+    `rewards_by_fold` holds rewards `(n,)`, one array for all folds or one per fold. Raises `ConfigError` for more
+    actions and inputs than memory takes.
     """
     _check_size(inputs, n_actions, folds, fitting)
     rows = _scaled(inputs, fold, actions)
-    moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in told]
+    moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in rewards_by_fold]
     coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
-    bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
+    bounds = (
+        min(float(rewards.min()) for rewards in rewards_by_fold),
+        max(float(rewards.max()) for rewards in rewards_by_fold),
+    )
     return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, rows.centre, rows.scale, *bounds)
 
 
@@ -118,16 +121,18 @@ def fit_pooled_model(
     coefficients = np.mean([_fit_without(moments, f, fitting) for f in range(folds)], axis=0)
     without = [[other for other in range(folds) if other != f] for f in range(folds)]
     shared = np.atleast_2d(np.mean([_shared_weights(moments, others, traits) for others in without], axis=0))
-    known = np.zeros((n_actions, 0)) if traits is None else traits
-    own = coefficients.T - with_ones(known) @ shared
+    known_traits = np.zeros((n_actions, 0)) if traits is None else traits
+    own = coefficients.T - with_ones(known_traits) @ shared
     return PooledModel(shared, own, rows.centre, rows.scale)
 
 
 def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting) -> None:
     size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
     if size * PIECES > MAX_BYTES:
-        what = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
-        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out {fitting.without}")
+        size_text = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
+        raise ConfigError(
+            f"reward model: got {size_text}, too many for a model of each action; leave out {fitting.without}"
+        )
 
 
 class Rows(NamedTuple):
@@ -148,17 +153,19 @@ def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
     return Rows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
 
 
-def sum_moments(told: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
+def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
     """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
-    d = told.inputs.shape[1] + 1
+    d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
     bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
     def add(piece: int) -> None:
-        rows = slice(bounds[piece], bounds[piece + 1])
-        inputs, centre, scale, fold, actions = told
-        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], actions[rows], rewards[rows])
+        piece_rows = slice(bounds[piece], bounds[piece + 1])
+        inputs, centre, scale, fold, actions = rows
+        _add_moments(
+            parts[piece], inputs[piece_rows], centre, scale, fold[piece_rows], actions[piece_rows], rewards[piece_rows]
+        )
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
@@ -195,11 +202,11 @@ def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     others = [f for f in range(len(moments.square)) if f != fold]
     errors = np.zeros(len(fitting.strengths))
-    for held in others:
-        train = [f for f in others if f != held]
+    for held_out in others:
+        train = [f for f in others if f != held_out]
         solve = fitting.solver(moments, train)
         for number, strength in enumerate(fitting.strengths):
-            errors[number] += _squared_error(moments, held, solve(strength))
+            errors[number] += _squared_error(moments, held_out, solve(strength))
     return fitting.solver(moments, others)(fitting.strengths[int(errors.argmin())]).T
 
 
@@ -244,9 +251,9 @@ def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: fl
     gram = moments.gram[folds].sum(axis=0)
     cross = moments.cross[folds].sum(axis=0)
     fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
-    own = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
-    found: FloatArray = shared + own
-    return found
+    deviations = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
+    coefficients: FloatArray = shared + deviations
+    return coefficients
 
 
 def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:
@@ -258,13 +265,13 @@ def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> flo
 @jit
 def _predict_row(model: RewardModel, row: int, out: FloatArray) -> None:
     """Fill in the guesses for all actions `(K,)`."""
-    own = model.coefficients[model.fold[row]]
+    coefficients = model.coefficients[model.fold[row]]
     for a in range(out.shape[0]):
-        out[a] = own[0, a]
+        out[a] = coefficients[0, a]
     for j in range(model.inputs.shape[1]):
         x = (model.inputs[row, j] - model.centre[j]) * model.scale[j]
         for a in range(out.shape[0]):
-            out[a] += x * own[j + 1, a]
+            out[a] += x * coefficients[j + 1, a]
     for a in range(out.shape[0]):
         out[a] = min(max(out[a], model.low), model.high)
 

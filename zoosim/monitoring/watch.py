@@ -17,10 +17,10 @@ def observe(a: AdwinState, p: PageHinkleyState, g: GLRState, detector: int, i: i
         return page_hinkley.observe(p, i, x)
     if detector == GLR:
         return glr.observe(g, i, x)
-    found = adwin.observe(a, i, x)
-    if found:
+    changed = adwin.observe(a, i, x)
+    if changed:
         adwin.reset(a, i)
-    return found
+    return changed
 
 
 @jit

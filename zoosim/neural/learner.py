@@ -146,9 +146,9 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that was learned, as `PART.NAME`, and what it was `made_for`."""
-        own = {"since": self.since, "few": self.few, "trace": self.trace}
-        held = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
-        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": own, **held})}
+        counters = {"since": self.since, "few": self.few, "trace": self.trace}
+        parts = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
+        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": counters, **parts})}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned; raises `ConfigError` when it is another learner's, and changes nothing."""
@@ -157,10 +157,10 @@ class Learner:
             setattr(self.form, name, value)
         self.network.load(parts["network"])
         self.history.load(parts["history"])
-        own = parts["learner"]
-        self.since = int(own["since"])
-        self.few = bool(own["few"])
-        self.trace = float(own["trace"])
+        counters = parts["learner"]
+        self.since = int(counters["since"])
+        self.few = bool(counters["few"])
+        self.trace = float(counters["trace"])
         self.numbering += 1
 
     def _made_for(self) -> str:
@@ -245,10 +245,10 @@ class Learner:
     def _enter(self, candidates: Candidates) -> None:
         """Number the candidates' rows, and see what is known of the new ones; or leave the rows form: too many."""
         self._make_room(candidates.xs)
-        known = len(self.history)
+        known_rows = len(self.history)
         candidates.numbers = np.array([self.history.number(x) for x in candidates.xs])
         candidates.numbering = self.numbering
-        if len(self.history) > known:
+        if len(self.history) > known_rows:
             self._refit()
 
     def _make_room(self, xs: FloatArray) -> None:

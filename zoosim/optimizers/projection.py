@@ -44,27 +44,27 @@ def copy(a: FloatArray, out: FloatArray) -> None:
 def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
     """Replace `a (d,)` by the nearest point of ball and box; with an infinite `radius` of the box, whatever `centre`.
 
-    The loop solves for s without sorting: with no side of the box reached, s is too small; each pass takes the sides
-    that this s already reaches as reached, so s only grows, and at most d passes end at the exact one.
+    The loop solves for `share` (s above) without sorting: with no side of the box reached it is too small; each pass
+    takes the sides that it already reaches as reached, so it only grows, and at most d passes end at the exact one.
     """
     if _distance(a, centre, a_max, 1.0) <= radius:
         _place(a, centre, a_max, 1.0)
         return
-    s = 0.0
-    before = -1.0
-    while s > before:
-        before = s
-        left = radius * radius
+    share = 0.0
+    previous = -1.0
+    while share > previous:
+        previous = share
+        remaining = radius * radius
         free = 0.0
         for i in range(a.shape[0]):
             v = abs(a[i] - centre[i])
             b = _room(a[i], centre[i], a_max)
-            if s * v >= b:
-                left -= b * b
+            if share * v >= b:
+                remaining -= b * b
             else:
                 free += v * v
-        s = max(s, np.sqrt(max(left, 0.0) / free)) if free > 0.0 else s
-    _place(a, centre, a_max, s)
+        share = max(share, np.sqrt(max(remaining, 0.0) / free)) if free > 0.0 else share
+    _place(a, centre, a_max, share)
 
 
 @jit

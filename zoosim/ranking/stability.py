@@ -12,7 +12,7 @@ import numpy as np
 from zoosim.core.checks import check_array, check_number, check_whole
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.ranking.top_k import top
+from zoosim.ranking.top_k import top_of
 
 TIE = 1e-9
 """Scores closer than this count as equal: another order of summation may turn them round."""
@@ -26,7 +26,7 @@ def rank_change(base_scores: FloatArray, boost_features: FloatArray, boosts: Flo
     """
     base, features, vector = _checked(base_scores, boost_features, boosts)
     shown = _top_of(base, k)
-    return int(_left(base, shown, features, vector)) if vector.any() else 0
+    return int(_count_leaving(base, shown, features, vector)) if vector.any() else 0
 
 
 def largest_scale(
@@ -67,27 +67,25 @@ def adaptive_radius(std: FloatArray | float, full: float, narrow: float, wide: f
 
 def _checked(base: FloatArray, features: FloatArray, boosts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     scores = check_array("base_scores", base, (None,))
-    known = check_array("boost_features", features, (len(scores), None))
-    return scores, known, check_array("boosts", boosts, (known.shape[1],))
+    checked_features = check_array("boost_features", features, (len(scores), None))
+    return scores, checked_features, check_array("boosts", boosts, (checked_features.shape[1],))
 
 
 def _top_of(base: FloatArray, k: int) -> IntArray:
-    shown = np.empty(min(check_whole("k", k, 1, 1_000), len(base)), np.int64)
-    top(base, shown)
-    return shown
+    return top_of(base, min(check_whole("k", k, 1, 1_000), len(base)))
 
 
 @jit
-def _left(base: FloatArray, shown: IntArray, features: FloatArray, boosts: FloatArray) -> int:
+def _count_leaving(base: FloatArray, shown: IntArray, features: FloatArray, boosts: FloatArray) -> int:
     """Count the products `shown (k,)` that have k others above them, or as high."""
     scores = base.copy()
-    left = 0
+    n_left = 0
     for p in range(scores.shape[0]):
         for i in range(boosts.shape[0]):
             scores[p] += features[p, i] * boosts[i]
     for p in shown:
-        left += np.sum(scores > scores[p] - TIE) - 1 >= shown.shape[0]
-    return left
+        n_left += np.sum(scores > scores[p] - TIE) - 1 >= shown.shape[0]
+    return n_left
 
 
 @jit
@@ -101,7 +99,7 @@ def _largest_scale(base: FloatArray, shown: IntArray, features: FloatArray, boos
         for q in range(base.shape[0]):
             slopes[n, q] = gains[q] - gains[p]
     scale = min(1.0, _holds_until(base, shown, slopes, limit))
-    while scale > 0.0 and _left(base, shown, features, scale * boosts) > limit:  # ties, at the very end
+    while scale > 0.0 and _count_leaving(base, shown, features, scale * boosts) > limit:  # ties, at the very end
         scale = scale * (1.0 - 1e-6) if scale > 1e-6 else 0.0
     return scale
 
@@ -134,12 +132,12 @@ def _holds_until(base: FloatArray, shown: IntArray, slopes: FloatArray, limit: i
 @jit
 def _smallest(values: FloatArray, place: int) -> float:
     """Return the smallest of `values (n,)` at `place` 0, 1, ...; infinity where there are not so many."""
-    held = np.full(place + 1, np.inf)
+    smallest = np.full(place + 1, np.inf)
     for value in values:
-        if value < held[place]:
+        if value < smallest[place]:
             n = place
-            while n > 0 and held[n - 1] > value:
-                held[n] = held[n - 1]
+            while n > 0 and smallest[n - 1] > value:
+                smallest[n] = smallest[n - 1]
                 n -= 1
-            held[n] = value
-    return float(held[place])
+            smallest[n] = value
+    return float(smallest[place])

@@ -26,3 +26,11 @@ def top(scores: FloatArray, out: IntArray) -> None:
             out[place] = p
             filled = min(filled + 1, k)
             lowest_kept = best[k - 1]
+
+
+@jit
+def top_of(scores: FloatArray, k: int) -> IntArray:
+    """Return the indices `(k,)` of the highest of `scores (K,)` as `top` does; k <= K."""
+    out = np.empty(k, np.int64)
+    top(scores, out)
+    return out

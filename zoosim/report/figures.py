@@ -144,13 +144,14 @@ def _label_ends(
     ends = {name: _last(curve) for name, curve in curves.items()}
     names = sorted(ends, key=lambda name: -ends[name][1])
     scale = inner / (bounds[1] - bounds[0])
-    wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
-    for name, want, place in zip(names, wanted, spread_apart(wanted, LINE_HEIGHT, inner), strict=True):
+    wanted_heights = [(bounds[1] - ends[name][1]) * scale for name in names]
+    heights = spread_apart(wanted_heights, LINE_HEIGHT, inner)
+    for name, wanted_height, height in zip(names, wanted_heights, heights, strict=True):
         color = styles[name].color
         leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": rgba(color, 0.6)}
         label = {"text": label_of(name, NAME), "xanchor": "left", "font": {"color": darker(color), "size": 12}}
         x, y = ends[name]
-        figure.add_annotation(x=x, y=y, ax=30, ay=place - want, name=name, **label, **leader)
+        figure.add_annotation(x=x, y=y, ax=30, ay=height - wanted_height, name=name, **label, **leader)
 
 
 def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
@@ -159,9 +160,10 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
     spans: list[tuple[float, float]] = []
     for step, name in shocks:
         width = CHARACTER * len(shortened(name, 40)) + 16
-        at = PRINTED * step / max(steps, 1)
-        left = {"left": at, "right": at - width, "center": at - width / 2}[_anchor(step, name, steps)]
-        span = (left, left + width)
+        position = PRINTED * step / max(steps, 1)
+        starts = {"left": position, "right": position - width, "center": position - width / 2}
+        start = starts[_anchor(step, name, steps)]
+        span = (start, start + width)
         taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
         levels.append(next(level for level in itertools.count() if level not in taken))
         spans.append(span)
@@ -171,8 +173,10 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 def _anchor(step: int, name: str, steps: int) -> str:
     """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
     half = CHARACTER * len(shortened(name, 40)) / 2
-    at = PRINTED * step / max(steps, 1)
-    return "left" if at < half else "right" if at > PRINTED - half else "center"
+    position = PRINTED * step / max(steps, 1)
+    if position < half:
+        return "left"
+    return "right" if position > PRINTED - half else "center"
 
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
@@ -215,7 +219,10 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
     bottom = max(min(0.0, lowest), min(ends, default=0.0) - 0.05)
     top = max([1.0, *ends])
-    step = 0.25 if bottom < 0.5 else 0.1 if bottom < 0.8 else 0.05
+    if bottom < 0.5:
+        step = 0.25
+    else:
+        step = 0.1 if bottom < 0.8 else 0.05
     ticks = [step * count for count in range(math.ceil(bottom / step), round(1 / step) + 1)]
     size = {"size": 11, "color": MUTED}
     return {"tickformat": ".0%", "range": [bottom, top + 0.22 * (top - bottom)], "tickvals": ticks, "tickfont": size}
@@ -223,7 +230,11 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
     named = " + ".join(name for step, name in shocks if step == span[0])
-    first = f"after {named}" if named else "before shocks" if shocks and not span[0] else ""
+    first = ""
+    if named:
+        first = f"after {named}"
+    elif shocks and not span[0]:
+        first = "before shocks"
     lines = textwrap.wrap(first, 24, max_lines=2, placeholder="\u2026")
     head = "".join(f"<b>{escaped(line)}</b><br>" for line in lines)
     return f"{head}visits {span[0]:,}\u2013{span[1]:,}"
@@ -248,10 +259,10 @@ def _recovery(report: ReportData) -> go.Figure | None:
     if not shocks or not names:
         return None
     figure = panels(names, [f"<b>after {label_of(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
-    found = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
-    top = max((value["median"] or 0 for value in found.values() if value), default=0) or 1
-    never = any(value and value["median"] is None for value in found.values())
-    for (name, shock), value in found.items():
+    recoveries = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
+    top = max((value["median"] or 0 for value in recoveries.values() if value), default=0) or 1
+    never = any(value and value["median"] is None for value in recoveries.values())
+    for (name, shock), value in recoveries.items():
         if value:
             color = policy_styles(policies, report.features)[name].color
             cell = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
@@ -274,14 +285,14 @@ def _add_recovery(
 ) -> None:
     median = value["median"]
     seeds = f"{value['recovered']}/{value['of']}"
-    found = "never" if median is None else f"{median:,.0f}"
+    median_label = "never" if median is None else f"{median:,.0f}"
     dot = dot_style(color) if median is not None else dot_style(color, "x-thin")
-    hover = f"{escaped(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
+    hover = f"{escaped(name)}<br>median: {median_label}<br>recovered in {seeds} seeds<extra></extra>"
     place = {"x": [never if median is None else median], "y": [row], **cell}
     figure.add_scatter(**place, **dot, hovertemplate=hover)
-    words = seeds if median is None else f"{found} <span style='color:{MUTED}'>({seeds})</span>"
-    left = median is not None and median > 0.4 * never
-    figure.add_scatter(**place, **words_style([words], "middle left" if left else "middle right"))
+    words = seeds if median is None else f"{median_label} <span style='color:{MUTED}'>({seeds})</span>"
+    label_left = median is not None and median > 0.4 * never
+    figure.add_scatter(**place, **words_style([words], "middle left" if label_left else "middle right"))
 
 
 def _ticks(top: float) -> list[float]:

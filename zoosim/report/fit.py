@@ -56,15 +56,15 @@ def tell(world: FittedWorld, fit: Fit) -> Story:
 
 
 def _verdict(world: FittedWorld, fit: Fit) -> str:
-    told = [fit.sentence]
+    sentences = [fit.sentence]
     if world.selected:
         names = " and ".join(f"{segment} x {category}" for segment, category in world.selected[:2])
         others = f" and {len(world.selected) - 2} more cells" if len(world.selected) > 2 else ""
-        told.append(
+        sentences.append(
             f"In {names}{others} weighting by propensity moves the click rate by more than chance: there the logging "
             "policy chose by something that segments and categories do not tell."
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 def _parts(world: FittedWorld) -> Table:
@@ -90,10 +90,12 @@ def _segments(world: FittedWorld) -> Table:
     visits = np.bincount(world.segments.labels, minlength=len(world.segment_names))
     rows = []
     for number, name in enumerate(world.segment_names):
-        best = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
-        told = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in best)
-        told = told or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
-        rows.append((name, told, f"{100 * world.mix[number]:.1f}%"))
+        columns = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
+        traits = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in columns)
+        traits = (
+            traits or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
+        )
+        rows.append((name, traits, f"{100 * world.mix[number]:.1f}%"))
     return Table("Segments", ("", "mean features that stand out, columns from 0", "visits"), rows, n_text=2)
 
 

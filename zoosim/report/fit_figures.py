@@ -67,9 +67,9 @@ def expected_figure(shares: Sequence[Share]) -> go.Figure:
 
 
 def _most(shares: Sequence[Share], kind: str) -> list[Share]:
-    own = [share for share in shares if share.kind == kind]
-    kept = sorted(own, key=lambda share: -share.rows)[:MOST_ROWS]
-    return [share for share in own if share in kept]
+    of_kind = [share for share in shares if share.kind == kind]
+    kept = sorted(of_kind, key=lambda share: -share.rows)[:MOST_ROWS]
+    return [share for share in of_kind if share in kept]
 
 
 def calibration_figure(shares: Sequence[Share]) -> go.Figure:

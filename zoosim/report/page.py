@@ -179,7 +179,9 @@ def count(value: float | None) -> str:
 
 def p_value(value: float | None) -> str:
     """A p-value to three decimals; smaller ones as <0.001."""
-    return MISSING if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+    if value is None:
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def duration(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
 from zoosim.describe.search import PositionFacts, SearchDescription
 from zoosim.describe.spread import Spread
-from zoosim.describe.visit import BOOSTED, MOODS, Ranking
+from zoosim.describe.visit import BOOSTED, REPLICATES, Ranking
 from zoosim.report.drawing import (
     ACCENT,
     COLORS,
@@ -81,8 +81,8 @@ def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
         "tastes": _boxes([s.name for s in segments], tastes),
         "categories": _categories(world),
         "positions": _positions(world.positions),
-        "ladder": _rankings(world.story.ladder, colors, f"weight on {BOOSTED}, of at most {world.config.a_max:g}"),
-        "templates": _rankings(world.story.templates, colors, "template", linked=False),
+        "ladder": _rankings(world.example.ladder, colors, f"weight on {BOOSTED}, of at most {world.config.a_max:g}"),
+        "templates": _rankings(world.example.templates, colors, "template", linked=False),
     }
 
 
@@ -94,10 +94,10 @@ def render_search(world: SearchDescription, title: str, command: str, config_yam
     return template.render(
         title=title,
         world=world,
-        story=world.story,
+        example=world.example,
         config=world.config,
         places=places,
-        moods=MOODS,
+        replicates=REPLICATES,
         command=command,
         config_yaml=config_yaml,
         figures_json=figures_json(drawn),
@@ -247,21 +247,21 @@ def _add_links(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[s
 
 def _add_products(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[str, str]) -> None:
     for category, color in colors.items():
-        own = [
+        items = [
             (column, place, item)
             for column, ranking in enumerate(rankings)
             for place, item in enumerate(ranking.shown, start=1)
             if item.category == category
         ]
-        if own:
+        if items:
             hover = [
                 f"product {item.product}, {escaped(category)}<br>EUR {item.price:.2f}, CM2 {item.cm2:.2f}"
                 f"<br>place {place}, {item.place:,} without boosts"
-                for _, place, item in own
+                for _, place, item in items
             ]
             dot = {"size": 20, "color": "white", "line": {"color": color, "width": 1.8}}
-            words = {"text": [f"{item.price:.0f}" for *_, item in own], "textfont": {"size": 10, "color": INK}}
+            words = {"text": [f"{item.price:.0f}" for *_, item in items], "textfont": {"size": 10, "color": INK}}
             style = {"mode": "markers+text", "marker": dot, "hovertext": hover}
             hovered = {"hovertemplate": "%{hovertext}<extra></extra>", "name": escaped(category)}
-            places = {"x": [column for column, *_ in own], "y": [place for _, place, _ in own]}
+            places = {"x": [column for column, *_ in items], "y": [place for _, place, _ in items]}
             figure.add_scatter(**places, **words, **style, **hovered, legendgroup=category, row=2, col=1)

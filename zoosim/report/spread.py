@@ -31,12 +31,12 @@ def seeds_figure(report: ReportData) -> go.Figure | None:
     margin = {"l": width + 24, "r": 16, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=66 + 28 * len(names), margin=margin))
     for row, name in enumerate(names):
-        found = [(x, seed) for x, seed in zip(_fractions(policies[name]), seeds, strict=True) if x is not None]
+        marks = [(x, seed) for x, seed in zip(_fractions(policies[name]), seeds, strict=True) if x is not None]
         dot = dot_style(policy_styles(policies, report.features)[name].color, "line-ns")
         dot["marker"] |= {"size": 13, "opacity": 0.75}
-        hover = [f"{escaped(name)}<br>seed {seed}: {x:.1%}" for x, seed in found]
-        place = {"x": [x for x, _ in found], "y": [row] * len(found)}
-        figure.add_scatter(**place, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
+        hover = [f"{escaped(name)}<br>seed {seed}: {x:.1%}" for x, seed in marks]
+        points = {"x": [x for x, _ in marks], "y": [row] * len(marks)}
+        figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
     figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12))
     figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, a mark a seed")
     return figure

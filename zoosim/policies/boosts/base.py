@@ -48,9 +48,9 @@ class BoostSpec(PolicySpec):
         """Refuse a box without room, and columns that are not there."""
         super().__post_init__()
         check_number("BoostSpec.a_max", self.a_max, *BOX)
-        told = self.n_segments + self.n_kinds + self.n_tastes
-        if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or told > self.user_dim:
-            raise ConfigError(f"BoostSpec: got {told} columns told of, expected at most user_dim = {self.user_dim}")
+        n_columns = self.n_segments + self.n_kinds + self.n_tastes
+        if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or n_columns > self.user_dim:
+            raise ConfigError(f"BoostSpec: got {n_columns} named columns, expected at most user_dim = {self.user_dim}")
         if self.n_tastes not in (0, TASTES):
             raise ConfigError(f"BoostSpec.n_tastes: got {self.n_tastes}, expected {TASTES} (price, private label) or 0")
         check_whole("BoostSpec.k", self.k, 1, 1_000_000)
@@ -167,8 +167,10 @@ def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntA
     highest = spec.n_categories - 1
     wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, expected whole numbers, 0 to {highest}")
+        position = int(np.argmax(wrong))
+        raise DataError(
+            f"{label}: got {numbers[position]:g} at position {position}, expected whole numbers, 0 to {highest}"
+        )
     return numbers.astype(np.int64)
 
 

@@ -118,9 +118,9 @@ class ItemCritic(BoostPolicy):
 
     def _goods(self, context: Context) -> Goods:
         """Return the products of a request as the models see them; free for the read-only arrays of the last one."""
-        known = self._described
-        if known is not None and is_same_table(known.table, context.product_table):
-            return known.goods
+        described = self._described
+        if described is not None and is_same_table(described.table, context.product_table):
+            return described.goods
         table = checked_table(self.name, self.spec, context)
         weights = self.spec.reward
         columns = columns_of(table._asdict())
@@ -162,12 +162,12 @@ class ItemCritic(BoostPolicy):
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Return all that learning moves, by name."""
-        found = {"served": self._served, "counts": self._counts, "key": self._key}
-        found |= {f"met {part}": array for part, array in self._met._asdict().items()}
+        arrays = {"served": self._served, "counts": self._counts, "key": self._key}
+        arrays |= {f"met {part}": array for part, array in self._met._asdict().items()}
         for name, value in self._memory._asdict().items():
             parts = value._asdict() if name in NESTED else {"": value}
-            found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
-        return found
+            arrays |= {f"{name} {part}".strip(): array for part, array in parts.items()}
+        return arrays
 
     def _highest(self) -> dict[str, int]:
         """Return the highest number, from 0, in each array that counts or points."""
@@ -181,14 +181,14 @@ class ItemCritic(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state; raises `PolicyError` for one that does not fit."""
-        own = self._arrays()
-        wrong = [name for name in own if name not in state or not alike(state[name], own[name])]
-        wrong = wrong or [name for name, most in self._highest().items() if not _within(state[name], most)]
-        wrong = wrong or [name for name in own if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
-        if wrong or set(state) != set(own):
-            name = [*wrong, *sorted(set(state) - set(own))][0]
+        arrays = self._arrays()
+        wrong = [name for name in arrays if name not in state or not alike(state[name], arrays[name])]
+        wrong = wrong or [name for name, highest in self._highest().items() if not _within(state[name], highest)]
+        wrong = wrong or [name for name in arrays if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
+        if wrong or set(state) != set(arrays):
+            name = [*wrong, *sorted(set(state) - set(arrays))][0]
             raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
-        for name, array in own.items():
+        for name, array in arrays.items():
             array[...] = state[name]
         self._described = None
 

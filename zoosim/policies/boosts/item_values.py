@@ -35,8 +35,8 @@ def log_odds(weights: FloatArray, goods: Goods, base: FloatArray, features: Floa
     """Return what `weights` of x and r come to for product `p`: `base (K,)` scores, boost `features (K, d)`."""
     x = goods.products.shape[1]
     d = features.shape[1]
-    own = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
-    return float(own + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
+    total = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
+    return float(total + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
 
 
 @jit
@@ -56,11 +56,11 @@ def value_items(
     `per_click` what a click counts.
     """
     x = goods.products.shape[1]
-    own = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
-    more = np.empty(own.shape[0])
-    contracted(click, visitor, x, own)
-    contracted(purchase[1:], visitor, x, more)
+    click_weights = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
+    purchase_weights = np.empty(click_weights.shape[0])
+    contracted(click, visitor, x, click_weights)
+    contracted(purchase[1:], visitor, x, purchase_weights)
     for p in range(out.shape[0]):
-        a = log_odds(own, goods, base, features, p)
-        b = purchase[0] * a + log_odds(more, goods, base, features, p)
+        a = log_odds(click_weights, goods, base, features, p)
+        b = purchase[0] * a + log_odds(purchase_weights, goods, base, features, p)
         out[p] = chance(a) * (per_click + chance(b) * goods.worth[p])

@@ -183,8 +183,8 @@ class QEnsemble(BoostPolicy):
             return values - self.penalty * size
 
         if self.trust_region in ("none", "ranking"):
-            found = cem_optimize(objective, d, self._search, rng=rng).action
-            return self._kept(context, found[np.newaxis]).reshape(d) if ranking else found
+            action = cem_optimize(objective, d, self._search, rng=rng).action
+            return self._kept(context, action[np.newaxis]).reshape(d) if ranking else action
         radius = self._radius(scene)
         return cem_optimize(objective, d, self._search, rng=rng, base_action=self._centre, radius=radius).action
 

@@ -134,8 +134,8 @@ class QOffline(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        if set(state) != set(own) or not all(alike(state[name], own[name]) for name in own):
+        current = self.state_dict()
+        if set(state) != set(current) or not all(alike(state[name], current[name]) for name in current):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
         self._fitted = state["fitted"].copy()

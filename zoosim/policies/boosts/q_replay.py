@@ -69,21 +69,21 @@ class Replay:
         total = n.sum()
         mean = (n * means).sum() / total
         variance = (squares + n * (means - mean) ** 2).sum() / total
-        drawn = (n * means + PRIOR * mean) / (n + PRIOR)
-        around = squares + n * (means - drawn) ** 2
+        shrunk = (n * means + PRIOR * mean) / (n + PRIOR)
+        around = squares + n * (means - shrunk) ** 2
         deviation = np.sqrt((around + PRIOR * variance) / (n + PRIOR))
-        least = max(LEAST * np.sqrt(variance), 1e-9)
-        return drawn, np.sqrt(np.maximum(deviation, least) * max(np.sqrt(variance), 1e-9))
+        lowest = max(LEAST * np.sqrt(variance), 1e-9)
+        return shrunk, np.sqrt(np.maximum(deviation, lowest) * max(np.sqrt(variance), 1e-9))
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Batch:
         """Draw n visits with replacement."""
-        held = min(self.seen, len(self._rewards))
-        places = rng.integers(held, size=n)
+        count = min(self.seen, len(self._rewards))
+        places = rng.integers(count, size=n)
         mean, unit = self.scales()
         segments = self._segments[places]
         targets = (self._rewards[places] - mean[segments]) / unit[segments]
-        turns = (self.seen - 1 - places) // len(self._rewards)
-        numbers = places + turns * len(self._rewards)
+        laps = (self.seen - 1 - places) // len(self._rewards)
+        numbers = places + laps * len(self._rewards)
         return Batch(numbers, self._states[places], self._actions[places], targets)
 
     def state_dict(self) -> dict[str, Any]:
@@ -92,11 +92,11 @@ class Replay:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a memory of the same size held; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
+        current = self.state_dict()
+        fits = set(state) == set(current) and all(alike(state[name], current[name]) for name in current)
         if not fits or state["count"][0] < 0 or not self._known(state["segments"]):
             raise DataError("Replay: the saved state is of another memory, or broken")
-        for name in own:
+        for name in current:
             setattr(self, f"_{name}", state[name].copy())
 
     def _known(self, segments: IntArray) -> bool:

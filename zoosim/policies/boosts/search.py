@@ -7,7 +7,8 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
-from zoosim.optimizers.cem import CEMConfig, best_of, cem_optimize
+from zoosim.optimizers.cem import CEMConfig, cem_optimize
+from zoosim.ranking.top_k import top_of
 
 RIDGE = 0.1
 """What is added to the regression's matrix, in units of its mean diagonal: boost features may be collinear."""
@@ -35,7 +36,7 @@ class Request(NamedTuple):
 def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None:
     """Write to `out (n,)` what the rankings by `actions (n, d)` are worth, in EUR."""
     shown = max(request.reach.shape[0], request.kept if request.penalty > 0.0 else 0)
-    baseline = best_of(request.base, min(request.kept, request.base.shape[0]))
+    baseline = top_of(request.base, min(request.kept, request.base.shape[0]))
     scores = np.empty(request.base.shape[0])
     for n in range(actions.shape[0]):
         scores[:] = request.base
@@ -44,7 +45,7 @@ def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None
             boost = actions[n, j]
             for p in range(scores.shape[0]):
                 scores[p] += boost * row[p]
-        top = best_of(scores, min(shown, scores.shape[0]))
+        top = top_of(scores, min(shown, scores.shape[0]))
         out[n] = 0.0
         for place in range(min(request.reach.shape[0], top.shape[0])):
             out[n] += request.reach[place] * request.values[top[place]]

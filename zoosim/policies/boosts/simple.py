@@ -43,8 +43,8 @@ class RandomBoosts(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over the state of a generator; raises `DataError` for what is none."""
-        found = state.get("rng") if isinstance(state, Mapping) else state
-        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", found)
+        rng_state = state.get("rng") if isinstance(state, Mapping) else state
+        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", rng_state)
 
 
 class NormalBoosts(RandomBoosts):

@@ -44,8 +44,8 @@ class BoostShop:
     def spec(self) -> BoostSpec:
         """Say what a policy is told when it is made."""
         segments, kinds, tastes = self.told
-        told: dict[str, Any] = {"n_segments": segments, "n_kinds": kinds, "n_tastes": tastes, "k": self.k}
-        return BoostSpec(a_max=self.a_max, n_categories=3, user_dim=8, product_dim=4, steps=VISITS, **told)
+        sizes: dict[str, Any] = {"n_segments": segments, "n_kinds": kinds, "n_tastes": tastes, "k": self.k}
+        return BoostSpec(a_max=self.a_max, n_categories=3, user_dim=8, product_dim=4, steps=VISITS, **sizes)
 
     @cached_property
     def ids(self) -> IntArray:
@@ -260,12 +260,12 @@ def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, rewa
 
 def _broken(context: Context) -> list[Context]:
     """Return contexts that are NaN somewhere, or of another shape."""
-    found = []
+    contexts = []
     for name in ("features", "base_scores", "boost_features"):
         spoilt = context[name].copy()
         spoilt.flat[-1] = np.nan
-        found += [Context(**{**context, name: array}) for array in (spoilt, context[name][:-1])]
-    return found
+        contexts += [Context(**{**context, name: array}) for array in (spoilt, context[name][:-1])]
+    return contexts
 
 
 def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) -> None:

@@ -149,7 +149,7 @@ def _finite(label: str, array: FloatArray) -> FloatArray:
 
 
 def alike(saved: Any, expected: np.ndarray) -> bool:
-    """Tell whether `saved` is an array of finite numbers with the shape and type of `expected`."""
+    """Return whether `saved` is an array of finite numbers with the shape and type of `expected`."""
     same = isinstance(saved, np.ndarray) and saved.shape == expected.shape and saved.dtype == expected.dtype
     return same and bool(np.isfinite(saved).all())
 

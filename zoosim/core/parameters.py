@@ -24,7 +24,7 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """Say what is allowed in words, such as `0 to 1`, `at least 1` or `red or green`."""
+        """The allowed values in words, such as `0 to 1`, `at least 1` or `red or green`."""
         if self.choices:
             *others, last = self.choices
             return f"{', '.join(others)} or {last}" if others else last
@@ -36,7 +36,7 @@ class Parameter:
 
     @property
     def expected(self) -> str:
-        """Say what a value must be, such as `a whole number, at least 1` or `one of red, green or blue`."""
+        """The expected value in words, such as `a whole number, at least 1` or `one of red, green or blue`."""
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, str):

@@ -96,7 +96,7 @@ class LazyContext(LazyDict, Context):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySpec:
-    """What a policy is told about its task when it is made: dimensions and length, never a list of products.
+    """What a policy knows about its task when it is made: dimensions and length, never a list of products.
 
     Args:
         user_dim: Number of features of a visitor, 0 or more.

@@ -10,7 +10,7 @@ from zoosim.worlds.world import Stretch, World
 
 
 class Period(NamedTuple):
-    """A stretch of visits in which nothing changes, from `start` on; `name` says which shocks begin it.
+    """A period of visits in which nothing changes, from visit `start` on; `name` lists the shocks that begin it.
 
     Click chances `table (personas, categories)`, NaN where nothing of a category is for sale; `on_sale (categories,)`
     counts its products. Expected click rates: of whoever shows each visitor the best product, of the best single

@@ -56,7 +56,7 @@ def loosen(cell: FloatArray, a: float, b: float, kept: float) -> None:
 
 @jit
 def observe(cell: FloatArray, reward: float) -> bool:
-    """Take in a `reward` in [0, 1]; tell whether a younger hypothesis is now the likeliest: the chance has jumped."""
+    """Take in a `reward` in [0, 1]; return whether a younger hypothesis is now the likeliest: the chance has jumped."""
     total = 0.0
     before = likeliest(cell)
     for k in range(cell.shape[0]):

@@ -147,7 +147,7 @@ def _tile_down(
 class EnsembleObjective:
     """mean + beta std of an ensemble as a function of actions, for one state or for many at once.
 
-    For one state `(d_s,)` actions are `(n, d_a)` and values `(n,)`; for m states `(m, d_s)`, one a request, they are
+    For one state `(d_s,)` actions are `(n, d_a)` and values `(n,)`; for m states `(m, d_s)`, one per request, they are
     `(m, n, d_a)` and `(m, n)`. The objective is of the networks as they were when it was made.
     """
 

@@ -72,7 +72,7 @@ def reset(state: AdwinState, i: int) -> None:
 
 @jit
 def _differs(buckets: FloatArray, filled: IntArray, totals: FloatArray, delta: float) -> bool:
-    """Tell whether the means on the two sides of any cut differ by epsilon_cut or more.
+    """Return whether the means on the two sides of any cut differ by epsilon_cut or more.
 
     Multiplied by n0 n1, the comparison needs no division: the difference is |s1 n - s n1|, and n0 n1 / m = n.
     """

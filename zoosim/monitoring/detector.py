@@ -14,7 +14,7 @@ from zoosim.core.parameters import check_parameters, shown, written
 
 
 class Detector(ABC):
-    """Watch one stream of numbers from `low` to `high` and tell when its mean has changed.
+    """Watch one stream of numbers from `low` to `high` and report when its mean has changed.
 
     A subclass declares its parameters, makes the compiled state of one detector, and names the function that observes.
     """
@@ -73,7 +73,7 @@ class Detector(ABC):
             np.copyto(array, state[name])
 
     def _sound(self, state: Mapping[str, np.ndarray]) -> bool:
-        """Tell whether arrays of the right shapes and types can be a state: compiled code trusts them."""
+        """Return whether arrays of the right shapes and types can be a state: compiled code trusts them."""
         return True
 
     def _arrays(self) -> dict[str, np.ndarray]:

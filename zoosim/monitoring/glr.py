@@ -4,7 +4,7 @@ A change is found after n observations when, at some split s,
 
     s kl(mean of 1..s, mean of all) + (n - s) kl(mean of s+1..n, mean of all) >= beta(n, delta) = ln(3 n^(3/2) / delta)
 
-where kl is the relative entropy of two Bernoulli laws. The paper proves that P(ever a false alarm) <= delta for
+where kl is the relative entropy of two Bernoulli variables. The paper proves that P(ever a false alarm) <= delta for
 2 T(ln(3 n^(3/2) / delta) / 2) + 6 ln(1 + ln n). This beta is its leading term: the full one is near three times as
 large, and so are its delays. That the leading term keeps to delta as well is measured, in the tests, not proven.
 
@@ -68,7 +68,7 @@ def reset(state: GLRState, i: int) -> None:
 
 @jit
 def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bool:
-    """Tell whether the ratio reaches beta at any split that the rings hold.
+    """Return whether the ratio reaches beta at any split that the rings hold.
 
     kl(p, q) <= (p - q)^2 / (q (1 - q)), so the ratio is at most (s0 n - s n0)^2 / (n0 n1 n q (1 - q)): where that
     stays below beta no logarithm is needed, and that is nearly everywhere.
@@ -104,7 +104,7 @@ def ratio(n0: float, s0: float, n: float, total: float) -> float:
 
 @jit
 def kl(p: float, q: float) -> float:
-    """Return the relative entropy of Bernoulli laws, p ln(p/q) + (1-p) ln((1-p)/(1-q)).
+    """Return the relative entropy of two Bernoulli distributions, p ln(p/q) + (1-p) ln((1-p)/(1-q)).
 
     q lies inside (0, 1); p is cut to [0, 1].
     """

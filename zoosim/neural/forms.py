@@ -50,7 +50,7 @@ class Form(Protocol):
 def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:
     """Return the form to run: `wanted`, or the cheapest exact one where that is `auto` or `last-layer`.
 
-    `distinct` counts the rows U that have come up, candidates included, and `mergeable` tells whether equal rows have
+    `distinct` counts the rows U that have come up, candidates included, and `mergeable` says whether equal rows have
     equal gradients and U is worth counting: not as published, nor when there were too many already. `observations` n
     are those of the history, equal ones merged where they can be. For K candidates a decision costs U^2 in rows,
     K (n^2 / 2 + f n) with f factors a row in the dual and K p^2 / 2 in the primal form; `DUAL_UP_TO` is where the times

@@ -121,7 +121,7 @@ class Learner:
 
     @property
     def in_rows(self) -> bool:
-        """Tell whether the rows form runs, where every posterior is at hand."""
+        """Whether the rows form runs, which holds every posterior ready."""
         return isinstance(self.form, Rows)
 
     def posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -164,7 +164,7 @@ class Learner:
         self.numbering += 1
 
     def _made_for(self) -> str:
-        """Say what a state must have been made for to be this learner's."""
+        """Describe the settings that a saved state must share to be loaded."""
         sizes = "-".join(map(str, self.network.sizes))
         settings = self.settings
         history = "fresh" if settings.fresh else "published"
@@ -219,7 +219,7 @@ class Learner:
         form.observe(factors[0], reward)
 
     def _outgrown(self) -> bool:
-        """Tell whether another form is cheaper now, or the dual one holds most rows twice."""
+        """Return whether another form is cheaper now, or the dual one holds most rows twice."""
         repeats = isinstance(self.form, Dual) and self.form.n >= max(64, 2 * len(self.history))
         return repeats or self._wanted() != self.form.name
 

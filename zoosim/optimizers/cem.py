@@ -4,8 +4,8 @@ A normal distribution over actions is fitted to the best of its own samples, aga
 De Boer et al. 2005). The objective takes all samples of an iteration at once, and costs nearly all that a call costs.
 
 Three things differ from the plain method. The deviations of the elites are taken from the mean that they were drawn
-around, not from their own: taken from their own, the spread shrinks in directions that the objective has told nothing
-about yet, and the search ends there (Hansen & Ostermeier 2001). The mean itself is the first sample of each iteration.
+around, not from their own: taken from their own, the spread shrinks in directions that the samples have not explored
+yet, and the search ends there (Hansen & Ostermeier 2001). The mean itself is the first sample of each iteration.
 And a start stops when it has converged, rather than keep a floor under its spread: a floor is noise that hides what is
 left to gain.
 """
@@ -100,7 +100,7 @@ class CEMConfig:
 
     @property
     def n_elites(self) -> int:
-        """Say how many samples of an iteration are elites: `elite_fraction` of them, rounded up."""
+        """The number of elites per iteration: `elite_fraction` of the samples, rounded up."""
         return ceil(self.elite_fraction * self.n_samples)
 
 
@@ -108,8 +108,8 @@ class CEMConfig:
 class CEMResult:
     """The best `action (d,)` that was sampled, and its `value`.
 
-    `history (t,)` is the best value found by each iteration. `converged` tells whether every start stopped by itself
-    rather than at `n_iters`, and `n_evaluations` how many samples were drawn until then.
+    `history (t,)` is the best value found by each iteration. `converged`: whether every start stopped by itself
+    rather than at `n_iters`; `n_evaluations`: how many samples were drawn until then.
     """
 
     action: FloatArray

@@ -21,7 +21,7 @@ class ProductTable(NamedTuple):
     strategic: BoolArray
 
     def rows(self, products: IntArray) -> "ProductTable":
-        """Return the table of some products `(n,)`, by index, in arrays of its own."""
+        """Return the table of some products `(n,)`, by index, in new arrays."""
         return ProductTable(
             category=self.category[products],
             price=self.price[products],

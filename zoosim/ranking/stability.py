@@ -56,8 +56,8 @@ def scaled_back(
 def adaptive_radius(std: FloatArray | float, full: float, narrow: float, wide: float) -> FloatArray:
     """Return radii from `narrow` up to `wide`, in proportion to how unsure a critic is: `wide` from std = `full` on.
 
-    Where little is known there is much to learn; where it is known what boosts do, small steps are enough (section
-    7.5.2 of the chapter on continuous boosts). Raises `ConfigError`.
+    Where little is known there is much to learn; where it is known what boosts do, small steps are enough. Raises
+    `ConfigError`.
     """
     check_number("full", full, 0.0, 1e9, above=True)
     check_number("wide", wide, check_number("narrow", narrow, 0.0, 1e9, above=True), 1e9)

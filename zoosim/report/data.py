@@ -50,7 +50,7 @@ class ReportData:
 
     @property
     def crowded(self) -> bool:
-        """Tell whether there are too many policies to draw each one's curves and pairs."""
+        """Return whether there are too many policies to draw curves and pairs of each."""
         return len(self.summary["policies"]) > CROWD
 
 
@@ -61,7 +61,7 @@ def ranked(summary: Mapping[str, Any]) -> list[str]:
 
 
 def shock_names(summary: Mapping[str, Any]) -> list[str]:
-    """List the shocks that recoveries are told of."""
+    """List the shocks that the summary has recovery times for."""
     return list(dict.fromkeys(name for policy in summary["policies"].values() for name in policy["recovery_steps"]))
 
 

@@ -57,7 +57,7 @@ def _feature_style(name: str, features: Mapping[str, tuple[str, str]]) -> Style:
 
 
 def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
-    """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
+    """Lay out one panel per title, at most `across` side by side; in each one row per policy, best on top."""
     rows, columns = grid_of(len(titles), across)
     inner = 28 * len(names)
     gap = 104
@@ -107,7 +107,7 @@ def axis_style() -> dict[str, Any]:
 
 
 def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
-    """Return how an axis with a label a row looks, the first on top."""
+    """Return the style of an axis with one label per row, the first on top."""
     ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
     return {**axis_style(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
 

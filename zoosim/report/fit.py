@@ -33,7 +33,7 @@ def tell(world: FittedWorld, fit: Fit) -> Story:
     drawings = [
         Drawing(
             "The click table",
-            "Click probabilities with their 95% intervals, a panel a segment, as they are at the end of the log. "
+            "Click probabilities with their 95% intervals, one panel per segment, as they are at the end of the log. "
             f"{'' if len(world.category_names) <= MOST_ROWS else f'The {MOST_ROWS} categories that were shown most. '}"
             "Hover for counts.",
             table_figure(world),

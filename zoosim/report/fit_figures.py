@@ -13,7 +13,7 @@ MOST_ROWS = 25
 
 
 def table_figure(world: FittedWorld) -> go.Figure:
-    """Draw the click probabilities at the log's end, a panel a segment, with their intervals."""
+    """Draw the click probabilities at the log's end, one panel per segment, with their intervals."""
     shown: dict[str, int] = {}
     for cell in world.cells:
         shown[cell.category] = shown.get(cell.category, 0) + cell.rows
@@ -46,7 +46,7 @@ def _add_cells(figure: go.Figure, cells: Sequence[Cell], place: dict[str, int]) 
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw clicks that came (dots) over the range that the world allows (bars), a row a share of the held-out rows."""
+    """Draw observed clicks (dots) over the range that the world allows (bars), one row per part of them."""
     shares = [share for kind in ("day", "segment", "category") for share in _most(shares, kind)]
     margin = {"l": 190, "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))

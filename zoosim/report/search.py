@@ -187,7 +187,7 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
 
 
 def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str, *, linked: bool = True) -> go.Figure:
-    """Draw what rankings earn, and below their products: a column a ranking, a dot a product."""
+    """Draw what rankings earn, and below their products: one column per ranking, one dot per product."""
     k = len(rankings[0].shown)
     lower = 24 * k + 12
     upper = 130
@@ -207,7 +207,7 @@ def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str
     ticks = {"tickvals": list(range(len(names))), "ticktext": names, "range": [-0.5, len(names) - 0.5]}
     figure.update_xaxes(**{**axis_style(), "tickangle": -60, "showgrid": False}, **ticks)
     figure.update_xaxes(title_text=title, row=2)
-    figure.update_yaxes(**axis_style(), title_text="EUR a visit", rangemode="tozero", row=1)
+    figure.update_yaxes(**axis_style(), title_text="EUR per visit", rangemode="tozero", row=1)
     figure.update_yaxes(**axis_style(), title_text="place", range=[k + 0.7, 0.3], row=2)
     return figure
 

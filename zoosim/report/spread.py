@@ -21,7 +21,7 @@ from zoosim.report.drawing import (
 
 
 def seeds_figure(report: ReportData) -> go.Figure | None:
-    """Draw a dot a seed for each policy; nothing with one seed."""
+    """Draw one mark per seed and policy; None with a single seed."""
     policies = report.summary["policies"]
     seeds = report.summary["seeds"]
     names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
@@ -38,7 +38,7 @@ def seeds_figure(report: ReportData) -> go.Figure | None:
         points = {"x": [x for x, _ in marks], "y": [row] * len(marks)}
         figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
     figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12))
-    figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, a mark a seed")
+    figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, one mark per seed")
     return figure
 
 

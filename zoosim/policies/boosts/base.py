@@ -21,14 +21,14 @@ ROUNDING = 1e-9
 """Boosts may be outside the box by this share of a_max."""
 
 TASTES = 2
-"""Where a shop tells of tastes, it tells of these: for price, and for private label."""
+"""Tastes among the context features, where there are any: for price, and for private label."""
 
 MOST_CATEGORIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoostSpec(PolicySpec):
-    """What a boost policy is told: `user_dim` context features, `product_dim` boosts in [-`a_max`, `a_max`].
+    """What a boost policy knows when it is made: `user_dim` features, `product_dim` boosts in [-`a_max`, `a_max`].
 
     `reward` is what a visit's parts count; `k` products are shown, fewer where a request has fewer; products are of
     `n_categories`, by number from 0. The context features begin with `n_segments` and then `n_kinds` one-hot columns,
@@ -175,7 +175,7 @@ def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntA
 
 
 def is_same_table(one: ProductTable, other: Any) -> bool:
-    """Tell whether two tables are the same arrays, none of which can change."""
+    """Return whether two tables are the same arrays, none of which can change."""
     if not isinstance(other, ProductTable):
         return False
     columns = zip(one, other, strict=True)

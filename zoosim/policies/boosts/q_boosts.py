@@ -46,7 +46,7 @@ FIRST_STEPS = 300
 """Batches to train on when the warm-up is over."""
 
 AVERAGE = 0.9995
-"""The weight that the average of the networks keeps, a visit, at most."""
+"""The largest weight per visit that the moving average of the networks keeps."""
 
 STEPS = 10_000
 """The visits that beta falls over where nobody says how many there will be."""
@@ -72,7 +72,7 @@ class QEnsemble(BoostPolicy):
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
     hidden: int = parameter(16, low=1, high=4_096, help="units of the one hidden layer")
     learning_rate: float = parameter(1e-3, low=1e-6, high=1, help="Adam's learning rate")
-    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits per step of training")
     train_steps: int = parameter(2, low=1, high=10_000, help="steps of training after each visit")
     memory: int = parameter(20_000, low=10, high=10_000_000, help="visits that the replay memory holds")
     warm_up: int = parameter(30, low=1, high=1_000_000, help="visits with boosts drawn anywhere, before training")
@@ -97,17 +97,17 @@ class QEnsemble(BoostPolicy):
         super().__init__(spec, rng, **params)
         self._q = self._untrained(int(rng.integers(2**62)))
         self._average = self._q.network().trained.copy()
-        self._replay = Replay(self.memory, max(1, self._told), spec.product_dim, max(1, spec.n_segments))
+        self._replay = Replay(self.memory, max(1, self._visitor_columns), spec.product_dim, max(1, spec.n_segments))
         self._centre = read_boosts("q-ensemble.base", self.base, spec)
         self._search = CEMConfig.fast(spec.a_max)
 
     def _untrained(self, seed: int) -> QEnsembleRegressor:
         config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=seed, bootstrap=False)
-        return QEnsembleRegressor(max(1, self._told), self.spec.product_dim, config)
+        return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
     @property
-    def _told(self) -> int:
-        """Return how many columns of the features are about who asks; all where the shop does not tell."""
+    def _visitor_columns(self) -> int:
+        """The number of leading features that describe visitor and query; all where the spec names none."""
         spec = self.spec
         return spec.n_segments + spec.n_kinds + spec.n_tastes or spec.user_dim
 
@@ -158,7 +158,7 @@ class QEnsemble(BoostPolicy):
         return int(np.argmax(context.features[: max(1, self.spec.n_segments)]))
 
     def _scene(self, context: Context) -> Scene:
-        state = np.asarray(context.features[: max(1, self._told)], float)
+        state = np.asarray(context.features[: max(1, self._visitor_columns)], float)
         if self.view == "boosts":
             return Scene(state, lambda actions: actions)
         columns = np.ascontiguousarray(context.boost_features.T)

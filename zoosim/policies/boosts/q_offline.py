@@ -37,7 +37,7 @@ class QOffline(BoostPolicy):
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
     hidden: int = parameter(32, low=1, high=4_096, help="units of the one hidden layer")
     learning_rate: float = parameter(3e-3, low=1e-6, high=1, help="Adam's learning rate, falling to 0")
-    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits per step of training")
     epochs: int = parameter(20, low=1, high=100_000, help="times that training goes through the log")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:

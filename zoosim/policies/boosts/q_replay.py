@@ -44,11 +44,11 @@ class Replay:
 
     @property
     def seen(self) -> int:
-        """Say how many visits were added."""
+        """The number of visits that were added."""
         return int(self._count[0])
 
     def seen_of(self, segment: int) -> int:
-        """Say how many visits of a segment were added."""
+        """Return how many visits of a segment were added."""
         return int(self._moments[0, segment])
 
     def add(self, state: FloatArray, action: FloatArray, reward: float, segment: int) -> None:

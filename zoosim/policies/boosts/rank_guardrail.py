@@ -84,7 +84,7 @@ class RankGuardrail(BoostPolicy):
         return self.held(context, self.inside.recommend(context)).done
 
     def held(self, context: Context, asked: FloatArray) -> Decision:
-        """Say what becomes of boosts `(d,)` that are asked for; raises `DataError` if they are no finite numbers."""
+        """Return the decision for requested boosts `(d,)`; raises `DataError` if they are not finite numbers."""
         self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
         scene = context.base_scores, context.boost_features

@@ -1,7 +1,7 @@
-"""The contract of a policy as a list of checks: one truth for the tests and for whoever checks a policy of their own.
+"""The contract of a policy as a list of checks, for the tests and for `zoosim check-policy`.
 
-Each check plays a few small made-up shops: one product, masks, features that are no one-hot labels. A check hands out
-arrays of its own, so one fault is found by the one check that asks about it.
+Each check plays a few small made-up shops: one product, masks, features that are no one-hot labels. Every check hands
+out fresh arrays, so each fault is found by the one check that asks about it.
 """
 
 import copy
@@ -67,7 +67,7 @@ class Shop:
 
     @cached_property
     def spec(self) -> PolicySpec:
-        """Say what a policy is told when it is made."""
+        """The spec that policies are made with."""
         return PolicySpec(user_dim=self.user_dim, product_dim=self.product_dim, n_users=self.n_users, steps=VISITS)
 
     @cached_property
@@ -85,7 +85,7 @@ class Shop:
         return users, products, rng.integers(0, self.n_users, VISITS), masks, rewards
 
     def context(self, visit: int, available: Iterable[bool] | None = None, *, frozen: bool = False) -> Context:
-        """Return the context of a visit in arrays of its own, writable or `frozen`; `available` replaces its mask."""
+        """Return the context of a visit in fresh arrays, writable or `frozen`; `available` replaces its mask."""
         users, products, visitors, masks, _ = self._arrays
         user_id = int(visitors[visit % VISITS])
         arrays: dict[str, np.ndarray] = {
@@ -190,7 +190,7 @@ class Maker:
 
     @property
     def draws_openly(self) -> bool:
-        """Tell whether the class gives propensities of its own."""
+        """Whether the class defines `propensities` itself."""
         return self.cls.propensities is not Policy.propensities
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two states are equal, types included; NaN equals itself."""
+    """Return whether two states are equal, types included; NaN equals itself."""
     if isinstance(a, Mapping):
         return isinstance(b, Mapping) and set(a) == set(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):

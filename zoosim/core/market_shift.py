@@ -26,8 +26,8 @@ class Tastes(Strict):
         """Return these changes with what still holds of those `before`."""
         if before is None:
             return self
-        given = {field: getattr(self, field) for field in self.model_fields_set}
-        return before.model_copy(update={**given, "categories": {**before.categories, **self.categories}})
+        named = {field: getattr(self, field) for field in self.model_fields_set}
+        return before.model_copy(update={**named, "categories": {**before.categories, **self.categories}})
 
 
 class Promotion(Strict):
@@ -93,7 +93,7 @@ class MarketShift(Strict):
         """Return this shift with what still holds of `before`."""
         if before is None:
             return self
-        tastes = {name: own.after(before.tastes.get(name)) for name, own in self.tastes.items()}
+        tastes = {name: change.after(before.tastes.get(name)) for name, change in self.tastes.items()}
         update = {
             "segment_mix": self.segment_mix or before.segment_mix,
             "tastes": {**before.tastes, **tastes},

@@ -251,17 +251,17 @@ def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")
 
 
-def _check_shift(place: str, shift: MarketShift, config: "SearchConfig") -> None:
+def _check_shift(label: str, shift: MarketShift, config: "SearchConfig") -> None:
     for name in shift.segments:
         if name not in config.segments:
-            raise ValueError(unknown(f"{place}: unknown segment", name, dict(config.segments)))
+            raise ValueError(unknown(f"{label}: unknown segment", name, dict(config.segments)))
     for name in shift.categories:
         if name not in config.categories:
-            raise ValueError(unknown(f"{place}: unknown category", name, dict(config.categories)))
+            raise ValueError(unknown(f"{label}: unknown category", name, dict(config.categories)))
     try:
         shift.shares({name: segment.share for name, segment in config.segments.items()})
     except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
+        raise ValueError(f"{label}.{error}") from None
 
 
 def _check_distinct(shifts: list[MarketShift]) -> None:

@@ -49,10 +49,10 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
     return sorted(changes, key=lambda change: change.row)
 
 
-def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, least: int) -> tuple[int, BoolArray]:
+def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, min_blocks: int) -> tuple[int, BoolArray]:
     """Return the block before which most changed, 0 for none, and which cells did."""
     n_cells, blocks = rows.shape
-    times = np.arange(least, blocks - least + 1)
+    times = np.arange(min_blocks, blocks - min_blocks + 1)
     if not len(times):
         return 0, np.zeros(n_cells, bool)
     before = np.cumsum(rows, axis=1)[:, times - 1], np.cumsum(clicks, axis=1)[:, times - 1]

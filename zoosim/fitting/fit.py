@@ -48,7 +48,7 @@ class FittedWorld:
     `cells` holds the click table, a cell again from where it changed; `mix` the segments' shares of the visits, `sizes`
     how many products each category has. `selected` names the cells in which weighting by propensity moves the click
     rate by more than chance: there the logging policy chose by something that segments and categories do not tell.
-    `skipped` tells how many bad rows of the log were left out, by reason.
+    `skipped` counts the invalid rows of the log that were left out, by reason.
     """
 
     n: int
@@ -124,41 +124,48 @@ class FittedWorld:
 
 
 def fit_world(log: Log, *, segments: int | None = None, categories: int | None = None) -> FittedWorld:
-    """Estimate the world that `log` was written in, rows in order of time where the log tells it.
+    """Estimate a recommendation world from a log: segments, categories, click probabilities, and when they changed.
 
-    Segments are patterns or clusters of the visitors' features, categories those of the catalogue, or of the products'
-    features, else the products; at most `segments` and `categories` of them. Within a cell no weighting is needed: who
-    was shown which category depends on the segment, and the cell's visitors and products are taken to be alike.
-    Raises `ConfigError` for numbers below 1, `DataError` for rewards that are no clicks.
+    Within a cell (segment x category) rows are not weighted by propensity: visitors and products of a cell are taken to
+    be alike, and which category was shown depends on the segment.
+
+    Args:
+        log: Rows with rewards of 0 or 1; taken in order of time where the log has times.
+        segments: The most segments, which are patterns or clusters of the visitors' features.
+        categories: The most categories: those of the catalogue, else clusters of product features, else the products.
+
+    Raises:
+        ConfigError: `segments` or `categories` is below 1.
+        DataError: A reward is not a click, or nothing tells the categories of many products.
     """
     _check(log, segments, categories)
     log = in_order(log)
-    groups, products, names = _groups(log, segments, categories)
-    cells = groups.labels * products.n_groups + products.labels[log.actions]
-    n_cells = groups.n_groups * products.n_groups
+    visitors, products, category_names = _groups(log, segments, categories)
+    segment_names = tuple(f"segment {number}" for number in range(1, visitors.n_groups + 1))
+    cells = visitors.labels * products.n_groups + products.labels[log.actions]
+    n_cells = visitors.n_groups * products.n_groups
     clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
     effect = design_effect(clusters, cells, log.rewards, n_cells)
     changes = find_changes(cells, log.rewards, n_cells, effect)
-    segment_names = tuple(f"segment {number}" for number in range(1, groups.n_groups + 1))
     units = _units(changes, n_cells)
     rows, clicks = _counts(units, cells, log.rewards, len(log))
-    found = estimate_clicks(rows / effect, clicks / effect)
+    estimates = estimate_clicks(rows / effect, clicks / effect)
     return FittedWorld(
         n=len(log),
         n_clusters=clusters.n_clusters,
         source=log.source,
-        segments=groups,
+        segments=visitors,
         categories=products,
         segment_names=segment_names,
-        category_names=names,
-        cells=_cells(units, rows, clicks, found, segment_names, names),
+        category_names=category_names,
+        cells=_cells(units, rows, clicks, estimates, segment_names, category_names),
         changes=tuple(changes),
-        mix=tuple((np.bincount(groups.labels, minlength=groups.n_groups) / len(log)).tolist()),
+        mix=tuple((np.bincount(visitors.labels, minlength=visitors.n_groups) / len(log)).tolist()),
         sizes=tuple(np.bincount(products.labels, minlength=products.n_groups).tolist()),
         n_users=_n_users(log, clusters),
         effect=effect,
-        strength=found.strength,
-        selected=_selected(log, cells, n_cells, effect, segment_names, names),
+        strength=estimates.strength,
+        selected=_selected(log, cells, n_cells, effect, segment_names, category_names),
         skipped=dict(log.skipped),
     )
 
@@ -209,7 +216,7 @@ def _named(labels: IntArray, count: int, how: str) -> Groups:
 
 
 class _Unit(NamedTuple):
-    """A cell between two of its changes."""
+    """A cell between two of its changes: from row `start` to row `stop`, or to the end of the log."""
 
     cell: int
     start: int

@@ -121,7 +121,10 @@ def _later(log: Log) -> tuple[BoolArray, int]:
 
 
 def check_fit(log: Log, *, segments: int | None = None, categories: int | None = None) -> Fit:
-    """Fit a world to the earlier part of a log, and see how well it foretells the clicks of the later part."""
+    """Fit a world to the earlier part of a log, and compare its expected clicks with those of the later part.
+
+    Args and errors are those of `fit_world`; `DataError` also where the log has too few rows to hold any out.
+    """
     earlier, later, days = split_log(log)
     world = fit_world(earlier, segments=segments, categories=categories)
     labels = world.segments.assign(later.features)
@@ -152,9 +155,9 @@ def _last_table(world: FittedWorld) -> tuple[FloatArray, FloatArray]:
     """Return the click table as it is at the log's end, and its standard errors: `(segments, categories)` each."""
     table, error = (np.zeros((world.segments.n_groups, world.categories.n_groups)) for _ in range(2))
     for cell in world.cells:  # a cell's later figures come later
-        place = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
-        table[place] = cell.estimate
-        error[place] = (cell.high - cell.low) / 3.92
+        cell_index = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
+        table[cell_index] = cell.estimate
+        error[cell_index] = (cell.high - cell.low) / 3.92
     return table, error
 
 

@@ -49,12 +49,12 @@ def count_weights(sizes: IntArray) -> int:
 @jit
 def layer_of(params: Float32Array, sizes: IntArray, layer: int) -> tuple[Float32Array, Float32Array]:
     """Return the matrix `(n_l, n_{l-1})` and the bias `(n_l,)` of layer 1, ..., L, as views."""
-    place = 0
+    offset = 0
     for before in range(1, layer):
-        place += sizes[before] * (sizes[before - 1] + 1)
+        offset += sizes[before] * (sizes[before - 1] + 1)
     n = sizes[layer - 1]
     m = sizes[layer]
-    return params[place : place + m * n].reshape(m, n), params[place + m * n : place + m * (n + 1)]
+    return params[offset : offset + m * n].reshape(m, n), params[offset + m * n : offset + m * (n + 1)]
 
 
 @jit

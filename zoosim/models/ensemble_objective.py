@@ -46,23 +46,23 @@ def state_parts(net: Ensemble, states: FloatArray) -> Float32Array:
 @jit
 def mean_std(net: Ensemble, parts: Float32Array, actions: FloatArray, mean: FloatArray, std: FloatArray) -> None:
     """Write mean and standard deviation `(m, n)` of `actions (m, n, d_a)`; `parts` from `state_parts`."""
-    each = actions.shape[1]
+    per_request = actions.shape[1]
     rows = actions.reshape(-1, actions.shape[2])
     means = mean.reshape(-1)
     stds = std.reshape(-1)
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
-        outputs, _ = _tile_up(net, parts, rows[start:end], start, each)
+        outputs, _ = _tile_up(net, parts, rows[start:end], start, per_request)
         summarise(outputs, net.reward, means[start:end], stds[start:end])
 
 
 @jit
 def _tile_up(
-    net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, each: int
+    net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, per_request: int
 ) -> tuple[FloatArray, Float32Array]:
     """Return outputs `(M, w)` and slopes of all units `(M, sum n_l, w)` at actions `rows (w, d_a)`.
 
-    They are numbers `start`, ... of all rows, of which each request has `each`.
+    They are numbers `start`, ... of all rows, of which each request has `per_request`.
     """
     members = net.trained.shape[0]
     d = net.states
@@ -74,19 +74,19 @@ def _tile_up(
     slopes = np.empty((members, total, width), np.float32)
     as_tile(rows, net.centre[d:], net.scale[d:], tile)
     for m in range(members):
-        _start_from(parts, m, start, each, units[: net.sizes[1]])
+        _start_from(parts, m, start, per_request, units[: net.sizes[1]])
         climb(net, m, tile, units, slopes[m])
         copy(units[total - 1], outputs[m])
     return outputs, slopes
 
 
 @jit
-def _start_from(parts: Float32Array, member: int, start: int, each: int, out: Float32Array) -> None:
+def _start_from(parts: Float32Array, member: int, start: int, per_request: int, out: Float32Array) -> None:
     """Fill each column of `out (n_1, w)` with the part of the request that row `start` + column belongs to."""
     first = 0
     while first < out.shape[1]:
-        request = (start + first) // each
-        last = min((request + 1) * each - start, out.shape[1])
+        request = (start + first) // per_request
+        last = min((request + 1) * per_request - start, out.shape[1])
         for i in range(out.shape[0]):
             for j in range(first, last):
                 out[i, j] = parts[request, member, i]
@@ -101,13 +101,13 @@ def value_and_slope(
 
     Where all members agree the gradient of std is taken as 0.
     """
-    each = actions.shape[1]
+    per_request = actions.shape[1]
     rows = actions.reshape(-1, actions.shape[2])
     values = value.reshape(-1)
     gradients = slope.reshape(-1, actions.shape[2])
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
-        outputs, slopes = _tile_up(net, parts, rows[start:end], start, each)
+        outputs, slopes = _tile_up(net, parts, rows[start:end], start, per_request)
         mean = np.empty(end - start)
         std = np.empty(end - start)
         summarise(outputs, net.reward, mean, std)

@@ -122,8 +122,8 @@ def fit_pooled_model(
     without = [[other for other in range(folds) if other != f] for f in range(folds)]
     shared = np.atleast_2d(np.mean([_shared_weights(moments, others, traits) for others in without], axis=0))
     known_traits = np.zeros((n_actions, 0)) if traits is None else traits
-    own = coefficients.T - with_ones(known_traits) @ shared
-    return PooledModel(shared, own, rows.centre, rows.scale)
+    deviations = coefficients.T - with_ones(known_traits) @ shared
+    return PooledModel(shared, deviations, rows.centre, rows.scale)
 
 
 def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting) -> None:

@@ -72,14 +72,14 @@ def _hash(x: FloatArray, head: int) -> np.uint64:
 
 
 @jit
-def fade(memory: RowMemory, keep: float, least: float) -> IntArray:
-    """Multiply all weights by `keep`, forget what falls below `least`, and return the slots in use `(n,)`."""
+def fade(memory: RowMemory, keep: float, least_weight: float) -> IntArray:
+    """Multiply all weights by `keep`, forget what falls below `least_weight`, and return the slots in use `(n,)`."""
     used = np.empty(memory.seen.shape[0], np.int64)
     n = 0
     for slot in range(memory.seen.shape[0]):
         memory.counts[slot] *= keep
         memory.sums[slot] *= keep
-        if memory.counts[slot] < least:
+        if memory.counts[slot] < least_weight:
             memory.seen[slot] = 0
         if memory.seen[slot] > 0:
             used[n] = slot

@@ -55,11 +55,11 @@ def observe(state: AdwinState, i: int, x: float) -> bool:
     totals[SQUARES] += x * x
     _append(buckets, filled, 0, x, x * x)
     _compress(buckets, filled, totals)
-    found = False
+    changed = False
     while _differs(buckets, filled, totals, state.delta):
         _drop_oldest(buckets, filled, totals)
-        found = True
-    return found
+        changed = True
+    return changed
 
 
 @jit

@@ -77,8 +77,8 @@ class History:
         seen = np.flatnonzero(self.counts)
         return seen[np.argsort(self._last[seen])]
 
-    def fade(self, keep: float, most: int) -> None:
-        """Multiply all weights by `keep`; forget all but the `most` rows that were observed last.
+    def fade(self, keep: float, max_rows: int) -> None:
+        """Multiply all weights by `keep`; forget all but the `max_rows` rows that were observed last.
 
         Rows that are forgotten keep their numbers.
         """
@@ -86,8 +86,8 @@ class History:
         self._sums *= keep
         gone = self.counts < FORGOTTEN
         seen = self.observed()
-        if len(seen) > most:
-            gone[seen[:-most]] = True
+        if len(seen) > max_rows:
+            gone[seen[:-max_rows]] = True
         self.counts[gone] = self.sums[gone] = 0.0
         self.n_observed = int(np.count_nonzero(self.counts))
 

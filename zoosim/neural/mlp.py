@@ -50,41 +50,41 @@ def factorise(params: FloatArray, sizes: IntArray, x: FloatArray, scale: float, 
 @jit
 def _forward(params: FloatArray, sizes: IntArray, x: FloatArray, out: FloatArray) -> float:
     """Write what each layer takes in to its place in `out (f,)`; return the network's output."""
-    weights = 0
-    place = 0
+    first_weight = 0
+    offset = 0
     result = 0.0
     out[: x.shape[0]] = x
     for layer in range(1, sizes.shape[0]):
-        n = sizes[layer - 1]
-        m = sizes[layer]
-        inputs = out[place : place + n]
-        after = place + n + m
-        for i in range(m):
-            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
-            result = dot(row[:n], inputs) + row[n]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        inputs = out[offset : offset + n_in]
+        after = offset + n_in + n_out
+        for i in range(n_out):
+            row = params[first_weight + i * (n_in + 1) : first_weight + (i + 1) * (n_in + 1)]
+            result = dot(row[:n_in], inputs) + row[n_in]
             if layer < sizes.shape[0] - 1:
                 out[after + i] = max(result, 0.0)
-        weights = weights + m * (n + 1)
-        place = after
+        first_weight += n_out * (n_in + 1)
+        offset = after
     return result
 
 
 @jit
 def _backward(params: FloatArray, sizes: IntArray, out: FloatArray) -> None:
     """Carry the slope in the last layer, at the end of `out (f,)`, down to the layers below."""
-    weights = params.shape[0]
-    place = out.shape[0]
+    first_weight = params.shape[0]
+    offset = out.shape[0]
     for layer in range(sizes.shape[0] - 1, 1, -1):
-        n = sizes[layer - 1]
-        m = sizes[layer]
-        weights = weights - m * (n + 1)
-        place = place - n - m
-        inputs = out[place : place + n]
-        deltas = out[place + n : place + n + m]
-        down = np.zeros(n + 1)
-        add_product(deltas, params[weights : weights + m * (n + 1)].reshape(m, n + 1), down)
-        for i in range(n):
-            out[place - n + i] = down[i] if inputs[i] > 0.0 else 0.0
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        first_weight -= n_out * (n_in + 1)
+        offset -= n_in + n_out
+        inputs = out[offset : offset + n_in]
+        deltas = out[offset + n_in : offset + n_in + n_out]
+        down = np.zeros(n_in + 1)
+        add_product(deltas, params[first_weight : first_weight + n_out * (n_in + 1)].reshape(n_out, n_in + 1), down)
+        for i in range(n_in):
+            out[offset - n_in + i] = down[i] if inputs[i] > 0.0 else 0.0
 
 
 @jit
@@ -106,35 +106,36 @@ def factorise_rows(
 @jit
 def _forward_rows(params: FloatArray, sizes: IntArray, xs: FloatArray, out: FloatArray, outputs: FloatArray) -> None:
     """Do `_forward` for all rows of `xs (n, n_0)`."""
-    weights = 0
-    place = 0
+    first_weight = 0
+    offset = 0
     inputs = np.empty((xs.shape[1], xs.shape[0]))
     for r in range(xs.shape[0]):
         for i in range(xs.shape[1]):
             out[r, i] = inputs[i, r] = xs[r, i]
     for layer in range(1, sizes.shape[0]):
-        n = sizes[layer - 1]
-        m = sizes[layer]
-        sums = np.empty((m, xs.shape[0]))
-        for i in range(m):
-            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
-            _dots(row[:n], inputs, sums[i])
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        sums = np.empty((n_out, xs.shape[0]))
+        for i in range(n_out):
+            row = params[first_weight + i * (n_in + 1) : first_weight + (i + 1) * (n_in + 1)]
+            _dots(row[:n_in], inputs, sums[i])
             for r in range(xs.shape[0]):
-                sums[i, r] += row[n]
+                sums[i, r] += row[n_in]
                 if layer == sizes.shape[0] - 1:
                     outputs[r] = sums[i, r]
                 else:
                     sums[i, r] = max(sums[i, r], 0.0)
-                    out[r, place + n + m + i] = sums[i, r]
+                    out[r, offset + n_in + n_out + i] = sums[i, r]
         inputs = sums
-        weights = weights + m * (n + 1)
-        place = place + n + m
+        first_weight += n_out * (n_in + 1)
+        offset += n_in + n_out
 
 
 @jit
 def _dots(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """Write the inner products `(m,)` of x `(n,)` and each of `columns (n, m)`, with the bits of `dot`."""
     sums = np.zeros((4, columns.shape[1]))
+    # Four partial sums, added in pairs, in the order of `dot`.
     a = sums[0]
     b = sums[1]
     c = sums[2]
@@ -158,19 +159,19 @@ def _dots(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
 @jit
 def expand(factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the gradient in the weights of layers `first`, ..., L - 1 (counted from 0) that `factors` stand for."""
-    place = 0
-    k = 0
+    offset = 0
+    weight_index = 0
     for layer in range(1, sizes.shape[0]):
-        n = sizes[layer - 1]
-        m = sizes[layer]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
         if layer > first:
-            for i in range(m):
-                delta = factors[place + n + i]
-                for j in range(n):
-                    out[k + j] = delta * factors[place + j]
-                out[k + n] = delta
-                k += n + 1
-        place += n + m
+            for i in range(n_out):
+                delta = factors[offset + n_in + i]
+                for j in range(n_in):
+                    out[weight_index + j] = delta * factors[offset + j]
+                out[weight_index + n_in] = delta
+                weight_index += n_in + 1
+        offset += n_in + n_out
 
 
 @jit

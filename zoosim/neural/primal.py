@@ -27,8 +27,8 @@ def kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
     keep = np.ones(g.shape[0])
     for n in range(g.shape[0]):
         if weights[n] > 0.0:
-            own = noise / weights[n]
-            keep[n] = own / noise_of(own, dot(g[n], g[n]))
+            own_noise = noise / weights[n]
+            keep[n] = own_noise / noise_of(own_noise, dot(g[n], g[n]))
     return keep
 
 

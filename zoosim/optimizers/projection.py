@@ -16,8 +16,14 @@ from zoosim.core.types import FloatArray
 def project_trust_region(a: FloatArray, a_prev: FloatArray, delta: float, a_max: float = np.inf) -> FloatArray:
     """Return the point of the trust region that is nearest to `a`, the same shape: `(d,)`, or `(n, d)` for n points.
 
-    The region is {a : |a - a_prev| <= delta} within [-a_max, a_max]^d; without `a_max` it is the ball alone. Raises
-    `ConfigError` unless `a_prev (d,)` lies in the box, `a` is finite and `delta` above 0.
+    Args:
+        a: Points to project, finite.
+        a_prev: Centre `(d,)` of the ball, inside the box.
+        delta: Radius of the ball, above 0.
+        a_max: Half the width of the box [-a_max, a_max]^d; infinite for the ball alone.
+
+    Raises:
+        ConfigError: An argument is out of range or of another shape.
     """
     points = check_points("a", a)
     centre = check_base("a_prev", a_prev, points.shape[-1:], a_max)

@@ -1,4 +1,4 @@
-"""What boosts do to a request: the average boost features of the products that they bring to the top.
+"""Profiles of boosts: the average boost features of the products that they bring to the top of a request.
 
 Rewards depend on boosts only through what is shown. A visitor looks from the top and leaves sooner or later, so
 positions count less and less: position n = 0, 1, ... by fade^n.
@@ -32,8 +32,8 @@ def write_profiles(
         top(scores, shown)
         for i in range(columns.shape[0]):
             out[n, i] = 0.0
-            for place, p in enumerate(shown):
-                out[n, i] += weights[place] * columns[i, p]
+            for position, p in enumerate(shown):
+                out[n, i] += weights[position] * columns[i, p]
 
 
 @jit

@@ -19,10 +19,19 @@ TIE = 1e-9
 
 
 def rank_change(base_scores: FloatArray, boost_features: FloatArray, boosts: FloatArray, k: int = 10) -> int:
-    """Return how many of the base ranker's top k leave it under `boosts (d,)`; `base_scores (K,)`, features `(K, d)`.
+    """Count the products of the base ranker's top k that leave it under boosts: half the symmetric difference.
 
-    Half of the symmetric difference of both tops. Where scores tie within rounding, products of the base ranker's top
-    count as left, but without any boosts none leaves. Raises `DataError` and `ConfigError`.
+    Where scores tie within rounding, products of the base ranker's top count as gone; without boosts none is.
+
+    Args:
+        base_scores: Scores `(K,)` of the base ranker, for the products of one request.
+        boost_features: Features `(K, d)` that boosts multiply.
+        boosts: The action `(d,)`; the score is base + features @ boosts.
+        k: Length of the top, 1 to 1,000; K where that is less.
+
+    Raises:
+        DataError: An array has the wrong shape, or a number is not finite.
+        ConfigError: `k` is out of range.
     """
     base, features, vector = _checked(base_scores, boost_features, boosts)
     shown = _top_of(base, k)
@@ -32,9 +41,9 @@ def rank_change(base_scores: FloatArray, boost_features: FloatArray, boosts: Flo
 def largest_scale(
     base_scores: FloatArray, boost_features: FloatArray, boosts: FloatArray, limit: int, k: int = 10
 ) -> float:
-    """Return the largest s in [0, 1] for which s `boosts` take at most `limit` products out of the top k.
+    """Return the largest s in [0, 1] for which s * boosts take at most `limit` (0 to k) products out of the top k.
 
-    It holds for every smaller s as well. Raises `DataError` and `ConfigError`.
+    Every smaller s keeps the limit as well. Other arguments and errors are those of `rank_change`.
     """
     base, features, vector = _checked(base_scores, boost_features, boosts)
     shown = _top_of(base, k)
@@ -44,7 +53,7 @@ def largest_scale(
 def scaled_back(
     base_scores: FloatArray, boost_features: FloatArray, boosts: FloatArray, limit: int, k: int = 10
 ) -> FloatArray:
-    """Return each of `boosts (n, d)` times its `largest_scale`; all of them keep the limit."""
+    """Return each of `boosts (n, d)` times its `largest_scale`, so that all of them keep the limit."""
     base = check_array("base_scores", base_scores, (None,))
     features = check_array("boost_features", boost_features, (len(base), None))
     out: FloatArray = check_array("boosts", boosts, (None, features.shape[1])).copy()
@@ -54,7 +63,7 @@ def scaled_back(
 
 
 def adaptive_radius(std: FloatArray | float, full: float, narrow: float, wide: float) -> FloatArray:
-    """Return radii from `narrow` up to `wide`, in proportion to how unsure a critic is: `wide` from std = `full` on.
+    """Return trust-region radii from `narrow` to `wide`, in proportion to a critic's `std`; `wide` from `full` on.
 
     Where little is known there is much to learn; where it is known what boosts do, small steps are enough. Raises
     `ConfigError`.
@@ -130,14 +139,14 @@ def _holds_until(base: FloatArray, shown: IntArray, slopes: FloatArray, limit: i
 
 
 @jit
-def _smallest(values: FloatArray, place: int) -> float:
-    """Return the smallest of `values (n,)` at `place` 0, 1, ...; infinity where there are not so many."""
-    smallest = np.full(place + 1, np.inf)
+def _smallest(values: FloatArray, rank: int) -> float:
+    """Return the smallest of `values (n,)` at `rank` 0, 1, ...; infinity where there are not so many."""
+    smallest = np.full(rank + 1, np.inf)
     for value in values:
-        if value < smallest[place]:
-            n = place
+        if value < smallest[rank]:
+            n = rank
             while n > 0 and smallest[n - 1] > value:
                 smallest[n] = smallest[n - 1]
                 n -= 1
             smallest[n] = value
-    return float(smallest[place])
+    return float(smallest[rank])

@@ -36,7 +36,6 @@ from zoosim.report.drawing import (
     words_style,
 )
 from zoosim.report.features import features_figure
-from zoosim.report.spread import seeds_figure
 
 PHASES_ACROSS = 3
 RECOVERY_ACROSS = 2
@@ -54,7 +53,7 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
         "features": features_figure(report),
         **({} if report.crowded else _all_curves(report)),
         "phases": _phases(report),
-        "seeds": None if report.crowded else seeds_figure(report),
+        "seeds": None if report.crowded else _seeds(report),
         "recovery": _recovery(report),
         "pairs": None if report.crowded else _pairs(report.summary["pairs"]),
     }
@@ -250,6 +249,32 @@ def _add_fraction(
     dot = {**dot_style(color), "error_x": bars, "hovertemplate": hover + "<extra></extra>"}
     figure.add_scatter(x=[mean], y=[row], **dot, **cell)
     figure.add_scatter(x=[high], y=[row], **words_style([f"{mean:.1%}"], "middle right"), **cell)
+
+
+def _seeds(report: ReportData) -> go.Figure | None:
+    """Draw one mark per seed and policy; None with a single seed."""
+    policies = report.summary["policies"]
+    seeds = report.summary["seeds"]
+    names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
+    if not names or len(seeds) < 2:
+        return None
+    width = CHARACTER * max(len(shortened(name, NAME)) for name in names)
+    margin = {"l": width + 24, "r": 16, "t": 12, "b": 54}
+    figure = go.Figure(layout=layout_style(height=66 + 28 * len(names), margin=margin))
+    for row, name in enumerate(names):
+        marks = [
+            (x, seed)
+            for x, seed in zip(policies[name]["oracle_fraction"]["per_seed"], seeds, strict=True)
+            if x is not None
+        ]
+        dot = dot_style(policy_styles(policies, report.features)[name].color, "line-ns")
+        dot["marker"] |= {"size": 13, "opacity": 0.75}
+        hover = [f"{escaped(name)}<br>seed {seed}: {x:.1%}" for x, seed in marks]
+        points = {"x": [x for x, _ in marks], "y": [row] * len(marks)}
+        figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
+    figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12))
+    figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, one mark per seed")
+    return figure
 
 
 def _recovery(report: ReportData) -> go.Figure | None:

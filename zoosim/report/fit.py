@@ -28,8 +28,8 @@ TERMS = {
 }
 
 
-def tell(world: FittedWorld, fit: Fit) -> Story:
-    """Tell what world was found, and how well it fits, no better than it is."""
+def build_page(world: FittedWorld, fit: Fit) -> Story:
+    """Return the page of a fitted world: its click table, and its fit on held-out rows."""
     drawings = [
         Drawing(
             "The click table",
@@ -84,7 +84,7 @@ def _parts(world: FittedWorld) -> Table:
 
 
 def _segments(world: FittedWorld) -> Table:
-    """Tell in which columns of the visitors' features each segment stands out."""
+    """Return the columns of the visitors' features in which each segment stands out."""
     centres = world.segments.centres * (world.segments.scale > 0.0)
     apart = np.abs(centres - centres.mean(axis=0)) * world.segments.scale
     visits = np.bincount(world.segments.labels, minlength=len(world.segment_names))

@@ -29,7 +29,7 @@ def table_figure(world: FittedWorld) -> go.Figure:
     return figure
 
 
-def _add_cells(figure: go.Figure, cells: Sequence[Cell], place: dict[str, int]) -> None:
+def _add_cells(figure: go.Figure, cells: Sequence[Cell], panel: dict[str, int]) -> None:
     hover = [
         f"{escaped(c.category)}: {c.estimate:.2%} ({c.low:.2%} to {c.high:.2%})<br>{c.clicks:,} clicks of {c.rows:,}"
         for c in cells
@@ -42,7 +42,7 @@ def _add_cells(figure: go.Figure, cells: Sequence[Cell], place: dict[str, int]) 
         "width": 0,
     }
     rows = {"x": [c.estimate for c in cells], "y": list(range(len(cells))), "error_x": bars}
-    figure.add_scatter(**rows, text=hover, hovertemplate="%{text}<extra></extra>", **dot_style(ACCENT), **place)
+    figure.add_scatter(**rows, text=hover, hovertemplate="%{text}<extra></extra>", **dot_style(ACCENT), **panel)
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:

@@ -193,5 +193,5 @@ class ItemCritic(BoostPolicy):
         self._described = None
 
 
-def _within(numbers: np.ndarray, most: int) -> bool:
-    return bool((numbers >= 0).all() and (numbers <= most).all())
+def _within(numbers: np.ndarray, highest: int) -> bool:
+    return bool((numbers >= 0).all() and (numbers <= highest).all())

@@ -33,9 +33,9 @@ class Sizes(NamedTuple):
         return self.visitor * self.product + self.pair
 
 
-def columns_of(known: Mapping[str, Any]) -> FloatArray:
+def columns_of(properties: Mapping[str, Any]) -> FloatArray:
     """Return what is known of n products, `COLUMNS` by name, as `(n, 6)`."""
-    price, *others = (np.asarray(known[name], np.float64) for name in COLUMNS)
+    price, *others = (np.asarray(properties[name], np.float64) for name in COLUMNS)
     return np.stack([np.log1p(np.maximum(price, 0.0)), *others], axis=1)
 
 
@@ -93,10 +93,10 @@ def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: i
 @jit
 def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, out: FloatArray) -> None:
     """Write the row of one product to `out`: u (x) x, then r."""
-    place = 0
+    offset = 0
     for i in range(visitor.shape[0]):
         for j in range(product.shape[0]):
-            out[place] = visitor[i] * product[j]
-            place += 1
+            out[offset] = visitor[i] * product[j]
+            offset += 1
     for j in range(pair.shape[0]):
-        out[place + j] = pair[j]
+        out[offset + j] = pair[j]

@@ -69,21 +69,21 @@ class Examples(NamedTuple):
     purchased: FloatArray
 
 
-def new_memory(spec: BoostSpec, held: int) -> Memory:
-    """Return a memory of at most `held` visits, with models that have seen nothing."""
+def new_memory(spec: BoostSpec, capacity: int) -> Memory:
+    """Return a memory of at most `capacity` visits, with models that have seen nothing."""
     sizes = sizes_of(spec)
     means, deviations = prior_of(spec)
     depth = min(DEPTH, spec.k)
     kinds = max(1, spec.n_kinds)
     purchase = np.append(BUYS[0], np.zeros(sizes.row)), np.append(BUYS[1], BUYS_WIDTH * deviations)
     return Memory(
-        visitors=np.zeros((held, sizes.visitor)),
-        kinds=np.zeros(held, np.int64),
-        shown=np.zeros(held, np.int64),
-        columns=np.zeros((held, depth, len(COLUMNS))),
-        pairs=np.zeros((held, depth, sizes.pair)),
-        clicks=np.zeros((held, depth), np.bool_),
-        purchases=np.zeros((held, depth), np.bool_),
+        visitors=np.zeros((capacity, sizes.visitor)),
+        kinds=np.zeros(capacity, np.int64),
+        shown=np.zeros(capacity, np.int64),
+        columns=np.zeros((capacity, depth, len(COLUMNS))),
+        pairs=np.zeros((capacity, depth, sizes.pair)),
+        clicks=np.zeros((capacity, depth), np.bool_),
+        purchases=np.zeros((capacity, depth), np.bool_),
         held=np.zeros(1, np.int64),
         scales=Scales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
         click=new_logistic(means, deviations),

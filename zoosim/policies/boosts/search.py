@@ -47,8 +47,8 @@ def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None
                 scores[p] += boost * row[p]
         top = top_of(scores, min(shown, scores.shape[0]))
         out[n] = 0.0
-        for place in range(min(request.reach.shape[0], top.shape[0])):
-            out[n] += request.reach[place] * request.values[top[place]]
+        for position in range(min(request.reach.shape[0], top.shape[0])):
+            out[n] += request.reach[position] * request.values[top[position]]
         if request.penalty > 0.0:
             for p in baseline:
                 out[n] -= 0.0 if np.any(top[: baseline.shape[0]] == p) else request.penalty

@@ -44,8 +44,8 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     n_read = min(depth, len(clicks))
     purchases = _counts(f"{name}: purchases", feedback["purchases"], n_positions)
     if np.any(purchases & ~clicks):
-        place = int(np.argmax(purchases & ~clicks))
-        raise DataError(f"{name}: purchases: got one at position {place} without a click, expected clicks first")
+        position = int(np.argmax(purchases & ~clicks))
+        raise DataError(f"{name}: purchases: got one at position {position} without a click, expected clicks first")
     products = feedback["products"]
     label = f"{name}: products category"
     numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,))[:n_read] for key in COLUMNS}

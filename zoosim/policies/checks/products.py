@@ -444,8 +444,8 @@ def _learns_late(maker: Maker) -> None:
         for visit in range(5 * VISITS):
             context = shop.rearranged(visit, everything[visit % 3 :], visit % 2)
             waiting.append((visit, context, _must_be_available(policy, context, f"{shop.name}, visit {visit}")))
-        for place in np.random.default_rng(1).permutation(len(waiting)):
-            visit, context, action = waiting[place]
+        for index in np.random.default_rng(1).permutation(len(waiting)):
+            visit, context, action = waiting[index]
             policy.update(context, action, float(visit % 2))
         _chances(policy, shop.everything(0), f"{shop.name}, after late rewards")
 

@@ -1,4 +1,4 @@
-"""Arrays that take long to compute, kept on disk under what they depend on; the oldest make room."""
+"""A cache on disk for arrays that take long to compute; the oldest entries make room."""
 
 import hashlib
 import zipfile
@@ -14,7 +14,7 @@ from zoosim.core.files import atomic, cache_folder
 from zoosim.core.sources import source_digest
 
 ROOM = 4_000_000_000
-"""Bytes that a folder of kept arrays may take."""
+"""The most bytes that a folder of cached arrays takes."""
 
 Arrays = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ Arrays = Mapping[str, Any]
 def kept(
     folder: str, key: Sequence[object], names: Sequence[str], make: Callable[[], Arrays], modules: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the arrays `names` that were kept in `folder` under `key`, else those that `make` returns.
+    """Return the arrays `names` from the cache entry `key` in `folder`; make and keep them where there is none.
 
     They are made anew when the code has changed, of the module that `make` stands in, of one that it imports, or of the
     other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written

@@ -1,4 +1,4 @@
-"""What comes in as arrays and numbers, checked once; each refusal is one line."""
+"""Check arrays and numbers from outside, once; each error is one line."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def check_points(label: str, value: Any) -> FloatArray:
 
 
 def check_base(label: str, value: Any, shape: tuple[int, ...], a_max: float) -> FloatArray:
-    """Return actions of `shape`, given so or as one action `(d,)` for all, inside the box."""
+    """Return actions of `shape` inside the box; `value` is of that shape or one action `(d,)` for all."""
     base = _floats(label, value)
     if base.shape not in (shape, shape[-1:]):
         expected = " or ".join(dict.fromkeys(map(str, (shape[-1:], shape))))
@@ -106,7 +106,7 @@ def check_base(label: str, value: Any, shape: tuple[int, ...], a_max: float) -> 
 
 
 def check_radius(label: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return radii of `shape`, given so or as one number for all."""
+    """Return radii of `shape`; `value` is of that shape or one number for all."""
     radius = _floats(label, value)
     if radius.shape not in (shape, ()):
         expected = "a number" if shape == () else f"a number or an array of shape {shape}"
@@ -117,7 +117,7 @@ def check_radius(label: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 def check_output(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return what an objective gave as floats of `shape`; whether they are finite is left to the compiled loops."""
+    """Return an objective's output as floats of `shape`; the compiled loops check whether they are finite."""
     try:
         output = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -128,7 +128,7 @@ def check_output(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 def refuse_output(name: str, value: float, action: FloatArray) -> None:
-    """Refuse what an objective gave that is NaN or infinite, with the action that it gave it for."""
+    """Refuse an objective's NaN or infinity, naming the action."""
     point = np.array2string(action[:4], precision=3, separator=", ")[1:-1] + (", ..." if action.size > 4 else "")
     raise ObjectiveError(f"objective: its {name} hold {value} at action [{point}], expected finite numbers")
 
@@ -155,5 +155,5 @@ def alike(saved: Any, expected: np.ndarray) -> bool:
 
 
 def written_shape(shape: tuple[int | None, ...]) -> str:
-    """Write a shape or a place, "n" where any length will do."""
+    """Write a shape or an index as text, "n" for any length."""
     return f"({', '.join('n' if size is None else str(size) for size in shape)}{',' if len(shape) == 1 else ''})"

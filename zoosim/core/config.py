@@ -86,7 +86,7 @@ class Availability(Strict):
 
 
 class NoiseFeatures(Strict):
-    """How many features that mean nothing, N(0, .25) and fixed per user and product, are appended to each vector."""
+    """Numbers of meaningless features appended to each vector: N(0, .25), fixed per user and product."""
 
     user: Annotated[int, Field(ge=0, le=1000)] = 0
     product: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -246,7 +246,7 @@ class EnvConfig(Strict):
 
 
 class LabelledConfig(Strict):
-    """A labelled table as a bandit: one product a class, reward 1 for the right one.
+    """A labelled table as a bandit: one product per class, reward 1 for the right one.
 
     `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits.
     """

@@ -1,4 +1,4 @@
-"""The tree of errors that zoosim raises on purpose.
+"""The errors that zoosim raises on purpose.
 
 ZoosimError
   ConfigError          a configuration, a parameter or a command-line value is refused

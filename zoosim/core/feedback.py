@@ -1,4 +1,4 @@
-"""When the rewards of decisions reach whoever made them."""
+"""Delays and batches in which rewards reach a policy."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Feedback:
     batch: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of visits."""
+        """Check the numbers of visits."""
         for name, lowest in (("delay", 0), ("batch", 1)):
             visits = getattr(self, name)
             if isinstance(visits, bool) or not isinstance(visits, int) or not lowest <= visits <= LATEST:

@@ -1,4 +1,4 @@
-"""Market shifts of a search world: what changes from a visitor on, and what holds after several of them."""
+"""Market shifts of a search world: changes of mix, tastes, prices and promotions from a visitor on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -38,7 +38,7 @@ class Promotion(Strict):
 
 
 class MarketShift(Strict):
-    """From visitor `step` on, what is named here differs like this from the world's beginning.
+    """A change from visitor `step` on; every named part is relative to the world's beginning.
 
     `segment_mix` gives shares of visitors, and takes the place of any mix before; segments that it leaves out share
     what is left in their first proportions. `tastes` of segments; `prices` of categories as factors, CM2 following by

@@ -1,4 +1,4 @@
-"""Normal draws by the thousand that depend on their place alone.
+"""Counter-based normal draws, many at once.
 
 Each 64 bits, hashed as in `zoosim.core.rng`, make two draws (Box & Muller 1958): the upper half a radius, the lower an
 angle. Logarithm and circle are series in plain arithmetic, exact to 1e-10, which compilers turn into vector code and

@@ -1,4 +1,4 @@
-"""Randomness: named streams from one seed, and draws that depend on their place alone.
+"""Randomness: named streams from one seed, and counter-based draws.
 
 Streams are children of one `numpy.random.SeedSequence`, told apart by name, so a draw added in one place moves nothing
 elsewhere. Counter-based draws hash (key, i, j) with the SplitMix64 finaliser (Steele, Lea & Flood 2014): whether the

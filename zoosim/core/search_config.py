@@ -56,7 +56,7 @@ class Category(Strict):
 
 
 class Discounts(Strict):
-    """How products are discounted: with probability `none` not at all, else by a share from `low` to `high`."""
+    """Discounts of products: with probability `none` not at all, else by a share from `low` to `high`."""
 
     none: Probability = 0.7
     low: Probability = 0.05
@@ -135,7 +135,7 @@ class RewardWeights(Strict):
 
 
 class Floors(Strict):
-    """What a visit should not fall below: EUR of CM2, and the share of strategic goods among what is shown.
+    """Limits of a visit: least EUR of CM2, and least share of strategic goods among the products shown.
 
     Nothing follows from them but a count of visits in the results.
     """

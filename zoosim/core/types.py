@@ -1,4 +1,4 @@
-"""The records that packages exchange: what a policy sees, and what it is made for."""
+"""The types that packages exchange: contexts, policy specs, logs of the past."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ class PolicySpec:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a task with nothing to see."""
+        """Check the numbers; a task needs at least one feature."""
         for name in ("user_dim", "product_dim", "n_users", "steps"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least 0")

@@ -1,4 +1,4 @@
-"""Which world a user wants to look at, and what it is like."""
+"""Find the world that a user wants described, and describe it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def read_world(
     settings: Sequence[str],
     steps: int | None = None,
 ) -> Plan:
-    """Return the plan of a run in the world that was asked for, of as many `steps` as it has, or others.
+    """Return the plan of a run in a world by name, with its own number of steps or `steps`.
 
     Raises `ConfigError` or `DataError`.
     """
@@ -61,7 +61,7 @@ def _check_number(name: str, value: Any, low: int, high: int) -> None:
 
 
 def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescription | RecommendationDescription:
-    """Return what the world of a plan's one seed is like; in a search world `visits` are simulated."""
+    """Describe the world of a plan's one seed; in a search world `visits` are simulated."""
     if isinstance(plan.env, SearchConfig):
         return describe_search(plan.env, seed=plan.seeds[0], visits=visits, progress=progress)
     return describe_recommendation(plan.world(plan.seeds[0]), steps=plan.steps)

@@ -1,4 +1,4 @@
-"""What a recommendation world is like: who comes, what is for sale, who clicks what, and when that changes."""
+"""Describe a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,7 +53,7 @@ class RecommendationDescription:
 
 
 def describe_recommendation(world: World, *, steps: int) -> RecommendationDescription:
-    """Return what a world is like over `steps` visits."""
+    """Describe a recommendation world over `steps` visits."""
     users = np.bincount(world.segments, minlength=len(world.segment_names))
     products = np.bincount(world.groups, minlength=len(world.group_names))
     periods = tuple(

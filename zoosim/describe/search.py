@@ -1,4 +1,4 @@
-"""What a search world is like: what it sells, who comes, what people do at each position, what templates earn."""
+"""Describe a search world: what it sells, who comes, what people do at each position, what templates earn."""
 
 import time
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SPEAK_SECONDS = 2.0
 SKIPPED = 1
 CLICKED = 2
 BOUGHT = 4
-"""What a visitor may do with a product that was looked at."""
+"""Points of `most_eventful_visit` for what visitors do with products that they look at."""
 
 
 class CategoryFacts(NamedTuple):
@@ -37,7 +37,7 @@ class CategoryFacts(NamedTuple):
 
 
 class SegmentFacts(NamedTuple):
-    """A segment that has users.
+    """A segment that has users, with their tastes and what their visits came to.
 
     How many, their true tastes, `categories` as means by category; how many of the `visits` were theirs, and what these
     came to on the base ranker's ranking, in products and EUR.
@@ -85,7 +85,7 @@ class SearchDescription:
 
 
 class Log(NamedTuple):
-    """What n visits to the base ranker's ranking came to, and `rewards (n, 8)` of them under each template.
+    """The outcomes of n visits on the base ranker's ranking, and their `rewards (n, 8)` under each template.
 
     `segments (n,)`, `kinds (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
     """
@@ -100,7 +100,7 @@ class Log(NamedTuple):
 
 
 def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: Progress) -> SearchDescription:
-    """Build the world of a seed, simulate `visits`, at least 1, and return what it is like until its market shifts."""
+    """Build the world of a seed, simulate `visits` (1 or more), and describe it until its market shifts."""
     progress(f"building a shop of {config.n_products:,} products")
     shop = SearchShop(build_search_world(config, seed=seed))
     if len(shop.world.markets) > 1 and visits > shop.world.markets[1].start:
@@ -123,9 +123,15 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
 
 
 def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
-    seen = np.zeros((3, visits, shop.k), np.bool_)
-    who = np.zeros((2, visits), np.int64)
-    log = Log(who[0], who[1], seen[0], seen[1], seen[2], np.zeros(visits), np.zeros((visits, len(TEMPLATES))))
+    log = Log(
+        segments=np.zeros(visits, np.int64),
+        kinds=np.zeros(visits, np.int64),
+        examined=np.zeros((visits, shop.k), np.bool_),
+        clicks=np.zeros((visits, shop.k), np.bool_),
+        purchases=np.zeros((visits, shop.k), np.bool_),
+        gmv=np.zeros(visits),
+        rewards=np.zeros((visits, len(TEMPLATES))),
+    )
     spoke = time.monotonic()
     for step in range(visits):
         _simulate_one(shop, step, log)
@@ -140,18 +146,17 @@ def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
     log.segments[step] = visit.segment
     log.kinds[step] = visit.kind
     result = shop.serve(visit, visit.baseline)
-    outcome = result.outcome
     log.gmv[step] = result.parts.gmv
-    log.examined[step] = outcome.examined
-    log.clicks[step] = outcome.clicks
-    log.purchases[step] = outcome.purchases
+    log.examined[step] = result.outcome.examined
+    log.clicks[step] = result.outcome.clicks
+    log.purchases[step] = result.outcome.purchases
     log.rewards[step, 0] = result.reward
     for template in range(1, len(TEMPLATES)):
         log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
 
 
 def most_eventful_visit(log: Log) -> int:
-    """Return the first visit in which most happens: something skipped, something clicked alone, something bought."""
+    """Return the first visit with the most kinds of events: a product skipped, clicked only, bought."""
     skipped = (log.examined & ~log.clicks).any(axis=1)
     clicked = (log.clicks & ~log.purchases).any(axis=1)
     bought = log.purchases.any(axis=1)

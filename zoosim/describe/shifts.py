@@ -1,4 +1,4 @@
-"""What the market shifts of a search world change, measured from its opening."""
+"""Describe the market shifts of a search world, measured from its opening."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from zoosim.core.search_config import SearchConfig
 
 
 class ShiftedFact(NamedTuple):
-    """`what` differs, of which segment or category, `how` in words, and whether the shop can see it (`observable`)."""
+    """A difference: `what` differs, `of` which segment or category, `how` in words; `observable`: does the shop know?"""
 
     what: str
     of: str
@@ -17,7 +17,7 @@ class ShiftedFact(NamedTuple):
 
 
 class ShiftFacts(NamedTuple):
-    """A shift from visit `step` on, and all in which the market then differs from that which opened."""
+    """A market shift from visit `step` on, and all in which the market then differs from the opening one."""
 
     step: int
     name: str

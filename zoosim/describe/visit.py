@@ -1,4 +1,4 @@
-"""One visit to a search shop step by step, and how boosts move its ranking."""
+"""Describe one visit to a search shop step by step, and how boosts move its ranking."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -36,7 +36,7 @@ OBSERVED = (
 
 
 class Shown(NamedTuple):
-    """A product in a ranking.
+    """A product in a ranking, and what the visitor did with it.
 
     What the shop knows: id, what it is, `base` score, what boosts `added`, its `place` without boosts, from 1; whether
     it was `clicked` and `bought`. What the simulator knows: whether it was `examined`, `utility`, the chances of a
@@ -101,7 +101,7 @@ class VisitFacts(NamedTuple):
 
     @property
     def best(self) -> Ranking:
-        """Return the boosted ranking that earns most in expectation."""
+        """The boosted ranking that earns most in expectation."""
         return max([*self.ladder[1:], *self.templates[1:]], key=lambda ranking: ranking.reward.mean)
 
 

@@ -1,4 +1,4 @@
-"""Click probabilities of cells, shrunk towards their common mean as far as the cells themselves say."""
+"""Click probabilities of cells, shrunk towards their common mean by an empirical amount."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ NODES = np.linspace(-3.5, 3.5, 15)
 
 
 class Estimates(NamedTuple):
-    """Of m cells: click probabilities and the ends of their intervals, each `(m,)`.
+    """Estimates for m cells: click probabilities and the ends of their intervals, each `(m,)`.
 
     `strength` is how many rows the common mean `mean` counts for beside a cell's own.
     """

@@ -1,4 +1,4 @@
-"""Find when click probabilities changed, and in which cells: shocks, where a log shows them beyond chance."""
+"""Find when click probabilities changed in a log, and in which cells, beyond chance."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ LEAST_CLICKS = 10.0
 
 
 class Change(NamedTuple):
-    """From row `row` on, of rows in order of time, the click probabilities of `cells` are others."""
+    """A change of the click probabilities of `cells` from row `row` on, rows in order of time."""
 
     row: int
     cells: IntArray

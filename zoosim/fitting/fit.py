@@ -29,7 +29,7 @@ DIGITS = 6
 
 
 class Cell(NamedTuple):
-    """Visitors of a segment who are shown a category, from row `start` on: what was seen, and what is estimated."""
+    """A cell (segment x category) from row `start` on: counts, and the estimated click probability."""
 
     segment: str
     category: str
@@ -70,12 +70,12 @@ class FittedWorld:
 
     @property
     def steps(self) -> int:
-        """Count the visits of a run that is as long as the log, `MOST_VISITS` at most."""
+        """The number of visits of a run as long as the log, `MOST_VISITS` at most."""
         return min(self.n, MOST_VISITS)
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return what `zoosim run --config` takes; the changes are shocks, at the same share of the run."""
+        """The configuration for `zoosim run --config`; changes are shocks at the same share of the run."""
         env: dict[str, Any] = {
             "n_products": sum(self.sizes),
             "n_users": self.n_users,
@@ -171,7 +171,7 @@ def fit_world(log: Log, *, segments: int | None = None, categories: int | None =
 
 
 def in_order(log: Log) -> Log:
-    """Return the log in order of time, as it is where it does not tell times."""
+    """Return the log in order of time; unchanged where it has no times."""
     return log if log.times is None else log.rows(np.argsort(log.times, kind="stable"))
 
 

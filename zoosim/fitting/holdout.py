@@ -1,4 +1,4 @@
-"""How well a world that was fitted to the earlier part of a log fits the later part."""
+"""The fit of a world on the later part of a log, when it was fitted to the earlier part."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ CHANCE = 1e-6
 
 
 class Share(NamedTuple):
-    """Rows that are held out, and belong together by what `name` says: clicks seen and expected, with an interval.
+    """A part of the held-out rows, called `name`: clicks observed and expected, with an interval.
 
     `low` to `high` is where 95% of the clicks lie if the world is right, its own error counted in.
     """
@@ -64,7 +64,7 @@ class Fit:
 
     @property
     def sentence(self) -> str:
-        """Say how good the fit is, and no better than it is."""
+        """A summary of the fit in two sentences, no better than it is."""
         when = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
         counted = f"On {when}, {self.n:,} rows that it was not fitted to, {self.clicks:,} clicks came and the world"
         whole = next(share for share in self.shares if share.kind == "all")
@@ -167,7 +167,7 @@ def _log_likelihood(clicks: FloatArray, chance: FloatArray) -> FloatArray:
 
 
 def _shares(world: FittedWorld, later: Log, expectation: _Expected) -> list[Share]:
-    """Compare clicks with what is expected: of all, by day, segment, category, and tenth of the expectation."""
+    """Compare observed with expected clicks: of all rows, by day, segment, category, and tenth of the expectation."""
     n = len(later)
     out = [_share("all", "all", later.rewards, expectation, np.ones(n, bool))]
     parts: list[tuple[str, tuple[str, ...], IntArray]] = [
@@ -189,7 +189,7 @@ def _shares(world: FittedWorld, later: Log, expectation: _Expected) -> list[Shar
 
 
 def _share(kind: str, name: str, rewards: FloatArray, expectation: _Expected, mask: BoolArray) -> Share:
-    """Count what was seen; chance is that of the clicks, and that of the table, whose cells err by themselves."""
+    """Compare the rows of `mask`; the interval counts the chance of clicks, and the errors of the table's cells."""
     expected = expectation.clicks[mask]
     rows = np.bincount(expectation.cells[mask], minlength=len(expectation.error))
     mean = float(expected.sum())

@@ -1,4 +1,4 @@
-"""A Bayes filter for a click probability that may jump: a few hypotheses about since when it is what it is.
+"""A Bayes filter for a click probability that may jump: a few hypotheses about when it last did.
 
 Each of H hypotheses is a Beta posterior (a, b) of the clicks since some visit, with a weight. Between two showings the
 probability may have jumped, each visit with hazard h; then the weight that is lost goes to a fresh hypothesis, which

@@ -1,4 +1,4 @@
-"""A small network trained while it decides: features -> hidden (ReLU) -> embedding -> one prediction.
+"""A small network that is trained online: features -> hidden (ReLU) -> embedding -> one prediction.
 
 Compiled, in float32, without a framework: at this size a training step of torch is nearly all overhead. Weights start
 as torch's linear layers do, uniform in +-1/sqrt(inputs); Adam follows Kingma & Ba (2015) with torch's defaults. All

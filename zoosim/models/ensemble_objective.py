@@ -1,4 +1,4 @@
-"""The ensemble as optimisers ask for it: m requests, n candidate actions each, and slopes in the actions.
+"""An ensemble as an objective for optimisers: m requests, n candidate actions each, with gradients in the actions.
 
 What the first layer adds up over a request's state is computed once for all its candidates. Figures equal those of
 `predict_rows` to the bit, whatever m and n are.

@@ -23,7 +23,7 @@ PIECES = 4
 
 
 class RewardModel(NamedTuple):
-    """`coefficients (F, 1 + d, K)` of the model that has not seen fold f; `fold (n,)` of each row.
+    """Cross-fitted linear reward models: `coefficients (F, 1 + d, K)` without each fold f; `fold (n,)` of each row.
 
     Features are `inputs (n, d)` less `centre`, times `scale`; guesses are cut to the rewards seen, `low` to `high`.
     """
@@ -57,7 +57,7 @@ Solve = Callable[[float], FloatArray]
 
 
 class Fitting(NamedTuple):
-    """How to solve by moments and folds for any of the `strengths`; `without`, what does not need it."""
+    """A way to fit: how to solve for each of the `strengths`, and `without`, what does not need the model."""
 
     solver: Callable[["Moments", list[int]], Solve]
     strengths: tuple[float, ...]
@@ -110,7 +110,7 @@ def fit_pooled_model(
     folds: int,
     traits: FloatArray | None,
 ) -> PooledModel:
-    """Fit the same to rewards `(n,)`, and take what all actions share apart from what is each one's own.
+    """Fit as `fit_linear_model` does, and split coefficients into those that actions share and deviations from them.
 
     So actions that were never seen have coefficients, too. Raises `ConfigError` as `fit_linear_model` does.
     """
@@ -136,7 +136,7 @@ def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting
 
 
 class Rows(NamedTuple):
-    """What is known of rows but their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
+    """Rows without their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
 
     inputs: FloatArray
     centre: FloatArray
@@ -154,7 +154,7 @@ def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
 
 
 def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
-    """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
+    """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits."""
     d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]

@@ -8,7 +8,7 @@ from zoosim.core.types import FloatArray
 
 
 class Moments(NamedTuple):
-    """Of the `seen (1,)` rows so far: `mean (d,)`, and the sum of `squares (d,)` of deviations from it."""
+    """Moments of `seen (1,)` rows: `mean (d,)`, and the sum of `squares (d,)` of deviations from it."""
 
     seen: FloatArray
     mean: FloatArray

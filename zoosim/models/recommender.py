@@ -23,7 +23,7 @@ MAGIC = b"zoosim-model-1\n"
 
 
 class Training(NamedTuple):
-    """How the recommender is trained."""
+    """Settings of the recommender's training."""
 
     embedding: int = 32
     epochs: int = 10

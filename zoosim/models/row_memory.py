@@ -17,7 +17,7 @@ WAYS = 8
 
 
 class RowMemory(NamedTuple):
-    """Slots, C of them: `xs (C, d)`, `heads (C,)`, weight `counts (C,)` and weighted reward `sums (C,)`.
+    """A memory of C slots: `xs (C, d)`, `heads (C,)`, weight `counts (C,)` and weighted reward `sums (C,)`.
 
     `seen (C,)` numbers the visit that used the slot last, 0 for never.
     """

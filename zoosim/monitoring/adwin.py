@@ -26,7 +26,7 @@ LENGTH, SUM, SQUARES = range(3)
 
 
 class AdwinState(NamedTuple):
-    """n detectors.
+    """The state of n detectors.
 
     `buckets (n, rows, 6, 2)`, the sum and the sum of squares of each bucket, the oldest of a row first; `filled
     (n, rows)` how many buckets a row holds; `totals (n, 3)` the window's length, sum and sum of squares; `delta`.

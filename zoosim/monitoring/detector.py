@@ -1,4 +1,4 @@
-"""What every drift detector offers to people; kernels call the compiled functions of its file instead."""
+"""The interface of drift detectors in Python; kernels call the compiled functions of each detector's file."""
 
 import math
 from abc import ABC, abstractmethod

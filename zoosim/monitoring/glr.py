@@ -27,7 +27,7 @@ COUNT, SUM = range(2)
 
 
 class GLRState(NamedTuple):
-    """n detectors: `prefixes (n, rings, size)` sums up to the splits, `totals (n, 2)` count and sum; `delta`."""
+    """Of n detectors `prefixes (n, rings, size)`, sums up to the splits, `totals (n, 2)`, count and sum; `delta`."""
 
     prefixes: FloatArray
     totals: FloatArray

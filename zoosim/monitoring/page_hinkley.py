@@ -23,7 +23,7 @@ LARGEST = sys.float_info.max
 
 
 class PageHinkleyState(NamedTuple):
-    """n detectors: `cells (n, 4)` holds count, mean and the sums up and down of each; the rest are parameters."""
+    """Of n detectors `cells (n, 4)`: count, mean and the sums up and down; the other fields are parameters."""
 
     cells: FloatArray
     delta: float

@@ -1,4 +1,4 @@
-"""One of the detectors, by number, for kernels that let their user choose."""
+"""Dispatch to one of the drift detectors by number, for kernels whose detector is a parameter."""
 
 from zoosim.core.jit import jit
 from zoosim.monitoring import adwin, glr, page_hinkley

@@ -1,4 +1,4 @@
-"""What was observed, by distinct row: how often (fading) and with what sum of rewards."""
+"""Observations merged by distinct row: their number, which fades, and their sum of rewards."""
 
 from typing import Any, ClassVar
 

@@ -17,7 +17,7 @@ SLACK = 1e-9
 
 
 def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArray], FloatArray]) -> int:
-    """Return the candidate with the highest score, of equal ones that of the lowest place; -1 where none may be chosen.
+    """Return the candidate with the highest score, the lowest place on ties; -1 where none may be chosen.
 
     `bounds (R,)` are at least the scores, -inf for what may not be chosen, and are overwritten; `places (R,)` differ;
     `evaluate` returns the scores of the candidates that it is asked about.

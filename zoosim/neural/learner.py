@@ -40,7 +40,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class Settings:
-    """How a `Learner` learns.
+    """Settings of a `Learner`.
 
     `hidden` layer sizes; `fresh` or as published; `form`; `noise` lambda; `normalise` gradients to a mean squared
     length of 1 or not; `discount` a decision; `memory` in distinct rows; and the training.
@@ -76,12 +76,12 @@ class Candidates:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of values that it holds."""
         return self.xs.size + 5 * len(self.xs)
 
 
 class Learner:
-    """The network, what was observed, and the posterior in whichever form is cheapest."""
+    """A network, its history, and the posterior over its parameters in whichever form is cheapest."""
 
     def __init__(self, settings: Settings, dim: int, rng: np.random.Generator) -> None:
         """`dim` is the length of a row [user, product]."""
@@ -243,7 +243,7 @@ class Learner:
         self._refit()
 
     def _enter(self, candidates: Candidates) -> None:
-        """Number the candidates' rows, and see what is known of the new ones; or leave the rows form: too many."""
+        """Number the candidates' rows and condition the new ones, or leave the rows form if there are too many."""
         self._make_room(candidates.xs)
         known_rows = len(self.history)
         candidates.numbers = np.array([self.history.number(x) for x in candidates.xs])
@@ -252,7 +252,7 @@ class Learner:
             self._refit()
 
     def _make_room(self, xs: FloatArray) -> None:
-        """See to it that the distinct rows `xs (m, d)` fit into the rows form where it may not be left."""
+        """Make room for the distinct rows `xs (m, d)` in the rows form where it may not be left."""
         weights = [self.history.weight(x) for x in xs] if self.settings.form == "rows" else []
         if len(self.history) + sum(weight < 0 for weight in weights) <= MOST_ROWS or not weights:
             return

@@ -1,4 +1,4 @@
-"""The network behind a neural bandit: what it says, the factors of its gradients, and its training."""
+"""The network of a neural bandit: outputs, factors of gradients, training."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 
 
 class Network:
-    """Weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
+    """A network: weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
 
     Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
     squared length over the rows first seen, and then over those observed at each training; or 1.

@@ -1,4 +1,4 @@
-"""What a saved state must look like before anything of it is taken over."""
+"""Check names and shapes of a saved state before any of it is loaded."""
 
 from collections.abc import Mapping
 from typing import Any

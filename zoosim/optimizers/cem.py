@@ -40,7 +40,7 @@ Objective = Callable[[FloatArray], Any]
 
 @dataclass(frozen=True)
 class CEMConfig:
-    """How to search; raises `ConfigError` at construction with the field, its value and its range.
+    """Settings of the cross-entropy method; raises `ConfigError` at construction for a field out of range.
 
     `n_samples` an iteration and start, at most `n_iters` iterations, `n_starts` starts side by side. The best
     `elite_fraction` are the elites. `alpha` is the weight of the former mean and deviation, 0 for none. All of
@@ -106,7 +106,7 @@ class CEMConfig:
 
 @dataclass(frozen=True)
 class CEMResult:
-    """The best `action (d,)` that was sampled, and its `value`.
+    """The result of a search: the best `action (d,)` that was sampled, and its `value`.
 
     `history (t,)` is the best value found by each iteration. `converged`: whether every start stopped by itself
     rather than at `n_iters`; `n_evaluations`: how many samples were drawn until then.
@@ -121,7 +121,7 @@ class CEMResult:
 
 @dataclass(frozen=True)
 class CEMResults:
-    """The same for m requests: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
+    """The results of m searches: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
 
     In the histories a request that stopped before others keeps its last value.
     """
@@ -206,7 +206,7 @@ def _checked_config(config: CEMConfig | None) -> CEMConfig:
 
 
 class Search(NamedTuple):
-    """Where r starts are: their distributions, the best that each has found, and which of them go on."""
+    """The state of r starts: their distributions, the best action of each, and which of them go on."""
 
     mean: FloatArray  # (r, d)
     std: FloatArray  # (r, d)

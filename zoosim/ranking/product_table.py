@@ -1,4 +1,4 @@
-"""What a search shop knows of the products of a request, as its context tells policies."""
+"""The properties of a request's products, as contexts of a search shop hold them."""
 
 from typing import NamedTuple
 

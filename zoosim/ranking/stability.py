@@ -1,4 +1,4 @@
-"""How far boosts may move a ranking: products that leave the top k, the largest boosts that keep most of them, radii.
+"""Stability of a ranking under boosts: products that leave the top k, and the largest boosts that keep a limit.
 
 Scores are lines in the size of the boosts. Along a ray from no boosts at all, an outsider q passes a product p of the
 base ranker's top k once, where s = (gap of their base scores) / (gain of q on p), and stays above it. So products that

@@ -1,4 +1,4 @@
-"""The pages that show a comparison or a study: data, figures, one self-contained HTML file."""
+"""Reports as self-contained HTML pages, and their figures: of runs, worlds, evaluations and studies."""
 
 from zoosim.report.data import Curve, ReportData
 from zoosim.report.figures import figures

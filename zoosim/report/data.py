@@ -1,4 +1,4 @@
-"""What a report is made of: the curves, the summary and the words around them."""
+"""The data that the report of a run is drawn from: curves, summary and texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class ReportData:
-    """One comparison, ready to be drawn.
+    """The results of one run, ready to be drawn.
 
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
     over 500 visits), 'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is

@@ -1,4 +1,4 @@
-"""How figures look: colours, fonts, axes, panels and labels that all of them share."""
+"""The common style of figures: colours, fonts, axes, panels and labels."""
 
 import html
 import itertools
@@ -80,7 +80,7 @@ def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figur
 
 
 def grid_of(panels: int, across: int) -> tuple[int, int]:
-    """Return rows and columns for so many panels."""
+    """Return the rows and columns of a grid of `panels`, at most `across` side by side."""
     rows = math.ceil(panels / across)
     return rows, math.ceil(panels / rows)
 
@@ -92,7 +92,7 @@ def panel_of(index: int, panels: int, across: int) -> dict[str, int]:
 
 
 def layout_style(**extra: Any) -> dict[str, Any]:
-    """Return the layout that all figures share, and what is `extra`."""
+    """Return the layout that all figures share, with `extra` entries."""
     base = {"template": "none", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": False}
     label = {"bgcolor": "rgba(255,255,255,0.96)", "bordercolor": "#cfd4d9", "font": {"size": 12, "color": INK}}
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
@@ -100,7 +100,7 @@ def layout_style(**extra: Any) -> dict[str, Any]:
 
 
 def axis_style() -> dict[str, Any]:
-    """Return how an axis of numbers looks."""
+    """Return the style of an axis of numbers."""
     title = {"font": {"size": 12, "color": MUTED}, "standoff": 10}
     lines = {"gridcolor": GRID, "zeroline": False, "showline": False, "ticks": ""}
     return {**lines, "title": title, "tickfont": {"size": 12, "color": MUTED}, "tickangle": 0}
@@ -113,13 +113,13 @@ def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
 
 
 def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:
-    """Return how a dot looks."""
+    """Return the style of a dot."""
     marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
     return {"mode": "markers", "marker": marker}
 
 
 def words_style(text: list[str], position: str) -> dict[str, Any]:
-    """Return how words beside a dot look."""
+    """Return the style of words beside a dot."""
     spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
     return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
 
@@ -129,17 +129,17 @@ def _is_baseline(name: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Escape for plotly, whose labels are a small HTML with %{...} templates."""
+    """Escape a text for plotly, whose labels are a small HTML with %{...} templates."""
     return html.escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def shortened(text: str, length: int) -> str:
-    """Cut a text to so many letters."""
+    """Cut a text to `length` letters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def label_of(text: str, length: int) -> str:
-    """Return a text as a label of at most so many letters."""
+    """Escape a text and cut it to `length` letters."""
     return escaped(shortened(text, length))
 
 

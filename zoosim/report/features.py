@@ -1,4 +1,4 @@
-"""The figure of what each set of features gains or loses."""
+"""The figure that compares learners on several sets of features."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ Value = Mapping[str, Any]
 
 
 def features_figure(report: ReportData) -> go.Figure | None:
-    """Draw what each learner gets at the end on each set of features, and in words what it gains over the first."""
+    """Draw each learner's final share of the oracle on each set of features, and its gain over the first set."""
     rows = [row for row in report.summary.get("features", []) if row["end"]["mean"] is not None]
     if not rows:
         return None

@@ -118,7 +118,7 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
 
 
 def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:
-    """Range of y; a moving average is judged from its first full window on, before that it is noise."""
+    """Return the range of y; of a moving average from its first full window on, since it is noise before."""
     parts = [values[_settled(curve.steps, settle)] for curve in curves for values in (curve.low, curve.high)]
     values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
     values = values[np.isfinite(values)]
@@ -170,7 +170,7 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 
 
 def _anchor(step: int, name: str, steps: int) -> str:
-    """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
+    """Return on which side of its line a shock's name is written, so that it stays inside the plot."""
     half = CHARACTER * len(shortened(name, 40)) / 2
     position = PRINTED * step / max(steps, 1)
     if position < half:
@@ -213,7 +213,7 @@ def _phases(report: ReportData) -> go.Figure | None:
 
 
 def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Range and ticks for fractions of oracle, 100% always in view, with room for a figure right of the last dot."""
+    """Return range and ticks for fractions of oracle: 100% in view, and room for a number right of the last dot."""
     ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
     lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
     bottom = max(min(0.0, lowest), min(ends, default=0.0) - 0.05)
@@ -321,7 +321,7 @@ def _add_recovery(
 
 
 def _ticks(top: float) -> list[float]:
-    """Round values from 0 to at most `top`, two to four of them."""
+    """Return two to four round values from 0 to at most `top`."""
     rough = top / 3
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= rough)

@@ -1,4 +1,4 @@
-"""The page of a fitted world: what it rests on, and how well it fits rows that it has not seen."""
+"""The page of a world fitted to a log: its click table, and its fit on held-out rows."""
 
 import numpy as np
 

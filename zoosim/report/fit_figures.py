@@ -1,4 +1,4 @@
-"""Figures of a fitted world: its click table, and what it expects against what came."""
+"""Figures of a fitted world: its click table, and expected against observed clicks."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def _add_cells(figure: go.Figure, cells: Sequence[Cell], panel: dict[str, int]) 
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw observed clicks (dots) over the range that the world allows (bars), one row per part of them."""
+    """Draw observed clicks (dots) over the range that the world allows (bars), one row per part of the log."""
     shares = [share for kind in ("day", "segment", "category") for share in _most(shares, kind)]
     margin = {"l": 190, "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))
@@ -73,7 +73,7 @@ def _most(shares: Sequence[Share], kind: str) -> list[Share]:
 
 
 def calibration_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw the click rate that came against the rate expected, for tenths of the held-out rows."""
+    """Draw observed against expected click rates, for tenths of the held-out rows."""
     tenths = [share for share in shares if share.kind == "tenth"]
     figure = go.Figure(layout=layout_style(height=380, margin={"l": 64, "r": 24, "t": 12, "b": 54}))
     top = max(max(share.high, share.clicks) / share.rows for share in tenths)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network."""
+"""The report of a run as one HTML file that needs no network."""
 
 import itertools
 import re
@@ -22,7 +22,7 @@ _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for characte
 
 
 def render_page(report: ReportData) -> str:
-    """Render one self-contained HTML page: every text of the report is escaped, plotly.js is inlined once."""
+    """Render the report of a run as one self-contained HTML page: texts are escaped, plotly.js is inlined."""
     drawn = figures(report)
     parts = [(key, *_words(report)[key], _height(drawn[key])) for key in drawn]
     summary = report.summary
@@ -65,7 +65,7 @@ def environment() -> jinja2.Environment:
 
 
 def figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
-    """JSON of the figures in which no character can end the script element that holds it."""
+    """Return figures as JSON in which no character can end the script element around it."""
     parts = (f'"{key}":{figure.to_json()}' for key, figure in drawn.items())
     return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))
 
@@ -79,7 +79,7 @@ def _failures(policies: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _words(report: ReportData) -> dict[str, tuple[str, str]]:
-    """Heading and caption of each figure."""
+    """Return heading and caption of each figure."""
     seeds = len(report.summary["seeds"])
     line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"

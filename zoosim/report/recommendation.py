@@ -65,7 +65,7 @@ def _chances(world: RecommendationDescription) -> go.Figure:
 
 
 def _different(periods: Sequence[Period]) -> list[Period]:
-    """Leave out periods whose table is that of the period before."""
+    """Return the periods whose table differs from that of the period before."""
     kept = [periods[0]]
     for period in periods[1:]:
         if not np.array_equal(period.table, kept[-1].table, equal_nan=True):
@@ -74,7 +74,7 @@ def _different(periods: Sequence[Period]) -> list[Period]:
 
 
 def _mark_changes(figure: go.Figure, before: FloatArray, after: FloatArray, row: int) -> None:
-    """Draw a frame around what is not as before."""
+    """Draw a frame around the cells of a table that have changed."""
     changed = ~((before == after) | (np.isnan(before) & np.isnan(after)))
     for y, x in np.argwhere(changed).tolist():
         corners = {"x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.46, "y1": y + 0.46}

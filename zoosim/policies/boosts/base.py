@@ -142,7 +142,7 @@ class BoostPolicy(Policy):
         )
 
     def propensities(self, context: Context) -> FloatArray:
-        """Refuse: boosts are no candidates, and their law is a `density`."""
+        """Refuse: boosts are continuous and have a `density`."""
         raise PolicyError(f"{policy_name(type(self))}: chooses boosts, which have a density and no propensities")
 
     def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:

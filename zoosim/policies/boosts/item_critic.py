@@ -1,4 +1,4 @@
-"""A critic of what a visit shows: clicks and purchases of single products, turned into boosts.
+"""Boosts from models of clicks and purchases of single products.
 
 P(click | looked at, product, visitor) and P(purchase | click) are Bayesian logistic regressions; which positions were
 looked at is inferred from the clicks by expectation and maximisation. A product is worth what it is expected to earn by
@@ -39,14 +39,14 @@ NESTED = ("click", "purchase", "scales")
 
 
 class Described(NamedTuple):
-    """The products of a request as the models see them, by `goods`, with the arrays that these were made from."""
+    """The products of a request as model inputs (`goods`), with the table that they were made from."""
 
     table: ProductTable
     goods: Goods
 
 
 class ItemCritic(BoostPolicy):
-    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first.
+    """Learn which products are clicked and bought when looked at; boost so that those that earn most come first.
 
     It keeps nothing about single products but, until it has met enough of them, what their properties are: by them it
     scales the properties. It has no density: beyond its first visits, boosts are the end of a search.
@@ -72,7 +72,7 @@ class ItemCritic(BoostPolicy):
         self._key = np.array([draw_key(rng)])
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return random boosts at first, then those that are best by a draw of what is believed."""
+        """Return random boosts at first, then those that are best by a draw from the posterior."""
         self.check(context)
         segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
         self._served[segment] += 1
@@ -85,7 +85,7 @@ class ItemCritic(BoostPolicy):
         return self._best(context, click, purchase, rng)
 
     def recommend(self, context: Context) -> FloatArray:
-        """Return the boosts that are best by what is most probable."""
+        """Return the boosts that are best by the posterior means."""
         self.check(context)
         return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
 
@@ -161,7 +161,7 @@ class ItemCritic(BoostPolicy):
         memory.held[0] += 1
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """Return all that learning moves, by name."""
+        """Return all arrays that learning changes, by name."""
         arrays = {"served": self._served, "counts": self._counts, "key": self._key}
         arrays |= {f"met {part}": array for part, array in self._met._asdict().items()}
         for name, value in self._memory._asdict().items():
@@ -170,7 +170,7 @@ class ItemCritic(BoostPolicy):
         return arrays
 
     def _highest(self) -> dict[str, int]:
-        """Return the highest number, from 0, in each array that counts or points."""
+        """Return the highest allowed number of each array of counts or indices."""
         places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
         scales = {"met counts": ENOUGH, "scales spreads": 2**62}
         return {**places, **scales, "served": 2**62, "counts": 2**62}

@@ -1,4 +1,4 @@
-"""What a critic of items knows of a product shown to a visitor, as numbers for a linear model.
+"""Features of a product shown to a visitor, for linear models of clicks and purchases.
 
 A row is the outer product of what is known of the visitor, u, and of the product, x, and beside it what is known of the
 pair, r. Any taste may go with any property; how much so is for the prior and the data to say.
@@ -21,7 +21,7 @@ WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
 
 
 class Sizes(NamedTuple):
-    """How long u, x and r are."""
+    """The lengths of u (visitor), x (product) and r (pair)."""
 
     visitor: int
     product: int
@@ -29,18 +29,18 @@ class Sizes(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Return how many numbers a row has."""
+        """The length of a row."""
         return self.visitor * self.product + self.pair
 
 
 def columns_of(properties: Mapping[str, Any]) -> FloatArray:
-    """Return what is known of n products, `COLUMNS` by name, as `(n, 6)`."""
+    """Return the `COLUMNS` of n products as `(n, 6)`, the price as log(1 + price)."""
     price, *others = (np.asarray(properties[name], np.float64) for name in COLUMNS)
     return np.stack([np.log1p(np.maximum(price, 0.0)), *others], axis=1)
 
 
 def sizes_of(spec: BoostSpec) -> Sizes:
-    """Return how long the parts of a row are for a task."""
+    """Return the lengths of the parts of a row for a task."""
     pair = 1 + spec.product_dim + spec.n_categories
     return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair)
 
@@ -73,7 +73,7 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
 
 
 def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
-    """Return what is known of a visitor, u: 1, the segment one-hot, tastes; and the query type, 0 where not told."""
+    """Return a visitor's features u (1, segment one-hot, tastes) and the query type, 0 where there is none."""
     tastes = spec.n_segments + spec.n_kinds
     chosen = [np.ones(1), features[: spec.n_segments], features[tastes : tastes + spec.n_tastes]]
     kind = int(np.argmax(features[spec.n_segments : tastes])) if spec.n_kinds else 0
@@ -81,7 +81,7 @@ def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
 
 
 def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: int) -> FloatArray:
-    """Return r of products, `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
+    """Return the pair features r `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
     d = features.shape[1]
     out = np.zeros((len(base), size))
     out[:, 0] = base

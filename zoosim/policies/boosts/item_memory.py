@@ -1,4 +1,4 @@
-"""What a critic of items remembers of visits, and how it learns from them all at once."""
+"""The visits that `ItemCritic` remembers, and how its models are fitted to them."""
 
 from typing import NamedTuple
 

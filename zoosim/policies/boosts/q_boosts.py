@@ -56,14 +56,14 @@ FULL = 1.0
 
 
 class Scene(NamedTuple):
-    """A request to decide: its `state (d_s,)`, and what turns boosts `(n, d)` into what the critic judges."""
+    """A request: its `state (d_s,)`, and the function from boosts `(n, d)` to the critic's inputs."""
 
     state: FloatArray
     view: Callable[[FloatArray], FloatArray]
 
 
 class QEnsemble(BoostPolicy):
-    """Learn what boosts earn by an ensemble of networks, and search the best with room for doubt.
+    """Learn what boosts earn with an ensemble of networks, and search the best ones with exploration.
 
     It has no density: but for the draws from anywhere, its boosts are the ends of a search.
     """
@@ -112,7 +112,7 @@ class QEnsemble(BoostPolicy):
         return spec.n_segments + spec.n_kinds + spec.n_tastes or spec.user_dim
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return boosts from anywhere, always at first and ever more seldom, else those that look best by a doubter."""
+        """Return uniform boosts at first and ever more rarely, else the best by one member or by mean + beta std."""
         self.check(context)
         a_max = self.spec.a_max
         visits = 1 + self._replay.seen_of(self._segment(context))
@@ -197,7 +197,7 @@ class QEnsemble(BoostPolicy):
         return project_trust_region(action, self._centre, self._radius(self._scene(context)), self.spec.a_max)
 
     def _kept(self, context: Context, actions: FloatArray) -> FloatArray:
-        """Scale boosts `(n, d)` back to what keeps the limit on rank change."""
+        """Scale boosts `(n, d)` back until they keep the limit on rank change."""
         k = min(TOP, len(context.base_scores))
         return scaled_back(context.base_scores, context.boost_features, actions, min(self.limit, k), k)
 

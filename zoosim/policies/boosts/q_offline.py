@@ -1,4 +1,4 @@
-"""Boosts learned from a log alone, by a Q-ensemble that doubts what the log has not tried.
+"""Boosts learned from a log alone, by a Q-ensemble that is pessimistic where the log has no data.
 
 Who maximises over estimates goes where they err upwards, and a log that covers few boosts leaves room for errors
 everywhere else. Online the next visits correct them; here nothing does. Three kinds of pessimism: the lowest member
@@ -28,7 +28,7 @@ PESSIMISM = ("conservative", "std", "minimum", "mean")
 
 
 class QOffline(BoostPolicy):
-    """Choose the boosts that a log vouches for; learns by `fit`, and nothing from visits."""
+    """Choose the boosts that a log supports; learn by `fit`, and nothing from visits."""
 
     name = "q-offline"
     pessimism: str = parameter("conservative", choices=PESSIMISM, help="how the critic doubts; mean: not at all")
@@ -41,7 +41,7 @@ class QOffline(BoostPolicy):
     epochs: int = parameter(20, low=1, high=100_000, help="times that training goes through the log")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make a policy that knows no log: it boosts nothing."""
+        """Make a policy that has seen no log: it boosts nothing."""
         super().__init__(spec, rng, **params)
         self._key = draw_key(rng)
         sizes = np.array([spec.user_dim + spec.product_dim, self.hidden, 1])
@@ -103,11 +103,11 @@ class QOffline(BoostPolicy):
         return targets
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return what the log vouches for."""
+        """Return the boosts that the log supports."""
         return self.recommend(context)
 
     def recommend(self, context: Context) -> FloatArray:
-        """Return what the log vouches for; no boosts before `fit`."""
+        """Return the boosts that the log supports; none before `fit`."""
         if not self._fitted[0]:
             return np.zeros(self.spec.product_dim)
         state = np.asarray(context.features, float)

@@ -1,4 +1,4 @@
-"""A replay memory for critics of boosts: what was seen, shown and earned, with rewards on a common scale.
+"""A replay memory for critics of boosts, with rewards brought to a common scale.
 
 Which boosts are best for a visitor does not change when the rewards of all visitors like that are shifted or scaled.
 Segments differ in both by far: one earns EUR 70 a visit and scatters by 60, another next to nothing. So the mean of a
@@ -64,7 +64,7 @@ class Replay:
         self._moments[:, segment] += 1.0, gap / (n + 1.0), gap * gap * n / (n + 1.0)  # Welford 1962
 
     def scales(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean and unit of the rewards of each segment `(S,)`, both drawn to those of all visits."""
+        """Return mean and unit of the rewards of each segment `(S,)`, both shrunk to those of all visits."""
         n, means, squares = self._moments
         total = n.sum()
         mean = (n * means).sum() / total

@@ -24,7 +24,7 @@ ROOM = 1e-6
 
 
 class Decision(NamedTuple):
-    """What became of a wish, for the log.
+    """A request for boosts, and what the guardrail made of it; for logs.
 
     `asked (d,)` by the policy inside and what was `done (d,)`, `scale` times as much; how many products leave the top k
     with each, `asked_change` and `change`; `why`, empty where nothing was changed.
@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 
 
 class RankGuardrail(BoostPolicy):
-    """Do what another policy asks, as far as at most `limit` of the base ranker's top k leave it."""
+    """Wrap a policy of boosts so that at most `limit` of the base ranker's top k leave it."""
 
     name = "rank-guardrail"
     policy: str = parameter("q-ensemble", help="the policy of boosts inside, by name, with its own defaults")

@@ -1,4 +1,4 @@
-"""From the values of products to boosts inside the box: a regression, then a small search on the request's own top."""
+"""Boosts that bring the most valuable products to the top: a regression, then a small search."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ LEAST = 1e-3
 
 
 class Request(NamedTuple):
-    """What boosts are chosen for: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
+    """A request: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
 
     `reach (m,)` is the chance that each of the first m positions is looked at; `penalty` is what a product costs that
     leaves the base ranker's first `kept` ones.

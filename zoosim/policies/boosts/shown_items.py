@@ -1,4 +1,4 @@
-"""What a visit showed, read from the feedback of a search shop and checked before anything is learned from it."""
+"""Read the feedback of a search visit, and check it before anything is learned from it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from zoosim.policies.boosts.item_features import COLUMNS, columns_of
 
 
 class Shown(NamedTuple):
-    """Positions from the top, m of them: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
+    """The first m positions of a ranking: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
 
     Boost `features (m, d)`; `clicks (m,)` and `purchases (m,)`.
     """
@@ -62,7 +62,7 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
 
 
 def _counts(label: str, value: Any, n: int | None) -> BoolArray:
-    """Return where something happened, of `value (n,)`, booleans or counts."""
+    """Return which of `value (n,)`, booleans or counts, are above 0."""
     numbers = check_array(label, value, (n,))
     wrong = (numbers < 0.0) | (numbers != np.floor(numbers))
     if wrong.any():

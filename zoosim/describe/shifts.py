@@ -8,7 +8,7 @@ from zoosim.core.search_config import SearchConfig
 
 
 class ShiftedFact(NamedTuple):
-    """A difference: `what` differs, `of` which segment or category, `how` in words; `observable`: does the shop know?"""
+    """A difference: `what` differs, `of` which segment or category, `how` in words; is it `observable` to the shop?"""
 
     what: str
     of: str

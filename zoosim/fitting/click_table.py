@@ -14,6 +14,8 @@ N_STRENGTHS = 64
 """How many rows the common mean may count for: from a fixed few to a multiple of the cells' mean number of rows."""
 NODES = np.linspace(-3.5, 3.5, 15)
 """Where the common mean is tried, in standard deviations around the likeliest, for each strength."""
+TAIL = (1.0 - 0.95) / 2
+"""Probability of each tail outside of a 95% interval."""
 
 
 class Estimates(NamedTuple):
@@ -29,7 +31,7 @@ class Estimates(NamedTuple):
     strength: float
 
 
-def estimate_clicks(rows: FloatArray, clicks: FloatArray, level: float = 0.95) -> Estimates:
+def estimate_clicks(rows: FloatArray, clicks: FloatArray) -> Estimates:
     """Estimate the click probability of cells with `rows (m,)` and `clicks (m,)`, numbers that need not be whole.
 
     A beta-binomial model: each cell's probability is drawn from Beta(M mu, M (1 - mu)), with Jeffreys' prior on mu and
@@ -48,11 +50,11 @@ def estimate_clicks(rows: FloatArray, clicks: FloatArray, level: float = 0.95) -
     weights = np.exp(log_weights - log_weights.max())
     keep = weights > 1e-5
     weights = weights[keep] / weights[keep].sum()
-    return _mixed(rows, clicks, grid.ravel()[keep], m.ravel()[keep], weights, level)
+    return _mixed(rows, clicks, grid.ravel()[keep], m.ravel()[keep], weights)
 
 
 def _mixed(
-    rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray, weights: FloatArray, level: float
+    rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray, weights: FloatArray
 ) -> Estimates:
     """Return the mean of the cells' posteriors over the grid, and the quantiles of a beta distribution like them."""
     posterior_means = (clicks[:, None] + mean * strength) / (rows[:, None] + strength)
@@ -60,8 +62,7 @@ def _mixed(
     within = (posterior_means * (1 - posterior_means) / (rows[:, None] + strength + 1.0)) @ weights
     variance = within + ((posterior_means - estimates[:, None]) ** 2) @ weights
     size = estimates * (1 - estimates) / variance - 1.0
-    tail = (1.0 - level) / 2
-    low, high = (special.betaincinv(estimates * size, (1 - estimates) * size, p) for p in (tail, 1 - tail))
+    low, high = (special.betaincinv(estimates * size, (1 - estimates) * size, p) for p in (TAIL, 1 - TAIL))
     return Estimates(estimates, low, high, float(mean @ weights), float(np.exp(np.log(strength) @ weights)))
 
 

@@ -194,12 +194,12 @@ class Maker:
         return self.cls.propensities is not Policy.propensities
 
 
-def check_policy(source: str | type, params: Mapping[str, Any] | None = None) -> list[CheckResult]:
+def check_policy(source: str | type) -> list[CheckResult]:
     """Ask every check about a policy: a built-in name, `FILE.py:Class` or a class.
 
     Raises `PolicyError` or `ConfigError` when there is no such class.
     """
-    maker = Maker(find_class(source), dict(params or {}))
+    maker = Maker(find_class(source))
     results = dict[str, CheckResult]()
     for check in checks_of(maker.cls):
         failed = [name for name in check.needs if not results[name].ok]

@@ -388,7 +388,12 @@ def _propensities_are_honest(maker: Maker) -> None:
 
 
 def _knows_products_by_id(maker: Maker) -> None:
-    """Teach two policies the same, of products in one order or in changing ones; then let products come and go.
+    _learns_alike_in_any_order(maker)
+    _goes_on_as_products_change(maker)
+
+
+def _learns_alike_in_any_order(maker: Maker) -> None:
+    """Teach two policies the same, of products in one order and in changing ones.
 
     Distributions are compared by their total variation distance: 256 draws of a policy that samples leave some .1.
     """
@@ -407,15 +412,18 @@ def _knows_products_by_id(maker: Maker) -> None:
             "the order of the candidates changes what it learns: keep what you know by context.product_ids "
             f"(total variation distance {distance:.2f})"
         )
-    shop = LARGER
-    policy = maker.ready(shop, 0)
-    everything = np.arange(shop.n_products)
+
+
+def _goes_on_as_products_change(maker: Maker) -> None:
+    policy = maker.ready(LARGER, 0)
+    everything = np.arange(LARGER.n_products)
     for visit in range(VISITS):
         for places, newcomers in ((everything[3:], 0), (everything[::-1], 8), (everything[:4], 2)):
-            context = shop.rearranged(visit, places, newcomers)
-            action = _must_be_available(policy, context, f"{shop.name}, {len(context.available)} candidates")
+            context = LARGER.rearranged(visit, places, newcomers)
+            where = f"{LARGER.name}, {len(context.available)} candidates"
+            action = _must_be_available(policy, context, where)
             policy.update(context, action, float(visit % 2))
-            _chances(policy, context, f"{shop.name}, {len(context.available)} candidates")
+            _chances(policy, context, where)
 
 
 def _reward_of_apart(product: int, turn: int) -> float:

@@ -12,14 +12,13 @@ from studies.boost_curves.records import ALL, Reached
 from studies.held_out import EXAM_VISITS, MOODS, Exam, exam_of, open_shop, worth_of
 from zoosim.core.array_cache import kept
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES
+from zoosim.core.search_config import FEATURES, TEMPLATES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.expected_reward import groups_of, share_of
 from zoosim.worlds.search.optimum import best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.template_arms import expected_rewards
-from zoosim.worlds.search.templates import TEMPLATES
 
 OPTIMUM, CONSTANT, CELL = "optimum", "best constant vector", "best template a cell"
 SINGLE, PREMIUM, NEUTRAL, RANDOM = "best template", "premium template", "neutral", "random boosts"

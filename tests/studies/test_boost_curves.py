@@ -18,12 +18,12 @@ from studies.boost_curves.summary import share, shares, times
 from studies.held_out import exam_of, expected, open_shop
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
+from zoosim.core.search_config import TEMPLATES
 from zoosim.policies.registry import find_class
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search import optimum
 from zoosim.worlds.search import template_arms as template_world
 from zoosim.worlds.search.expected_reward import groups_of, share_of
-from zoosim.worlds.search.templates import TEMPLATES
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 FEW = ("item-critic", "template-ts")

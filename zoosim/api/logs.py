@@ -228,14 +228,14 @@ def fit_world(
 
 def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     from zoosim.report import render_story
-    from zoosim.report.fit import tell
+    from zoosim.report.fit import build_page
 
     summary = {**world.summary, "fit": fit.summary}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
     write_text(folder / "world.yaml", world.to_yaml())
     question = f"What shop wrote {world.source}?"
     command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
+    write_text(folder / "report.html", render_story("A world from a log", question, build_page(world, fit), command))
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:

@@ -108,7 +108,7 @@ class RunResult:
         return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
 
     def _report(self) -> Any:
-        from zoosim.report import Curve, ReportData, Sweep
+        from zoosim.report import Curve, ReportData
 
         experiment, at = self.plan.experiment, self.comparison.at
         curves = {
@@ -129,7 +129,6 @@ class RunResult:
             reference_name=self._reference[0],
             reward_name=experiment.reward_name,
             reward_key=self.plan.setup.reward_key,
-            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
             features=experiment.features,
         )
 

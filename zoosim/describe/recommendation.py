@@ -1,4 +1,4 @@
-"""What a recommendation world is like: who comes, what is for sale, who clicks what, and when that changes."""
+"""Describe a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

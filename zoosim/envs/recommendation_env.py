@@ -15,10 +15,10 @@ from gymnasium import spaces
 
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ActionError, ConfigError
-from zoosim.core.types import BoolArray, Context
+from zoosim.core.types import BoolArray, Context, frozen
 from zoosim.envs.world_env import WorldEnv
 from zoosim.worlds.recommendation.world import NOISE_SD, build_world, resolve_shocks
-from zoosim.worlds.table import TableVisit, TableWorld, frozen
+from zoosim.worlds.table import TableVisit, TableWorld
 
 NOISE_BOUND = 20 * NOISE_SD
 """No draw of a normal in double precision lies 20 standard deviations out."""

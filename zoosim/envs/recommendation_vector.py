@@ -11,12 +11,12 @@ from gymnasium.vector.utils import batch_space
 
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
 from zoosim.envs.recommendation_env import make_spaces, read_config
 from zoosim.envs.world_env import draw_seed, flat_space, flattened
 from zoosim.worlds.base import Truth
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.table import TableVisit, TableWorld, earn, frozen
+from zoosim.worlds.table import TableVisit, TableWorld, earn
 
 
 class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import Context
 from zoosim.envs.world_env import WorldEnv
 from zoosim.ranking.product_table import ProductTable
@@ -20,7 +20,6 @@ from zoosim.worlds.search.boosts import BoostWorld, SearchView, context_of, prod
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.tables import read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld, cell_oracle
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 BOUND = 1e15

@@ -16,10 +16,10 @@ from zoosim.linear.joint import with_lead
 class Lens(NamedTuple):
     """The entries of E `(d, 1 + m)` that are not 0.
 
-    Of column i the first `counts[i]`: rows `index (1 + m, n)`, values `value (1 + m, n)`, `counts (1 + m,)`.
+    Of column i the first `counts[i]`: rows `rows (1 + m, n)`, values `value (1 + m, n)`, `counts (1 + m,)`.
     """
 
-    index: IntArray
+    rows: IntArray
     value: FloatArray
     counts: IntArray
 
@@ -57,7 +57,7 @@ def see_mean(lens: Lens, theta: FloatArray) -> FloatArray:
     mean = np.zeros(lens.counts.shape[0])
     for i in range(mean.shape[0]):
         for n in range(lens.counts[i]):
-            mean[i] += lens.value[i, n] * theta[lens.index[i, n]]
+            mean[i] += lens.value[i, n] * theta[lens.rows[i, n]]
     return mean
 
 
@@ -68,11 +68,11 @@ def see_spread(lens: Lens, inverse: FloatArray) -> FloatArray:
     spread = np.zeros((size, size))
     for i in range(size):
         for n in range(lens.counts[i]):
-            row = inverse[lens.index[i, n]]
+            row = inverse[lens.rows[i, n]]
             for j in range(i + 1):
                 total = 0.0
                 for m in range(lens.counts[j]):
-                    total += lens.value[j, m] * row[lens.index[j, m]]
+                    total += lens.value[j, m] * row[lens.rows[j, m]]
                 spread[i, j] += lens.value[i, n] * total
     for i in range(size):
         for j in range(i):

@@ -15,10 +15,10 @@ from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.sources import source_digest
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
 from zoosim.worlds.setup import WorldSetup
-from zoosim.worlds.table import Period, TableWorld, frozen
+from zoosim.worlds.table import Period, TableWorld
 
 MAX_CATEGORIES = 100
 MAX_CLASSES = 1_000

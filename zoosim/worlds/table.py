@@ -9,20 +9,18 @@ Where a world has `rewards`, they settle what each product earns at each visit, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 
 CHUNK = 1_000
 """Visits that are drawn together."""
-
-Array = TypeVar("Array", bound=np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +87,6 @@ def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -
     """Return the highest expected reward of each segment over what may be shown, `(S,)`."""
     best: FloatArray = table[:, np.unique(groups[available])].max(axis=1)
     return best
-
-
-def frozen(array: Array) -> Array:
-    """Make an array read-only and return it."""
-    array.setflags(write=False)
-    return array
 
 
 class Offer(NamedTuple):

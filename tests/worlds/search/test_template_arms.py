@@ -6,12 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.worlds.search import template_arms as module
 from zoosim.worlds.search.expected_reward import Group, groups_of, share_of, visits_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.template_arms import earnings, expected_rewards, reward_of, template_world
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 TYPES = ["category", "brand", "brand"]

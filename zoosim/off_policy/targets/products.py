@@ -14,13 +14,13 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.jit import bind
+from zoosim.core.search_config import TEMPLATES
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
 from zoosim.policies.requests import check_finite
-from zoosim.worlds.search.templates import TEMPLATES
 
 TOLERANCE = 1e-6
 MOST_REMEMBERED = 100_000

@@ -7,9 +7,9 @@ import numpy as np
 from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
-from zoosim.worlds.table import Period, TableWorld, frozen
+from zoosim.worlds.table import Period, TableWorld
 
 NOISE_SD = 0.5
 

@@ -9,13 +9,12 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ActionError
 from zoosim.core.parameters import shown
 from zoosim.core.search_config import FEATURES, SearchConfig
-from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext
+from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext, frozen
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.base import Outcome, Truth, World
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
-from zoosim.worlds.table import frozen
 
 REPLICATES = 8
 """How often a visit is repeated to estimate what a ranking would earn at it."""

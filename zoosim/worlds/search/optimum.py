@@ -10,13 +10,12 @@ from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.worlds.search.expected_reward import Group, boost_rewards, groups_of, share_of, template_rewards, visits_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import digest, read_search_config
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 FIT, JUDGED, ROOM = 2**41, 2**42, 2**32

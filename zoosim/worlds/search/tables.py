@@ -27,12 +27,11 @@ import polars as pl
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.users import Users
-from zoosim.worlds.table import frozen
 
 LARGEST, LEAST, MAX_ID = 1e9, 1e-9, 2**62
 """The largest number in a table, in size, the least weight, and the largest id."""

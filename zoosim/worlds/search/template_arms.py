@@ -21,21 +21,21 @@ from zoosim.core.market_shift import in_force
 from zoosim.core.normals import fill_normals
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
-from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import base_scores, top
+from zoosim.worlds.search.scores import base_scores
 from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.simulate import Stage, serve
 from zoosim.worlds.search.tables import digest
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
-from zoosim.worlds.table import Period, TableWorld, frozen
+from zoosim.worlds.table import Period, TableWorld
 
 APART, APART_VISITS, ROOM = 2**40, 40_000, 2**32
 """The first of the visits that the truth is estimated from, where no run gets, how many they are in a market, and

@@ -8,7 +8,7 @@ import torch
 from torch.func import functional_call, grad
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models import mlp
+from zoosim.neural import mlp
 
 SIZES = ([3, 1], [9, 64, 1], [4, 7, 5, 1], [9, 128, 64, 1])
 

@@ -50,31 +50,41 @@ def factorise(params: FloatArray, sizes: IntArray, x: FloatArray, scale: float, 
 @jit
 def _forward(params: FloatArray, sizes: IntArray, x: FloatArray, out: FloatArray) -> float:
     """Write what each layer takes in to its place in `out (f,)`; return the network's output."""
-    weights, place, result = 0, 0, 0.0
+    first_weight = 0
+    offset = 0
+    result = 0.0
     out[: x.shape[0]] = x
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
-        inputs, after = out[place : place + n], place + n + m
-        for i in range(m):
-            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
-            result = dot(row[:n], inputs) + row[n]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        inputs = out[offset : offset + n_in]
+        after = offset + n_in + n_out
+        for i in range(n_out):
+            row = params[first_weight + i * (n_in + 1) : first_weight + (i + 1) * (n_in + 1)]
+            result = dot(row[:n_in], inputs) + row[n_in]
             if layer < sizes.shape[0] - 1:
                 out[after + i] = max(result, 0.0)
-        weights, place = weights + m * (n + 1), after
+        first_weight += n_out * (n_in + 1)
+        offset = after
     return result
 
 
 @jit
 def _backward(params: FloatArray, sizes: IntArray, out: FloatArray) -> None:
     """Carry the slope in the last layer, at the end of `out (f,)`, down to the layers below."""
-    weights, place = params.shape[0], out.shape[0]
+    first_weight = params.shape[0]
+    offset = out.shape[0]
     for layer in range(sizes.shape[0] - 1, 1, -1):
-        n, m = sizes[layer - 1], sizes[layer]
-        weights, place = weights - m * (n + 1), place - n - m
-        inputs, deltas, down = out[place : place + n], out[place + n : place + n + m], np.zeros(n + 1)
-        add_product(deltas, params[weights : weights + m * (n + 1)].reshape(m, n + 1), down)
-        for i in range(n):
-            out[place - n + i] = down[i] if inputs[i] > 0.0 else 0.0
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        first_weight -= n_out * (n_in + 1)
+        offset -= n_in + n_out
+        inputs = out[offset : offset + n_in]
+        deltas = out[offset + n_in : offset + n_in + n_out]
+        down = np.zeros(n_in + 1)
+        add_product(deltas, params[first_weight : first_weight + n_out * (n_in + 1)].reshape(n_out, n_in + 1), down)
+        for i in range(n_in):
+            out[offset - n_in + i] = down[i] if inputs[i] > 0.0 else 0.0
 
 
 @jit
@@ -96,33 +106,40 @@ def factorise_rows(
 @jit
 def _forward_rows(params: FloatArray, sizes: IntArray, xs: FloatArray, out: FloatArray, outputs: FloatArray) -> None:
     """Do `_forward` for all rows of `xs (n, n_0)`."""
-    weights, place = 0, 0
+    first_weight = 0
+    offset = 0
     inputs = np.empty((xs.shape[1], xs.shape[0]))
     for r in range(xs.shape[0]):
         for i in range(xs.shape[1]):
             out[r, i] = inputs[i, r] = xs[r, i]
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
-        sums = np.empty((m, xs.shape[0]))
-        for i in range(m):
-            row = params[weights + i * (n + 1) : weights + (i + 1) * (n + 1)]
-            _dots(row[:n], inputs, sums[i])
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
+        sums = np.empty((n_out, xs.shape[0]))
+        for i in range(n_out):
+            row = params[first_weight + i * (n_in + 1) : first_weight + (i + 1) * (n_in + 1)]
+            _dots(row[:n_in], inputs, sums[i])
             for r in range(xs.shape[0]):
-                sums[i, r] += row[n]
+                sums[i, r] += row[n_in]
                 if layer == sizes.shape[0] - 1:
                     outputs[r] = sums[i, r]
                 else:
                     sums[i, r] = max(sums[i, r], 0.0)
-                    out[r, place + n + m + i] = sums[i, r]
+                    out[r, offset + n_in + n_out + i] = sums[i, r]
         inputs = sums
-        weights, place = weights + m * (n + 1), place + n + m
+        first_weight += n_out * (n_in + 1)
+        offset += n_in + n_out
 
 
 @jit
 def _dots(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """Write the inner products `(m,)` of x `(n,)` and each of `columns (n, m)`, with the bits of `dot`."""
     sums = np.zeros((4, columns.shape[1]))
-    a, b, c, d = sums[0], sums[1], sums[2], sums[3]
+    # Four partial sums, added in pairs, in the order of `dot`.
+    a = sums[0]
+    b = sums[1]
+    c = sums[2]
+    d = sums[3]
     i = 0
     while i < x.shape[0] - 3:
         for j in range(out.shape[0]):
@@ -142,17 +159,19 @@ def _dots(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
 @jit
 def expand(factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
     """Write the gradient in the weights of layers `first`, ..., L - 1 (counted from 0) that `factors` stand for."""
-    place, k = 0, 0
+    offset = 0
+    weight_index = 0
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
         if layer > first:
-            for i in range(m):
-                delta = factors[place + n + i]
-                for j in range(n):
-                    out[k + j] = delta * factors[place + j]
-                out[k + n] = delta
-                k += n + 1
-        place += n + m
+            for i in range(n_out):
+                delta = factors[offset + n_in + i]
+                for j in range(n_in):
+                    out[weight_index + j] = delta * factors[offset + j]
+                out[weight_index + n_in] = delta
+                weight_index += n_in + 1
+        offset += n_in + n_out
 
 
 @jit
@@ -170,8 +189,10 @@ def fit_rows(
     `trained (3, p)`: the weights, and their first and second moments; `xs (n, n_0)`, `weights (n,)` at least 0 with a
     sum above 0, `targets (n,)`.
     """
-    gradient, part = np.zeros(trained.shape[1]), np.empty(trained.shape[1])
-    factors, total = np.empty(np.sum(sizes) + np.sum(sizes[1:-1])), weights.sum()
+    gradient = np.zeros(trained.shape[1])
+    part = np.empty(trained.shape[1])
+    factors = np.empty(np.sum(sizes) + np.sum(sizes[1:-1]))
+    total = weights.sum()
     for n in range(xs.shape[0]):
         output = factorise(trained[0], sizes, xs[n], 1.0, factors)
         expand(factors, sizes, 0, part)
@@ -184,8 +205,11 @@ def fit_rows(
 @jit
 def adam_step(trained: FloatArray, gradient: FloatArray, rate: float, step: int) -> None:
     """Move the weights in `trained (3, p)` against `gradient (p,)` (Adam, Kingma & Ba 2015, with torch's defaults)."""
-    params, first, second = trained[0], trained[1], trained[2]
-    size, root = rate / (1.0 - 0.9**step), 1.0 / np.sqrt(1.0 - 0.999**step)
+    params = trained[0]
+    first = trained[1]
+    second = trained[2]
+    size = rate / (1.0 - 0.9**step)
+    root = 1.0 / np.sqrt(1.0 - 0.999**step)
     for i in range(params.shape[0]):
         first[i] = 0.9 * first[i] + 0.1 * gradient[i]
         second[i] = 0.999 * second[i] + 0.001 * gradient[i] * gradient[i]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.latency.actor import Actor
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
-from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.calibration import conformal as predictive
+from studies.calibration import recalibration as calibration
+from studies.calibration.conformal import calibrate_limits, fit_quantiles, needed_levels
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.models import calibration
-from zoosim.models import conformal as predictive
-from zoosim.models.conformal import calibrate_limits, fit_quantiles, needed_levels
 
 LEVELS = (0.5, 0.8, 0.95)
 

@@ -350,7 +350,7 @@ def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     made = plan("staleness")
     forms = {entry.name: entry for entry in made.entries}
-    assert set(forms) == set(made.experiment.sweep)
+    assert set(forms) == {f"{form}-{steps}" for form in ("stale", "fresh") for steps in (1, 2, 4, 10)}
     assert {entry.source for entry in made.entries} == {"neural-linear-stable"}
     assert (forms["stale-4"].params["training_steps"], forms["stale-4"].params["recompute"]) == (4, False)
     assert (forms["fresh-1"].params["training_steps"], forms["fresh-1"].params["recompute"]) == (1, True)

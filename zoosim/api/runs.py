@@ -167,20 +167,31 @@ def run(
     with redirect_stdout(sys.stderr):  # what a policy's file prints
         plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
-    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
-    named = str(out).format(experiment=plan.experiment.title, hash=plan.folder_hash[:8]) if out == DEFAULT_OUT else out
-    path = Path(temporary.name) if temporary else Path(named or "")
     if log:
         for entry in plan.entries:
             check_logged(plan.world(plan.seeds[0], entry), entry)
-    if started:
-        started(plan, missing_cells(plan, path, log), jobs)
-    with redirect_stdout(sys.stderr):
-        outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
-    result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
-    if csv:
-        _folder(path).write_csv()
+    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
+    try:
+        path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
+        if started:
+            started(plan, missing_cells(plan, path, log), jobs)
+        with redirect_stdout(sys.stderr):
+            outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
+        if csv:
+            _folder(path).write_csv()
+    except BaseException:
+        if temporary is not None:
+            temporary.cleanup()
+        raise
     return result
+
+
+def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
+    """Return the folder of a run; by default one per experiment, world and parameters."""
+    if out == DEFAULT_OUT:
+        return Path(DEFAULT_OUT.format(experiment=plan.experiment.title, hash=plan.folder_hash[:8]))
+    return Path(out)
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:

@@ -158,8 +158,7 @@ class Comparison:
 
     def _features(self) -> dict[str, Any]:
         """Return what each learner gets at the end on each set of features, and what that gains over the first set."""
-        known, swept = self.plan.experiment.features, self.plan.experiment.sweep
-        names = [] if swept else [name for name in known if self.cells.get(name)]
+        names = [name for name in self.plan.experiment.features if self.cells.get(name)]
         if not names:
             return {}
         gains = {name: self._gain(name) for name in names}

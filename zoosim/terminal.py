@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.api.runs import RunResult
-    from zoosim.experiments.plan import Plan
+    from zoosim.arena.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.off_policy.compare import Difference
     from zoosim.off_policy.evaluate import Evaluation

@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 
 from zoosim import Context, Policy, PolicySpec
+from zoosim.arena.backends.local import Local
+from zoosim.arena.plan import Plan
 from zoosim.arena.runner import Outcome, missing_cells, run_plan
 from zoosim.arena.store import CellKey, RunFolder
 from zoosim.core.errors import ConfigError
 from zoosim.core.parquet import read_meta
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import finished_plan, make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.products.shared_linear import Greedy
 from zoosim.policies.registry import make_entry
@@ -123,7 +125,9 @@ def plan(policies: list[Any], seeds: int = 2, config: dict[str, Any] | None = No
 
 
 def execute(wanted: Plan, path: Path, jobs: int = 1, meter: Meter | None = None, log: bool = False) -> Outcome:
-    return run_plan(wanted, path, jobs=jobs, keep_log=log, report=meter or Meter())
+    kept = path / "config.yaml"
+    held = finished_plan(RunFolder(path).read_config()) if kept.exists() else None
+    return run_plan(wanted, path, backend=Local(jobs), keep_log=log, report=meter or Meter(), held=held)
 
 
 def rows(path: Path) -> pl.DataFrame:

@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 import zoosim
+from zoosim.arena.plan import Plan
 from zoosim.arena.store import CellKey, RunFolder
 from zoosim.arena.summary import Comparison
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
 
 STEPS = 3_000

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
+    from zoosim.arena.plan import Plan
     from zoosim.arena.store import CellKey, RunFolder
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
-    from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
 
 
@@ -157,9 +157,9 @@ def run(
     `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
     is written; policies that fail while running are in the result's `failures`.
     """
+    from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
     from zoosim.arena.runner import missing_cells, run_plan
-    from zoosim.arena.workers import default_jobs
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
@@ -176,7 +176,14 @@ def run(
         if started:
             started(plan, missing_cells(plan, path, log), jobs)
         with redirect_stdout(sys.stderr):
-            outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+            outcome = run_plan(
+                plan,
+                path,
+                backend=Local(jobs),
+                keep_log=log,
+                report=report or (lambda *_: None),
+                held=_held_plan(path),
+            )
         result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
         if csv:
             _folder(path).write_csv()
@@ -185,6 +192,15 @@ def run(
             temporary.cleanup()
         raise
     return result
+
+
+def _held_plan(path: Path) -> "Plan | None":
+    """Return the plan of the run that a folder holds; None where it holds none."""
+    from zoosim.experiments.plan import finished_plan
+
+    folder = _folder(path)
+    folder.check()
+    return finished_plan(folder.read_config()) if (path / "config.yaml").exists() else None
 
 
 def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
@@ -196,8 +212,7 @@ def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
-    from zoosim.experiments.plan import make_plan
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.plan import finished_plan
 
     folder = _folder(Path(path))
     if not folder.path.is_dir():
@@ -205,7 +220,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
 
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
-    plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
+    plan = finished_plan(config)
     folder.check()
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 

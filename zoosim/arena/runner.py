@@ -1,30 +1,25 @@
 """Run what a plan still lacks, on one or several processes, and let every finished cell stand."""
 
-import multiprocessing
-import queue
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from zoosim.arena.backends import Backend
+from zoosim.arena.plan import Plan
 from zoosim.arena.store import CellKey, RunFolder
 from zoosim.arena.trial import CellResult, Report, run_cell, trial_version
-from zoosim.arena.workers import set_up, without_main
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
-from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
 
 DIED = "its process died: it exited, crashed, or was killed for its memory"
-
-_channel: Any = None
 
 
 @dataclass(frozen=True)
@@ -36,30 +31,37 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Report) -> Outcome:
-    """Run the cells of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit."""
+def run_plan(
+    plan: Plan, path: Path, *, backend: Backend, keep_log: bool, report: Report, held: Plan | None = None
+) -> Outcome:
+    """Run the trials of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit.
+
+    `held` is the plan of the run that the folder holds, None where it holds none.
+    """
     folder, started = RunFolder(path), time.perf_counter()
     folder.check()
-    _check_same_run(plan, folder)
+    _check_same_run(plan, held, path)
     stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_cells(name)
-    results = _run(plan, tasks, path, keep_log, jobs, report)
+    # Workers take one policy each, since the class of another may live in this process alone.
+    work = partial(_run_trial, replace(plan, entries=()), path, keep_log)
+    results = backend.run(
+        work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
+    )
     failures = tuple(result.failure for result in results if result.failure is not None)
     notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
     return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
 
 
-def _check_same_run(plan: Plan, folder: RunFolder) -> None:
+def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
     """Refuse a folder that holds a run in another world, or of another length."""
-    if not (folder.path / "config.yaml").exists():
-        return
-    differences = plan.differences(folder.read_config())
+    differences = () if held is None else plan.differences(held)
     if differences:
         raise ConfigError(
-            f"--out: {folder.path} holds another run, with another value of {', '.join(differences)}; "
+            f"--out: {path} holds another run, with another value of {', '.join(differences)}; "
             "name another folder, or give the same world and steps"
         )
 
@@ -154,89 +156,17 @@ def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def _run(plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report) -> Iterable[CellResult]:
-    local = [task for task in tasks if _is_local(task[0])] if jobs > 1 else tasks
-    shared = [task for task in tasks if task not in local]
-    if len(shared) < 2:
-        local, shared = tasks, []
-    results = _run_processes(plan, shared, path, keep_log, min(jobs, len(shared)), report) if shared else []
-    return results + [run_cell(plan, entry, seed, path, keep_log, report) for entry, seed in local]
+def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Report) -> CellResult:
+    entry, seed = task
+    return run_cell(plan, entry, seed, path, keep_log, report)
 
 
-def _is_local(entry: PolicyEntry) -> bool:
-    """Tell whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
-    cls = entry.source
+def _stays_here(task: Task) -> bool:
+    """Whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
+    cls = task[0].source
     found = isinstance(cls, str) or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
     return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
 
 
-def _run_processes(
-    plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
-) -> list[CellResult]:
-    """Run tasks side by side; when a process dies, the rest again, those of the user's policies each on its own."""
-    results, left = _run_pool(plan, tasks, path, keep_log, jobs, report)
-    known = [task for task in left if task[0].built_in]
-    if known and len(known) < len(tasks):
-        more, unfinished = _run_pool(plan, known, path, keep_log, jobs, report)
-        results, left = results + more, unfinished + [task for task in left if task not in known]
-    for task in left:
-        done, _ = _run_pool(plan, [task], path, keep_log, 1, report)
-        results += done or [CellResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))]
-    return results
-
-
-def _run_pool(
-    plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
-) -> tuple[list[CellResult], list[Task]]:
-    """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
-    context = multiprocessing.get_context("spawn")
-    channel = context.Queue()
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
-    futures: dict[Future[CellResult], Task] = {}
-    try:
-        with without_main():
-            for task in tasks:
-                futures[pool.submit(_work, replace(plan, entries=(task[0],)), *task, path, keep_log)] = task
-        _watch(list(futures), channel, report)
-    except BrokenProcessPool:
-        pass
-    except BaseException:
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        channel.close()
-        channel.cancel_join_thread()
-    done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
-    finished = [futures[future] for future in done]
-    return [future.result() for future in done], [task for task in tasks if task not in finished]
-
-
-def _start_worker(channel: Any) -> None:
-    global _channel
-    _channel = channel
-    set_up()
-
-
-def _work(plan: Plan, entry: PolicyEntry, seed: int, path: Path, keep_log: bool) -> CellResult:
-    return run_cell(plan, entry, seed, path, keep_log, lambda *line: _channel.put(line))
-
-
-def _watch(futures: list["Future[CellResult]"], channel: Any, report: Report) -> None:
-    """Pass on what the workers report until all are done; the first unexpected error is raised."""
-    left = set(futures)
-    while left:
-        done, left = wait(left, timeout=0.1, return_when=FIRST_COMPLETED)
-        for line in _drain(channel.get_nowait):
-            report(*line)
-        for future in done:
-            future.result()
-
-
-def _drain(get: Callable[[], Any]) -> Iterator[Any]:
-    while True:
-        try:
-            yield get()
-        except queue.Empty:
-            return
+def _lost(task: Task) -> CellResult:
+    return CellResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))

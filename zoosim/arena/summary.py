@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from zoosim.arena import metrics
+from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
-from zoosim.experiments.plan import Plan
 
 SCHEMA_VERSION = 1
 SIGNIFICANT = 0.05

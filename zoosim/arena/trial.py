@@ -15,13 +15,13 @@ from zoosim.arena import past
 from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.loop import Block, play
 from zoosim.arena.past import fit_policy
+from zoosim.arena.plan import Plan, type_label
 from zoosim.arena.recording import record_frames, write_records
 from zoosim.arena.store import CellKey, RunFolder
 from zoosim.arena.time_left import CellEvent
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
-from zoosim.experiments.plan import Plan, type_label
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import World

@@ -1,6 +1,6 @@
 """How widely should a bandit over templates explore, on what it sees? What `template-bandits` is tuned by."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 
 WIDTHS = {
     "template-linucb": (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0),

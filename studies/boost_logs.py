@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from studies.known_logs import log_of
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import FloatArray
-from zoosim.logs.boost_log import BoostLog
+from zoosim.logs.log import Log
 
 NOISE = 0.5
 
@@ -44,11 +46,13 @@ class BoostLogs:
         s = self.settings
         return 1.0 - (abs(s.distance) if s.kinked else s.distance**2)
 
-    def draw(self, rng: np.random.Generator) -> tuple[BoostLog, FloatArray]:
+    def draw(self, rng: np.random.Generator) -> tuple[Log, FloatArray]:
         """Draw a log, and the target's boosts for its visits `(n, d)`."""
         s = self.settings
         features, actions = rng.normal(size=(s.n, 2)), rng.uniform(-1.0, 1.0, (s.n, s.d))
         best = 0.6 * np.tanh(features @ self.tastes)
         off = np.abs(actions - best)
         rewards = 1.0 - (off if s.kinked else off**2).mean(axis=1) + NOISE * rng.normal(size=s.n)
-        return BoostLog(actions, np.full(s.n, 2.0**-s.d), rewards, features, 1.0), best + s.distance
+        densities = np.full(s.n, 2.0**-s.d)
+        log = log_of(actions, densities, rewards, features, 0, action_space=ActionSpace.BOOSTS, a_max=1.0)
+        return log, best + s.distance

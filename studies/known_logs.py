@@ -168,14 +168,15 @@ class KnownLogs(ChoiceLogs):
 
 
 def log_of(
-    actions: IntArray,
+    actions: np.ndarray,
     propensities: FloatArray,
     rewards: FloatArray,
     features: FloatArray,
     n_actions: int,
     user_ids: IntArray | None = None,
+    **more: Any,
 ) -> Log:
-    """Return a log in which every row could choose among all actions."""
+    """Return a log in which every row could choose among all actions; `more` are further fields."""
     zeros = np.zeros(len(actions), np.int64)
     return Log(
         actions=actions,
@@ -187,6 +188,7 @@ def log_of(
         positions=zeros,
         products=np.zeros((n_actions, 0)),
         user_ids=user_ids,
+        **more,
     )
 
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from studies.known_logs import chosen, direction, effective_rows, softmax
+from studies.known_logs import chosen, direction, effective_rows, log_of, softmax
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.logs.ranking_log import RankingLog
+from zoosim.logs.log import Log
 
 AFTER_CLICK, AFTER_NONE = 0.4, 0.9
 """How often a visitor who looked at a position looks at the next."""
@@ -79,7 +80,7 @@ class RankingLogs:
         found = without_replacement(flat, np.tile(self.rankings, (len(top), 1))).prod(axis=1)
         return np.asarray(found.reshape(len(top), -1))
 
-    def draw(self, rng: np.random.Generator) -> tuple[RankingLog, FloatArray]:
+    def draw(self, rng: np.random.Generator) -> tuple[Log, FloatArray]:
         """Draw a log, and the target's probabilities of the top position for its visits `(n, K)`."""
         s = self.settings
         contexts = rng.choice(s.contexts, size=s.n, p=self.shares)
@@ -89,22 +90,16 @@ class RankingLogs:
             clicked = looks & (rng.random(s.n) < self.table[contexts, shown])
             looks &= rng.random(s.n) < np.where(clicked, AFTER_CLICK, AFTER_NONE)
             clicks[:, position] = clicked
-        log = RankingLog(
-            actions=actions,
-            propensities=without_replacement(self.logging[contexts], actions),
-            rewards=clicks,
-            candidates=np.ones((1, s.actions), bool),
-            candidate_set=np.zeros(s.n, np.int64),
-            features=np.eye(s.contexts)[contexts],
-            products=np.zeros((s.actions, 0)),
-        )
+        propensities = without_replacement(self.logging[contexts], actions)
+        features = np.eye(s.contexts)[contexts]
+        log = log_of(actions, propensities, clicks, features, s.actions, action_space=ActionSpace.RANKINGS)
         return log, self.target[contexts]
 
     @staticmethod
-    def bounded(log: RankingLog, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounded(log: Log, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the weights of whole rankings and what visits earned, each `(n,)`."""
         ratios = without_replacement(target, log.actions) / log.propensities
-        return ratios.prod(axis=1), log.earned
+        return ratios.prod(axis=1), log.visit_rewards
 
 
 def without_replacement(top: FloatArray, actions: IntArray) -> FloatArray:

@@ -14,7 +14,7 @@ from zoosim.logs.log import Log
 from zoosim.worlds.search.shifts import SAVING
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.template_arms import template_world
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 CONFIG = SearchConfig(n_products=1_000, context="simple", shifts=[SAVING])
 """The shop, whose market shifts once: logs are drawn from the visits before that, and from as many after it."""
@@ -109,7 +109,7 @@ class SearchLogs(ChoiceLogs):
         return log, self.target[cells]
 
 
-def pool(shop: SearchConfig | None = None) -> World:
+def pool(shop: SearchConfig | None = None) -> TableWorld:
     """Return the visits that logs are drawn from, with what each template earns; a minute, then from disk."""
     chosen = CONFIG if shop is None else shop
     return template_world(chosen, seed=0, steps=2 * chosen.shifts[0].step)

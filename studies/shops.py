@@ -9,7 +9,7 @@ from zoosim.core.config import read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
-from zoosim.envs.search_env import read_config
+from zoosim.worlds.search.tables import read_search_config
 
 ShopChanges = str | os.PathLike[str] | Mapping[str, Any] | None
 """A YAML file, or what it holds; None: no changes."""
@@ -25,7 +25,7 @@ def read_shop(changes: ShopChanges, shop: Mapping[str, Any] = SHOP) -> SearchCon
     Raises `ConfigError` or `DataError`.
     """
     if changes is None:
-        return read_config(shop)
+        return read_search_config(shop)
     given = dict(changes) if isinstance(changes, Mapping) else read_yaml(Path(changes))
     for key in given:
         if key not in KEYS:
@@ -33,4 +33,4 @@ def read_shop(changes: ShopChanges, shop: Mapping[str, Any] = SHOP) -> SearchCon
     env = given.get("env") or {}
     if not isinstance(env, Mapping):
         raise ConfigError(f"config: env: got {env!r}, expected keys of a search shop, such as n_products: 500")
-    return read_config({**shop, **env})
+    return read_search_config({**shop, **env})

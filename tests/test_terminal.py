@@ -32,11 +32,11 @@ def finished(shocks: int, kind: str = "recommendation", failed: bool = False, na
         figures["ctr"] = FRACTION
     reward_name = "EUR" if kind == "search" else "CTR"
     plan = SimpleNamespace(
-        experiment=SimpleNamespace(name="gauntlet", kind=kind, tail=5_000, reward_name=reward_name),
+        experiment=SimpleNamespace(title="gauntlet", tail=5_000, reward_name=reward_name),
         steps=20_000,
         phases=[(0, 15_000), (15_000, 20_000)],
         shocks=[SimpleNamespace(step=2_500 * (n + 1)) for n in range(shocks)],
-        shock_names=[f"shock {n}" for n in range(shocks)],
+        setup=SimpleNamespace(shock_names=[f"shock {n}" for n in range(shocks)]),
     )
     return SimpleNamespace(
         plan=plan,

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from zoosim.core.types import Context, PolicySpec
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
+    from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
 
 __version__ = "0.1.0"
 __all__ = [
     "Context",
     "Description",
+    "Outcome",
     "Policy",
     "PolicySpec",
+    "ProductList",
     "RunResult",
+    "Truth",
+    "World",
     "ZoosimError",
     "describe",
     "evaluate",
@@ -33,6 +38,7 @@ __all__ = [
     "read_run",
     "run",
     "save_policy",
+    "truth_of_candidates",
 ]
 
 _MODULES = {
@@ -43,6 +49,7 @@ _MODULES = {
     "zoosim.api.logs": ("evaluate", "fit_world", "import_log"),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
+    "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),
     "zoosim.api.worlds": ("Description", "describe", "optimum"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

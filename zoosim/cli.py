@@ -4,11 +4,14 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from zoosim.core.errors import PolicyFailure, ZoosimError
+
+if TYPE_CHECKING:
+    from zoosim.policies.checks.products import CheckResult
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
@@ -17,7 +20,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Experiment = Annotated[str, typer.Argument(metavar="NAME", help="Experiment to run (`zoosim list` names them).")]
+Experiment = Annotated[
+    str, typer.Argument(metavar="NAME", help="Experiment (`zoosim list` names them), or your own world FILE.py:Class.")
+]
 Seeds = Annotated[
     str | None,
     typer.Option(
@@ -63,6 +68,7 @@ PrintSummary = Annotated[
 Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
 
 KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]
+WorldFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="World class to check.")]
 SourceFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="Policy class to check.")]
 
 World = Annotated[
@@ -226,13 +232,7 @@ def run(
     """Compare policies on the same visitors and write a report."""
     from zoosim import terminal
     from zoosim.api import runs
-    from zoosim.experiments import CONTINUOUS_VS_DISCRETE
 
-    if name == CONTINUOUS_VS_DISCRETE:
-        numbers = {"seeds": seeds, "steps": steps, "jobs": jobs, "data": data, "label": label, "config": config}
-        rest = {"policies": policies, "policy": policy, "log": log or None, "csv": csv or None}
-        _continuous_vs_discrete(out, json, {**numbers, **rest}, settings or [])
-        return
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else [part.strip() for part in policies.split(",") if part.strip()]
     try:
@@ -255,22 +255,6 @@ def run(
     except KeyboardInterrupt:
         _stop("interrupted; finished trials are saved, repeat the command to resume", 130)
     _show(result, json, debug)
-
-
-def _continuous_vs_discrete(out: Path | None, json: bool, given: dict[str, Any], settings: list[str]) -> None:
-    """Compare learners of boosts and of templates; some options of a run do not go with it."""
-    from zoosim import terminal
-    from zoosim.core.config import read_setting
-    from zoosim.experiments import CONTINUOUS_VS_DISCRETE
-    from zoosim.studies.continuous_vs_discrete.run import run as compare
-
-    options = {key: value for key, value in given.items() if value is not None}
-    options |= {".".join(path): value for path, value in map(read_setting, settings)}
-    _, story, folder = compare(out, progress=_tell, **options)
-    if json:
-        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
-    else:
-        terminal.print_story(CONTINUOUS_VS_DISCRETE, story, folder)
 
 
 def _data_settings(data: str | None, label: str | None) -> list[str]:
@@ -306,12 +290,9 @@ def _tell_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
 @app.command("list")
 def list_experiments() -> None:
     """List the experiments, one line each."""
-    from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS
+    from zoosim.experiments import EXPERIMENTS
 
     summaries = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
-    summaries[CONTINUOUS_VS_DISCRETE] = (
-        "learners of boosts and of templates, beside what both can reach at best (hours)"
-    )
     for name, summary in summaries.items():
         typer.echo(f"{name:<{max(map(len, summaries))}}  {summary}")
 
@@ -498,12 +479,23 @@ def fit_world(
         terminal.print_world(world, fit, out)
 
 
+@app.command("check-world")
+def check_world(source: WorldFile, debug: Debug = False) -> None:
+    """Test whether your world keeps the contract. Exit code 1 if a check fails."""
+    from zoosim.worlds.check import check_world as check
+
+    _print_checks(check(source))
+
+
 @app.command("check-policy")
 def check_policy(source: SourceFile, debug: Debug = False) -> None:
     """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
     from zoosim.policies.checks.products import check_policy as check
 
-    results = check(source)
+    _print_checks(check(source))
+
+
+def _print_checks(results: "list[CheckResult]") -> None:
     for result in results:
         mark = "ok  " if result.ok else "FAIL"
         typer.echo(f"{mark}  {result.name}{'' if result.ok else ': ' + result.message}")

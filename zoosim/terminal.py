@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from zoosim.api.runs import RunResult
     from zoosim.experiments.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
-    from zoosim.off_policy.evaluate import Difference, Evaluation
+    from zoosim.off_policy.compare import Difference
+    from zoosim.off_policy.evaluate import Evaluation
     from zoosim.report import Story
 
 QUIET_SECONDS = 10.0
@@ -76,7 +77,7 @@ class Progress:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
             left = TextColumn("{task.fields[left]}")
             self._bar = Bar(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
-            self._task = self._bar.add_task(plan.experiment.name, total=1.0, left="")
+            self._task = self._bar.add_task(plan.experiment.title, total=1.0, left="")
             self._bar.start()
 
     def report(self, key: CellKey, visits: int, line: str) -> None:
@@ -333,7 +334,7 @@ def results_table(result: "RunResult", width: int) -> tuple[Table, int]:
     """
     plan = result.plan
     seeds = len(result.summary["seeds"])
-    title = f"{plan.experiment.name}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits each"
+    title = f"{plan.experiment.title}: {seeds} seed{'s' * (seeds != 1)}, {plan.steps:,} visits each"
     policies = result.summary["policies"]
     ranked = result.comparison.ranked
     names = [*ranked, *(name for name in policies if name not in ranked)]
@@ -360,10 +361,10 @@ def _columns(plan: "Plan", policies: Sequence[dict[str, Any]]) -> list[Column]:
     tail_visits = f"{plan.phases[-1][1] - plan.phases[-1][0]:,}"
     if has_tail:
         columns.append(column(f"last\n{tail_visits}", lambda figures: _in_tail(figures, _mean)))
-    when = [f"{shock.step:,}" for shock in plan.shocks] or plan.shock_names
-    for name, label in zip(plan.shock_names, when, strict=True):
+    when = [f"{shock.step:,}" for shock in plan.shocks] or plan.setup.shock_names
+    for name, label in zip(plan.setup.shock_names, when, strict=True):
         columns.append(Column(f"back after\n{label}", [_recovery(p["recovery_steps"].get(name)) for p in policies]))
-    if plan.experiment.kind == "search":
+    if any("gmv" in figures for figures in policies):
         columns += [
             column("GMV", lambda figures: _amount(figures, "gmv")),
             column("CM2", lambda figures: _amount(figures, "cm2")),
@@ -411,8 +412,9 @@ def _points(value: float | None) -> str:
 
 
 def _interval(figures: dict[str, Any]) -> str:
-    """Write a fraction's interval, cut at 100%, and at 0 unless the fraction itself is below."""
+    """Write a fraction's interval, cut at 0 and at 100% unless the fraction itself lies beyond."""
     if figures["low"] is None:
         return "-"
     low = figures["low"] if figures["mean"] < 0.0 else max(figures["low"], 0.0)
-    return f"{100 * low:.1f} to {100 * min(figures['high'], 1.0):.1f}"
+    high = figures["high"] if figures["mean"] > 1.0 else min(figures["high"], 1.0)
+    return f"{100 * low:.1f} to {100 * high:.1f}"

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.mlp import expand
+from zoosim.neural.mlp import expand
 from zoosim.neural.primal import kept
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 import zoosim
 from zoosim.arena.past import uniform_log
-from zoosim.arena.store import CellKey, RunFolder, read_meta
+from zoosim.arena.store import CellKey, RunFolder
 from zoosim.core.config import EnvConfig
+from zoosim.core.parquet import read_meta
 from zoosim.worlds.recommendation.world import build_world
 
 SEEDS = "1000:1032"

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from zoosim.arena.boost_run import Exam, exam_of, expected, open_shop, spec_of
+from studies.held_out import Exam, exam_of, expected, open_shop, spec_of
 from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import context_of
 from zoosim.policies.boosts.q_offline import PESSIMISM, QOffline
+from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop
 
 SEEDS, VISITS, EXAM_VISITS = range(1000, 1006), 3_000, 100

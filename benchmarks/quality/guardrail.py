@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from zoosim.arena.boost_run import open_shop, spec_of
+from studies.held_out import open_shop, spec_of
 from zoosim.core.types import Context, FloatArray
-from zoosim.envs.search_env import context_of
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import RandomBoosts
+from zoosim.worlds.search.boosts import context_of
 
 SEEDS, VISITS, LIMIT, TOP = range(1000, 1020), 5_000, 3, 10
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import FloatArray
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 SEEDS, VISITS = range(1000, 1036), 3_000

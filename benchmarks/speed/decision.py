@@ -10,12 +10,11 @@ from benchmarks.plain import PlainLinUCB
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
 from zoosim.core.rng import stream
-from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.products.linucb import LinUCB
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import frozen
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
 FRESH = ((500, 40), (10_000, 20))

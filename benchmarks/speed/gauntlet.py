@@ -22,7 +22,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.registry import make_entry
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 SEEDS, STEPS, SAMPLE, PROCESSES = 10, 40_000, 2_000, 2
 POLICIES: dict[str, dict[str, float]] = {
@@ -79,7 +79,7 @@ def run_zoosim(seeds: list[int]) -> Timing:
     return Timing(began, time.monotonic(), len(seeds) * len(POLICIES) * STEPS, _peak())
 
 
-def _policies(world: World) -> list[Policy]:
+def _policies(world: TableWorld) -> list[Policy]:
     """Make the four policies, the MLP trained."""
     made = []
     for name, params in POLICIES.items():
@@ -103,7 +103,7 @@ def run_plain(seeds: list[int]) -> Timing:
     return Timing(began, time.monotonic(), len(seeds) * len(POLICIES) * SAMPLE, _peak())
 
 
-def _plain_seed(world: World, sample: int) -> None:
+def _plain_seed(world: TableWorld, sample: int) -> None:
     """Let the four plain agents meet the same visitors, one visit after another."""
     rng, (k, d) = np.random.default_rng(world.seed), world.products.shape
     agents: dict[str, Any] = {
@@ -112,7 +112,7 @@ def _plain_seed(world: World, sample: int) -> None:
         "linucb": PlainLinUCB(k, world.users.shape[1] + d, alpha=0.2),
         "neural-linear-stable": PlainNeuralLinearStable(world.users.shape[1] + d, alpha=0.3),
     }
-    visitors, table = rng.integers(0, world.n_users, sample), world.stretches[0].table
+    visitors, table = rng.integers(0, world.n_users, sample), world.periods[0].table
     for user_id in visitors:
         for name, agent in agents.items():
             user = world.users[user_id]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from zoosim.optimizers import CEMConfig, GradientConfig, cem_optimize, cem_optimize_many, gradient_ascent
+from studies.gradient_ascent import GradientConfig, gradient_ascent
+from zoosim.optimizers import CEMConfig, cem_optimize, cem_optimize_many
 
 Floats = NDArray[np.float64]
 MEMBERS, DIM, WIDTH = 5, 10, 64

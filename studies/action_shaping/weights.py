@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from studies.held_out import EXAM, expected, open_shop, spec_of
 from studies.work import measure_in_shops
-from zoosim.arena.boost_run import EXAM, expected, open_shop, spec_of
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import context_of
 from zoosim.policies.boosts.q_boosts import QEnsemble
+from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop, Visit
 
 LITTER = FEATURES.index("strategic cm2")

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from studies.calibration.conformal import UpperLimits, calibrate_limits, fit_quantiles
 from studies.calibration.visits import Visits, random_visits
-from zoosim.arena.boost_run import open_shop
+from studies.held_out import open_shop
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
-from zoosim.models.conformal import UpperLimits, calibrate_limits, fit_quantiles
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 
 TRAINED, FITTED, HELD, TESTED = 4_000, 4_000, 6_000, 10_000

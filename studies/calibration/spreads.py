@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studies.quadratic import Points, fit_both, fit_ours
-from zoosim.core.types import FloatArray
-from zoosim.models.calibration import (
+from studies.calibration.recalibration import (
     adaptive_beta,
     conformal_quantile,
     coverage,
@@ -15,6 +13,8 @@ from zoosim.models.calibration import (
     reliability_curve,
     z_scores,
 )
+from studies.quadratic import Points, fit_both, fit_ours
+from zoosim.core.types import FloatArray
 
 PUBLISHED, OURS, MANY, MENDED = "published", "q-ensemble", "20 members", "recalibrated"
 METHODS = (PUBLISHED, OURS, MANY, MENDED)

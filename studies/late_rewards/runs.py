@@ -65,6 +65,6 @@ def _play(plan: Plan, name: str, seed: int, timing: str) -> float:
     policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
     reached = best = 0.0
     for block in play(world, policy, plan.steps, feedback=TIMINGS[timing]):
-        reached += float(block.true_probabilities.sum())
-        best += float(block.best_probabilities.sum())
+        reached += float(block.expected_rewards.sum())
+        best += float(block.best_rewards.sum())
     return 100.0 * reached / best

@@ -10,28 +10,22 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from studies.gradient_ascent import GradientConfig, gradient_ascent, gradient_ascent_many
+from studies.held_out import open_shop, spec_of
+from studies.latency.actor import Actor
 from studies.quadratic import A_MAX, ACTION_DIM, BATCH, EPOCHS, STATE_DIM, TRAINED, draw_points
 from studies.shops import SHOP, ShopChanges, read_shop
-from zoosim.arena.boost_run import open_shop, spec_of
 from zoosim.core.checks import check_whole
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, PolicySpec, Progress
-from zoosim.envs.search_env import context_of, info_of
-from zoosim.models.actor import Actor
 from zoosim.models.ensemble_objective import EnsembleObjective
-from zoosim.optimizers import (
-    CEMConfig,
-    GradientConfig,
-    cem_optimize,
-    cem_optimize_many,
-    gradient_ascent,
-    gradient_ascent_many,
-)
+from zoosim.optimizers import CEMConfig, cem_optimize, cem_optimize_many
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.item_critic import ItemCritic
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.q_ensemble import QEnsembleConfig, QEnsembleRegressor
 from zoosim.policies.templates.bandits import TemplateLinUCB
+from zoosim.worlds.search.boosts import context_of, feedback_of
 from zoosim.worlds.search.shop import SearchShop
 
 LIMIT = 50.0
@@ -178,7 +172,7 @@ def _served(shop: SearchShop, kind: type[BoostPolicy], calls: int) -> list[Timin
         action = policy.select_action(context)
         decided = time.perf_counter()
         result = shop.serve(visit, shop.rank(visit, action))
-        feedback = info_of(shop, visit, result)["feedback"]
+        feedback = feedback_of(shop, visit, result)
         served = time.perf_counter()
         policy.update(context, action, result.reward, feedback)
         deciding.append(decided - began)

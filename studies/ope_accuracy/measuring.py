@@ -14,7 +14,7 @@ from studies.shops import ShopChanges
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, Progress
-from zoosim.off_policy.actions.product_weights import judge
+from zoosim.off_policy.actions.product_weights import weigh_and_predict
 from zoosim.off_policy.actions.products import ESTIMATORS, estimate
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
@@ -119,5 +119,5 @@ def _values(shop: SearchConfig, place: Place, seeds: Sequence[int]) -> FloatArra
 
 def _estimates(place: Place, logs: KnownLogs | SearchLogs, seed: int) -> list[float]:
     log, target = logs.draw(stream(seed, "off-policy log", place.world))
-    judged = judge(log, make_target(target, log), fit_reward_model(log, make_clusters(len(log))))
+    judged = weigh_and_predict(log, make_target(target, log), fit_reward_model(log, make_clusters(len(log))))
     return [*(estimate(name, log.rewards, judged).value for name in ESTIMATORS), float(log.rewards.mean())]

@@ -9,9 +9,7 @@ from studies.search_logs import SearchLogs, SearchSettings
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.logs.boost_log import BoostLog
 from zoosim.logs.log import Log
-from zoosim.logs.ranking_log import RankingLog
 
 ENOUGH, LARGEST = 100.0, 0.05
 """A sound log has so many effective rows in expectation, or more, and no weight above this share of its rows."""
@@ -78,7 +76,7 @@ def logs_of(cell: Cell, shop: SearchConfig | None = None) -> Logs:
     return BoostLogs(settings._replace(n=cell.n, distance=cell.distance), rng)
 
 
-def draw(cell: Cell, logs: Logs, seed: int) -> tuple[Log | RankingLog | BoostLog, FloatArray]:
+def draw(cell: Cell, logs: Logs, seed: int) -> tuple[Log, FloatArray]:
     """Draw a log of a cell, and the target's probabilities, or boosts, for its rows."""
     return logs.draw(stream(seed, "off-policy log", *map(str, cell)))
 

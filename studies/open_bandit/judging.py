@@ -12,8 +12,9 @@ from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
+from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evaluate import LOGGED, Evaluation, evaluate
+from zoosim.off_policy.evaluate import Evaluation, evaluate
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval
 

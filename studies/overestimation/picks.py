@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from studies.cache import kept_array
+from studies.held_out import expected, open_shop
 from studies.overestimation.critics import DOUBT, HALVES, MEAN, MINIMUM, SINGLE, D, Learner, critics
 from studies.work import measure_in_shops
-from zoosim.arena.boost_run import expected, open_shop
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray

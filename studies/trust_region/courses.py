@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from studies.held_out import Exam, exam_of, expected, open_shop, spec_of
 from studies.shops import ShopChanges, read_shop
 from studies.work import rows_by_seed
-from zoosim.arena.boost_run import Exam, exam_of, expected, open_shop, spec_of
 from zoosim.core.rng import stream
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.envs.search_env import context_of
 from zoosim.experiments.request import parse_seeds
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import read_boosts
+from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop, Visit
 
 STATIC = "0 0 0 0 0 1 0 0 0 0"

@@ -276,12 +276,12 @@ def test_a_policy_without_a_logged_choice_does_not_stop_the_others(tmp_path: Pat
     told = {row[:2]: row for row in found.results}
     assert list(told) == [("none", "ips"), ("none", "snips"), *(("favours", name) for name in ("ips", "snips", "dr"))]
     assert {told["none", name].verdict for name in ("ips", "snips")} == {"do not use"}
-    assert told["none", "snips"].reasons == ("the policy would have made none of the logged choices",)
+    assert told["none", "snips"].reasons == ("no overlap: the policy never chooses a logged action",)
     assert told["favours", "snips"].verdict == "trust"
     assert not any("none" in pair[:2] for pair in found.differences if pair.estimator == "snips")
     print_evaluation(found)
-    with pytest.raises(DataError, match="policies: none would have made none of the logged choices: nothing"):
+    with pytest.raises(DataError, match=r"no overlap: none of the policies \(none\) ever chooses a logged action"):
         zoosim.evaluate(never, ["column:none"])
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert summary["results"][1]["value"] is None
-    assert "made none of the logged choices" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "never chooses a logged action" in (tmp_path / "report.html").read_text(encoding="utf-8")

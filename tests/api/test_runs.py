@@ -332,6 +332,6 @@ def test_a_log_that_cannot_be_is_refused(name: str, changes: dict[str, Any], tmp
 
 
 def test_a_policy_that_fails_in_a_log_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PolicyFailure, match=r"policy broken failed, seed 4, step 0 at test_api\.py:"):
+    with pytest.raises(PolicyFailure, match=r"policy broken failed, seed 4, step 0 at test_runs\.py:"):
         write_log(tmp_path / "log.parquet", n=STEPS, policy=Broken, seed=4, config={"env": SHOP})
     assert names(tmp_path) == set()

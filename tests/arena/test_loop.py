@@ -9,7 +9,8 @@ import pytest
 
 from zoosim import Context, Policy, PolicySpec
 from zoosim.arena import loop
-from zoosim.arena.loop import Block, check_action, play
+from zoosim.arena.actions import check_action
+from zoosim.arena.loop import play
 from zoosim.arena.past import uniform_log
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError, PolicyFailure
@@ -18,8 +19,7 @@ from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.random import Random
 from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.truth import GroundTruth
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 STEPS = 1_300
 CONFIG: dict[str, Any] = {
@@ -60,7 +60,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world() -> TableWorld:
     return build_world(EnvConfig.model_validate(CONFIG), seed=5)
 
 
@@ -92,23 +92,26 @@ class Hidden(Policy):
         self.inner.update(context, action, reward, feedback, next_context)
 
 
-def made(world: World, name: str, params: dict[str, Any]) -> Policy:
+def made(world: TableWorld, name: str, params: dict[str, Any]) -> Policy:
     policy = find_class(name)(world.spec(STEPS), np.random.default_rng(77), **params)
     if policy.past_visits:
         policy.fit(uniform_log(world, policy.past_visits))
     return policy
 
 
-def rows(world: World, policy: Policy, steps: int = STEPS, feedback: Feedback = AT_ONCE) -> list[np.ndarray]:
+COLUMNS = ("user_ids", "actions", "rewards", "propensities", "expected_rewards", "best_rewards")
+
+
+def rows(world: TableWorld, policy: Policy, steps: int = STEPS, feedback: Feedback = AT_ONCE) -> list[np.ndarray]:
     """Return every column of a run, the visit numbers first."""
     blocks = list(play(world, policy, steps, feedback=feedback, logged=True))
     steps_of = [np.arange(block.start, block.start + len(block.actions)) for block in blocks]
-    names = Block._fields[1:]
+    names = COLUMNS
     return [np.concatenate(steps_of), *(np.concatenate([getattr(b, name) for b in blocks]) for name in names)]
 
 
 def must_be_equal(one: list[np.ndarray], two: list[np.ndarray]) -> None:
-    for name, a, b in zip(("step", *Block._fields[1:]), one, two, strict=True):
+    for name, a, b in zip(("step", *COLUMNS), one, two, strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b), f"{name} differs first at row {int(np.argmax(a != b))}"
 
@@ -119,7 +122,7 @@ def _label(variant: tuple[str, dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=_label)
 def test_compiled_and_context_by_context_give_the_same_rows(
-    variant: tuple[str, dict[str, Any]], world: World, monkeypatch: pytest.MonkeyPatch
+    variant: tuple[str, dict[str, Any]], world: TableWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the last bit, and the policies have learned the same; and so they do at any block size."""
     compiled, hidden = made(world, *variant), made(world, *variant)
@@ -157,7 +160,7 @@ def same_state(one: Policy, two: Policy) -> None:
         assert np.array_equal(one.state_dict()[name], theirs[name]), name
 
 
-def test_rewards_are_learned_when_they_come(world: World) -> None:
+def test_rewards_are_learned_when_they_come(world: TableWorld) -> None:
     """A reward comes after `delay` further visits; with batches, when the next one is full; the last ones never."""
 
     class Noting(Scripted):
@@ -190,29 +193,29 @@ def test_a_delay_is_a_number_of_visits(values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["greedy", "neural-linear-online"])
-def test_a_shorter_run_is_the_beginning_of_a_longer_one(name: str, world: World) -> None:
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(name: str, world: TableWorld) -> None:
     long, short = rows(world, made(world, name, {})), rows(world, made(world, name, {}), 601)
     must_be_equal([column[:601] for column in long], short)
 
 
-def test_rows_are_what_the_world_says(world: World) -> None:
+def test_rows_are_what_the_world_says(world: TableWorld) -> None:
     """Visits in order, only what is available, clicks as often as the truth says, and the truth as its own object."""
     step, users, actions, rewards, propensities, true, best = rows(world, made(world, "random", {}))
     assert np.array_equal(step, np.arange(STEPS))
     assert np.array_equal(users, world.visitors(0, STEPS))
     for t in range(0, STEPS, 13):
-        stretch = world.stretch(t)
-        context, truth = world.context(int(users[t]), t), GroundTruth(world, t)
-        assert stretch.available[actions[t]]
-        assert propensities[t] == 1 / stretch.available.sum()
-        assert true[t] == truth.expected_reward(context, int(actions[t]))
-        assert best[t] == truth.expected_reward(context, truth.best_action(context))
+        period = world.period(t)
+        truth = world.truth(world.arrive(t))
+        assert period.available[actions[t]]
+        assert propensities[t] == 1 / period.available.sum()
+        assert true[t] == truth.expected_reward(int(actions[t]))
+        assert best[t] == truth.expected_reward(truth.best_action) == truth.best_reward
     assert set(rewards) == {0.0, 1.0}
     # Clicks are independent given the choices: 4 standard errors of their sum.
     assert abs((rewards - true).sum()) < 4 * np.sqrt((true * (1 - true)).sum())
 
 
-def test_two_policies_that_choose_alike_see_the_same_clicks(world: World) -> None:
+def test_two_policies_that_choose_alike_see_the_same_clicks(world: TableWorld) -> None:
     """Common random numbers: wherever two runs chose the same, the reward is the same."""
     one, two = rows(world, made(world, "linucb", {})), rows(world, made(world, "random", {}))
     alike = one[2] == two[2]
@@ -251,7 +254,7 @@ def scripted(odd: Callable[[Context], Any]) -> type[Policy]:
     return type("Odd", (Scripted,), {"odd": lambda self, context: odd(context), "__module__": __name__})
 
 
-def failure_of(world: World, cls: type[Policy]) -> PolicyFailure:
+def failure_of(world: TableWorld, cls: type[Policy]) -> PolicyFailure:
     with pytest.raises(PolicyFailure) as caught:
         rows(world, cls(world.spec(STEPS), np.random.default_rng(0)))
     return caught.value
@@ -275,7 +278,7 @@ def failure_of(world: World, cls: type[Policy]) -> PolicyFailure:
     ],
 )
 def test_what_cannot_be_shown_is_refused_with_seed_and_step(
-    odd: Callable[[Context], Any], reason: str, world: World
+    odd: Callable[[Context], Any], reason: str, world: TableWorld
 ) -> None:
     error = failure_of(world, scripted(odd))
     assert (error.seed, error.step) == (5, 640)
@@ -306,7 +309,7 @@ def on_first(context: Context) -> np.ndarray:
     ],
 )
 def test_propensities_that_cannot_be_are_refused_with_seed_and_step(
-    wrong: Callable[[Context], Any], reason: str, world: World
+    wrong: Callable[[Context], Any], reason: str, world: TableWorld
 ) -> None:
     class Wrong(Scripted):
         def propensities(self, context: Context) -> Any:
@@ -317,7 +320,7 @@ def test_propensities_that_cannot_be_are_refused_with_seed_and_step(
     assert error.reason.startswith(f"ValueError: {reason}")
 
 
-def test_a_policy_without_propensities_of_its_own_is_logged_with_1(world: World) -> None:
+def test_a_policy_without_propensities_of_its_own_is_logged_with_1(world: TableWorld) -> None:
     class First(Scripted):
         at = -5
 
@@ -346,7 +349,7 @@ class Mine:
 """
 
 
-def test_a_failure_names_the_file_and_line_of_the_user(world: World, tmp_path: Path) -> None:
+def test_a_failure_names_the_file_and_line_of_the_user(world: TableWorld, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(SOURCE)
     error = failure_of(world, find_class(f"{file}:Mine"))
@@ -358,7 +361,7 @@ def test_a_failure_names_the_file_and_line_of_the_user(world: World, tmp_path: P
     )
 
 
-def test_a_kernel_policy_that_is_subclassed_runs_by_its_kernel(world: World) -> None:
+def test_a_kernel_policy_that_is_subclassed_runs_by_its_kernel(world: TableWorld) -> None:
     """The rows of a subclass that adds nothing are its parent's."""
 
     class Same(Random):
@@ -370,7 +373,7 @@ def test_a_kernel_policy_that_is_subclassed_runs_by_its_kernel(world: World) -> 
     )
 
 
-def test_a_subclass_that_decides_otherwise_is_asked(world: World) -> None:
+def test_a_subclass_that_decides_otherwise_is_asked(world: TableWorld) -> None:
     """A user who extends a built-in policy in Python must not be run by the kernel of the parent."""
 
     class Last(Random):
@@ -381,11 +384,11 @@ def test_a_subclass_that_decides_otherwise_is_asked(world: World) -> None:
             return np.asarray(np.arange(len(context.available)) == np.flatnonzero(context.available)[-1], float)
 
     run = rows(world, Last(world.spec(STEPS), np.random.default_rng(1)))
-    last = [np.flatnonzero(world.stretch(t).available)[-1] for t in range(STEPS)]
+    last = [np.flatnonzero(world.period(t).available)[-1] for t in range(STEPS)]
     assert np.array_equal(run[2], last)
 
 
-def test_a_spec_of_another_task_is_refused(world: World) -> None:
+def test_a_spec_of_another_task_is_refused(world: TableWorld) -> None:
     policy = find_class("linucb")(PolicySpec(user_dim=2, product_dim=2), np.random.default_rng(0))
     with pytest.raises(Exception, match=r"products: got shape \(15, 6\), expected \(15, 2\)"):
         rows(world, policy)

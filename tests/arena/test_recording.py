@@ -14,7 +14,7 @@ from zoosim.arena.recording import catalogue_hash, record_frames, to_records, wr
 from zoosim.core.config import EnvConfig
 from zoosim.policies.registry import find_class
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 STEPS = 600
 CONFIG: dict[str, Any] = {
@@ -44,7 +44,7 @@ SCHEMA = {
 }
 
 
-def world(seed: int = 3) -> World:
+def world(seed: int = 3) -> TableWorld:
     return build_world(EnvConfig.model_validate(CONFIG), seed=seed)
 
 
@@ -113,7 +113,7 @@ def test_propensities_are_those_of_the_policy(frame: pl.DataFrame) -> None:
 def test_weighting_by_propensity_finds_the_value_of_each_product(frame: pl.DataFrame) -> None:
     """Inverse propensity weighting of a product's clicks against its true mean probability, 4 standard errors."""
     here = world()
-    visitors, tables = here.visitors(0, STEPS), [here.stretch(step).table for step in range(STEPS)]
+    visitors, tables = here.visitors(0, STEPS), [here.period(step).table for step in range(STEPS)]
     weights = (frame["action"] == 0).to_numpy() / frame["propensity"].to_numpy() * frame["reward"].to_numpy()
     true = np.array([table[here.segments[v], here.groups[0]] for table, v in zip(tables, visitors, strict=True)])
     assert abs(weights.mean() - true.mean()) < 4 * weights.std(ddof=1) / np.sqrt(STEPS)
@@ -121,7 +121,7 @@ def test_weighting_by_propensity_finds_the_value_of_each_product(frame: pl.DataF
 
 def test_a_log_lies_beside_its_product_table(tmp_path: Path) -> None:
     write_records(tmp_path / "log.parquet", world(), record_frames(world(), blocks(), "random", "v1"))
-    name = f"catalogue-{catalogue_hash(world())}.parquet"
+    name = f"catalogue-{catalogue_hash(world().all_products())}.parquet"
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, "log.parquet"]
     log, table = pl.read_parquet(tmp_path / "log.parquet"), pl.read_parquet(tmp_path / name)
     assert dict(log.schema) == SCHEMA

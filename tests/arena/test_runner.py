@@ -13,8 +13,9 @@ import pytest
 
 from zoosim import Context, Policy, PolicySpec
 from zoosim.arena.runner import Outcome, missing_cells, run_plan
-from zoosim.arena.store import CellKey, RunFolder, read_meta
+from zoosim.arena.store import CellKey, RunFolder
 from zoosim.core.errors import ConfigError
+from zoosim.core.parquet import read_meta
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.products.shared_linear import Greedy

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 import yaml
 
-from zoosim.arena.store import CellKey, RunFolder, read_meta, write_parquet
+from zoosim.arena.store import CellKey, RunFolder
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
+from zoosim.core.parquet import read_meta, write_parquet
 
 POLICIES = [{"name": "a", "type": "random"}, {"name": "b", "type": "greedy"}]
 CONFIG = {"experiment": "gauntlet", "config_hash": "feed", "env": {}, "run": {"seeds": [0]}, "policies": POLICIES}

@@ -29,7 +29,7 @@ def test_made_once_for_each_key(tmp_path: Path) -> None:
         found = kept("place", ("x", 1), ("a", "b"), make)
     assert (make.calls, found["a"].tolist(), int(found["b"])) == (1, [0.0, 1.0, 2.0], 1)
     kept("place", ("x", 2), ("a", "b"), make)
-    kept("place", ("x", 1), ("a", "b"), make, ["zoosim.worlds.world"])
+    kept("place", ("x", 1), ("a", "b"), make, ["zoosim.worlds.table"])
     assert make.calls == 3
     assert len(list((tmp_path / "place").iterdir())) == 3
 

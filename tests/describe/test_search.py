@@ -8,11 +8,10 @@ import polars as pl
 import pytest
 
 from zoosim.core.config import build
-from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
+from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
-from zoosim.describe.search import Log, telling_visit
+from zoosim.describe.search import Log, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
@@ -92,16 +91,16 @@ def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
     assert told["share of visits", "price_hunter"].endswith(" to 50%")
     assert ("price", "toys") not in later
     assert later["private-label taste", "premium"] == "+1"
-    assert {d.what for d in facts[0].differs if d.told} == {"price", "promotion"}
+    assert {d.what for d in facts[0].differs if d.observable} == {"price", "promotion"}
     assert described(20).shifts == ()
 
 
-def test_the_story_is_what_happened(world: SearchDescription, shop: SearchShop) -> None:
-    story = world.story
-    visit = shop.arrive(story.step)
+def test_the_example_visit_is_what_happened(world: SearchDescription, shop: SearchShop) -> None:
+    example = world.example
+    visit = shop.arrive(example.step)
     result = shop.serve(visit, visit.baseline)
-    assert list(story.category_tastes.values()) == shop.world.users.category_tastes[visit.user].tolist()
-    neutral = story.ladder[0]
+    assert list(example.category_tastes.values()) == shop.world.users.category_tastes[visit.user].tolist()
+    neutral = example.ladder[0]
     assert [item.product for item in neutral.shown] == visit.baseline.tolist()
     assert [item.place for item in neutral.shown] == list(range(1, 21))
     assert [item.bought for item in neutral.shown] == result.outcome.purchases.tolist()
@@ -112,23 +111,23 @@ def test_the_story_is_what_happened(world: SearchDescription, shop: SearchShop) 
 
 
 def test_scores_order_every_ranking_and_the_truth_values_it(world: SearchDescription, shop: SearchShop) -> None:
-    story, truth = world.story, SearchTruth(shop)
-    visit = shop.arrive(story.step)
-    for ranking in (*story.ladder, *story.templates):
+    example, truth = world.example, SearchTruth(shop)
+    visit = shop.arrive(example.step)
+    for ranking in (*example.ladder, *example.templates):
         scores = [item.base + item.added for item in ranking.shown]
         assert scores == sorted(scores, reverse=True)
-    premium = story.templates[4]
+    premium = example.templates[4]
     shown = shop.rank_by_template(visit, 4)
     expected = truth.expected_reward(visit, shown, 2_000)
     assert [item.product for item in premium.shown] == shown.tolist()
     assert premium.reward.mean == pytest.approx(expected.mean)
     assert premium.reward.high == pytest.approx(expected.mean + 1.96 * expected.error, rel=0.01)
     assert premium.price == pytest.approx(shop.world.catalogue.price[shown].mean())
-    assert story.best.reward.mean == max(r.reward.mean for r in (*story.ladder[1:], *story.templates[1:]))
+    assert example.best.reward.mean == max(r.reward.mean for r in (*example.ladder[1:], *example.templates[1:]))
 
 
 def test_a_policy_sees_its_context_and_no_more() -> None:
-    seen = {name: described(visits=3, context=name).story.observed for name in ("simple", "rich", "rich-oracle")}
+    seen = {name: described(visits=3, context=name).example.observed for name in ("simple", "rich", "rich-oracle")}
     assert [len(observed) for observed in seen.values()] == [2, 12, 12]
     assert "estimated price taste" in seen["rich"]
     assert "true price taste" in seen["rich-oracle"]
@@ -141,8 +140,8 @@ def test_the_visit_told_is_the_first_in_which_most_happens() -> None:
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
     log = Log(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
-    assert telling_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
-    assert telling_visit(log._replace(purchases=none, clicks=none)) == 0
+    assert most_eventful_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
+    assert most_eventful_visit(log._replace(purchases=none, clicks=none)) == 0
 
 
 ONE = {"toys": {**CATEGORIES["toys"].model_dump(), "share": 1.0}}
@@ -164,7 +163,7 @@ WORLDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", WORLDS)
 def test_any_world_can_be_described(name: str) -> None:
     found = described(visits=5, **WORLDS[name])
-    assert len(found.story.ladder[0].shown) == found.k
+    assert len(found.example.ladder[0].shown) == found.k
     assert sum(c.products for c in found.categories) == found.config.n_products
 
 
@@ -173,5 +172,5 @@ def test_own_files_can_be_described(tmp_path: Path) -> None:
     pl.DataFrame(catalogue).write_csv(tmp_path / "catalogue.csv")
     found = described(visits=1, catalogue_file=str(tmp_path / "catalogue.csv"))
     assert [(c.name, c.products) for c in found.categories] == [("litter", 1), ("toys", 2)]
-    assert {item.product for item in found.story.ladder[0].shown} == {7, 8, 9}
+    assert {item.product for item in found.example.ladder[0].shown} == {7, 8, 9}
     assert found.config.n_products == 3

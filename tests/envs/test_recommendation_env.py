@@ -14,11 +14,12 @@ from zoosim import Context, Policy
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.envs.recommendation_env import CHUNK, RecommendationEnv
+from zoosim.envs.recommendation_env import RecommendationEnv
 from zoosim.envs.recommendation_vector import RecommendationVectorEnv
 from zoosim.policies.products.linucb import LinUCB
 from zoosim.policies.products.random import Random
 from zoosim.worlds.recommendation.world import build_world, resolve_shocks
+from zoosim.worlds.table import CHUNK
 
 ID = "zoosim/Recommendation-v0"
 
@@ -193,11 +194,11 @@ def test_ground_truth_follows_the_visit_and_the_shocks() -> None:
     for t in range(300):
         waiting, action = env.ground_truth, any_available(context, rng)
         context, truth = env.step(action)[0], env.ground_truth
-        table = env.world.stretch(t).table
+        table = env.world.period(t).table
         chances = table[env.world.segments[context.user_id], env.world.groups]
-        assert truth.expected_reward(context, action) == waiting.expected_reward(context, action) == chances[action]
+        assert truth.expected_reward(action) == waiting.expected_reward(action) == chances[action]
         allowed = [(-chances[p], p) for p in range(12) if context.available[p]]
-        assert truth.best_action(context) == min(allowed)[1]
+        assert truth.best_action == min(allowed)[1]
         seen.add(chances.max())
         context, _ = env.reset()
     assert 0.9 in seen  # the shock at step 100
@@ -210,7 +211,7 @@ def test_rewards_average_to_the_expected_reward() -> None:
     chances, rewards = [], []
     for _ in range(4_000):
         action = any_available(context, rng)
-        chances.append(env.ground_truth.expected_reward(context, action))
+        chances.append(env.ground_truth.expected_reward(action))
         rewards.append(env.step(action)[1])
         context, _ = env.reset()
     p, r = np.array(chances), np.array(rewards)
@@ -222,8 +223,9 @@ def test_rewards_average_to_the_expected_reward() -> None:
 def test_ground_truth_is_nan_for_what_cannot_be_shown() -> None:
     env = RecommendationEnv(EVENTFUL)
     context, _ = env.reset(seed=9)
-    assert np.isnan(env.ground_truth.expected_reward(context, 3))
-    np.testing.assert_array_equal(np.isnan(env.ground_truth.probabilities(context)), ~context.available)
+    assert np.isnan(env.ground_truth.expected_reward(3))
+    chances = [env.ground_truth.expected_reward(product) for product in range(12)]
+    np.testing.assert_array_equal(np.isnan(chances), ~context.available)
 
 
 def test_random_shocks_are_spread_over_the_steps() -> None:

@@ -15,7 +15,7 @@ from zoosim import Context
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.envs.recommendation_env import RecommendationEnv
 from zoosim.envs.recommendation_vector import RecommendationVectorEnv
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 ID = "zoosim/Recommendation-v0"
 
@@ -159,6 +159,6 @@ def test_vector_ground_truth_is_each_rows_own() -> None:
     env, alone = RecommendationVectorEnv(2, EVENTFUL), singles([3, 4])
     context, _ = env.reset(seed=3)
     for n, single in enumerate(alone):
-        own: World = single.world
-        chances = own.stretch(0).table[own.segments[context["user_id"][n]], own.groups]
-        assert env.ground_truths[n].expected_reward(Context(row(context, n)), 5) == chances[5]
+        own: TableWorld = single.world
+        chances = own.period(0).table[own.segments[context["user_id"][n]], own.groups]
+        assert env.ground_truths[n].expected_reward(5) == chances[5]

@@ -12,7 +12,8 @@ from gymnasium.utils.env_checker import check_env
 import zoosim  # noqa: F401 (registers the environments)
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import LazyContext
-from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, context_of
+from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv
+from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop
 
 SMALL = {"n_products": 60, "n_users": 30}
@@ -60,7 +61,7 @@ def test_what_a_shop_would_log_stands_apart_from_what_only_the_simulator_knows()
         "shown", "products", "boost_features", "base_scores", "clicks", "purchases", "reward_parts",
     }  # fmt: skip
     assert {feedback[name].shape[0] for name in ("shown", "boost_features", "base_scores", "clicks")} == {5}
-    assert feedback["products"]["price"].tolist() == env.world.catalogue.price[feedback["shown"]].tolist()
+    assert feedback["products"]["price"].tolist() == env.world.shop.world.catalogue.price[feedback["shown"]].tolist()
     assert set(info["simulator"]) == {"examined", "utilities", "satisfaction"}
 
 
@@ -95,7 +96,7 @@ def test_only_the_oracle_context_tells_true_tastes() -> None:
     for context in ("rich", "rich-oracle"):
         env, seen = opened(context=context)
         user = seen["user_id"]
-        truth = [env.world.users.price_taste[user], env.world.users.label_taste[user]]
+        truth = [env.world.shop.world.users.price_taste[user], env.world.shop.world.users.label_taste[user]]
         tastes.append(np.isin(truth, seen["features"]).all())
     assert tastes == [False, True]
 
@@ -114,10 +115,10 @@ def test_the_past_does_not_move_a_visit() -> None:
 
 def test_templates_are_boosts_by_rule() -> None:
     env = SearchTemplatesEnv({**SMALL, "a_max": 2.0})
-    context, info = env.reset(seed=1)
+    _, info = env.reset(seed=1)
     assert np.array_equal(env.step(0)[4]["feedback"]["shown"], info["baseline"])
-    context, _ = env.reset(seed=1)
-    scores = context["base_scores"] + 2.0 * (env.world.catalogue.label > 0)
+    env.reset(seed=1)
+    scores = env.visit.base + 2.0 * (env.world.shop.world.catalogue.label > 0)
     assert env.step(2)[4]["feedback"]["shown"].tolist() == np.argsort(-scores, kind="stable")[:20].tolist()
 
 
@@ -164,7 +165,7 @@ def test_calls_out_of_order() -> None:
         env.step(np.zeros(10))
     env.reset(seed=0)
     env.step(np.zeros(10))
-    with pytest.raises(OrderError, match="had a ranking already"):
+    with pytest.raises(OrderError, match="has been served already"):
         env.step(np.zeros(10))
 
 
@@ -184,16 +185,16 @@ def test_large_arrays_are_made_when_they_are_asked_for() -> None:
 def test_what_the_shop_knows_of_its_products_is_the_same_read_only_table_until_the_market_shifts() -> None:
     shifts = [{"step": 2, "name": "dear toys", "prices": {"toys": 3.0}}]
     env, observed = opened(shifts=shifts)
-    shop = SearchShop(env.world)
+    shop = SearchShop(env.world.shop.world)
     first, second, third = (context_of(shop, shop.arrive(step)) for step in range(3))
     for name, column in first.product_table._asdict().items():
         assert column is getattr(second.product_table, name)
         assert column.tolist() == getattr(observed.product_table, name).tolist()
-        assert column.tolist() == getattr(env.world.catalogue, name).tolist()
+        assert column.tolist() == getattr(env.world.shop.world.catalogue, name).tolist()
         assert not column.flags.writeable
         assert not getattr(observed.product_table, name).flags.writeable
     dearer = third.product_table.price > first.product_table.price
-    toys = list(env.world.config.categories).index("toys")
+    toys = list(env.world.shop.world.config.categories).index("toys")
     assert dearer.tolist() == (first.product_table.category == toys).tolist()
     assert dearer.any()
 

@@ -13,12 +13,20 @@ from zoosim.core.search_config import SearchConfig
 from zoosim.experiments.plan import Plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.products.random import Random
+from zoosim.worlds.table import TableWorld
 
 SHOCK = {"step": 50, "name": "toys", "set": {"budget_shopper": {"Dog Toy": 0.5}}}
 
 
 class Mine(Random):
     name = "mine"
+
+
+def table_of(made: Plan, seed: int) -> TableWorld:
+    """Return the world of a seed, which is a table."""
+    table = made.world(seed).as_table()
+    assert table is not None
+    return table
 
 
 def plan(experiment: str = "gauntlet", **request: Any) -> Plan:
@@ -133,7 +141,7 @@ def test_market_shifts_are_the_shocks_of_a_search_world() -> None:
     own = {"step": 50, "name": "dear toys", "prices": {"toys": 2.0}}
     with pytest.raises(ConfigError, match="shifts: 'dear toys' is at step 50, beyond the run of 50 steps"):
         plan("market-shifts", config={"env": {"shifts": [own]}}, steps=50)
-    assert plan("template-bandits", config={"env": {"shifts": [own]}}).shock_names == ("dear toys",)
+    assert plan("template-bandits", config={"env": {"shifts": [own]}}).setup.shock_names == ("dear toys",)
     assert plan("template-bandits").shocks == ()
     assert plan("market-shifts", settings=["env.shifts=[]"]).shocks == ()
 
@@ -159,7 +167,7 @@ def test_an_empty_shop_is_refused_for_whichever_seed_it_would_be() -> None:
 
 def test_the_shop_that_must_not_be_empty_is_the_one_that_all_seeds_share() -> None:
     """One product in 5 categories: of which it is, in the one world of network-seeds, the 40 seeds tell nothing."""
-    [group] = plan("network-seeds", config={"env": {"n_products": 1}}).world(1_000).groups
+    [group] = table_of(plan("network-seeds", config={"env": {"n_products": 1}}), 1_000).groups
     for category, name in enumerate(EnvConfig().categories):
         vanish = [{"step": 5, "change": "vanish", "category": name}]
         config = {"env": {"n_products": 1, "availability": vanish}}
@@ -167,7 +175,7 @@ def test_the_shop_that_must_not_be_empty_is_the_one_that_all_seeds_share() -> No
             with pytest.raises(ConfigError, match="nothing is for sale from step 5 on"):
                 plan("network-seeds", config=config, seeds=[0], steps=10)
         else:
-            assert plan("network-seeds", config=config, seeds=40, steps=10).world(7).groups == group
+            assert table_of(plan("network-seeds", config=config, seeds=40, steps=10), 7).groups == group
 
 
 def test_the_hash_covers_world_and_steps_only() -> None:
@@ -258,19 +266,19 @@ def test_a_labelled_tables_hash_is_its_content(tmp_path: Path) -> None:
 
 def test_one_world_for_all_seeds_where_only_networks_differ() -> None:
     made = plan("network-seeds", seeds=[3, 8])
-    three, eight = made.world(3), made.world(8)
+    three, eight = table_of(made, 3), table_of(made, 8)
     assert (three.seed, eight.seed) == (3, 8)
     np.testing.assert_array_equal(three.products, eight.products)
     np.testing.assert_array_equal(three.visitors(0, 100), eight.visitors(0, 100))
-    assert three.click_key == eight.click_key == made.world(1_000).click_key
-    assert plan().world(3).click_key != plan().world(8).click_key
+    assert three.click_key == eight.click_key == table_of(made, 1_000).click_key
+    assert table_of(plan(), 3).click_key != table_of(plan(), 8).click_key
 
 
 def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
     made = plan("robustness", seeds=[0, 1])
     assert made.shocks == ()
     assert made.phases == ((0, 40_000),)
-    assert made.shock_names == ("shock 1", "shock 2")
+    assert made.setup.shock_names == ("shock 1", "shock 2")
     for seed in (0, 1):
         (first, second), world = made.shock_spans(seed), made.world(seed)
         assert [first[0], second[0]] == [step for step, _ in world.shocks]
@@ -315,14 +323,14 @@ def test_what_is_written_stands_in_the_place_of_what_an_experiment_draws() -> No
 def test_what_is_set_stands_in_the_place_of_what_is_drawn(experiment: str) -> None:
     made = plan(experiment, settings=["env.shocks=[]"])
     assert isinstance(made.env, EnvConfig)
-    assert (made.env.random_shocks, made.shock_names) == (None, ())
+    assert (made.env.random_shocks, made.setup.shock_names) == (None, ())
     written = plan(experiment, settings=["env.personas={a: {b: .5, c: .1}}", "env.personas.a.c=.2"])
     assert isinstance(written.env, EnvConfig)
     assert written.env.personas == {"a": {"b": 0.5, "c": 0.2}}
     assert written.env.random_shocks is not None
     shocks = {"env": {"shocks": [{**SHOCK, "set": {"persona 1": {"category 2": 0.5}}}]}}
     again = plan(experiment, config=shocks, settings=["env.random_shocks.count=3", "env.random_personas.personas=6"])
-    assert len(again.shock_names) == 3
+    assert len(again.setup.shock_names) == 3
     assert isinstance(again.env, EnvConfig)
     assert len(again.env.personas) == 6
     with pytest.raises(ConfigError, match="give shocks or random_shocks, not both"):
@@ -342,7 +350,7 @@ def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     made = plan("staleness")
     forms = {entry.name: entry for entry in made.entries}
-    assert set(forms) == set(made.experiment.sweep)
+    assert set(forms) == {f"{form}-{steps}" for form in ("stale", "fresh") for steps in (1, 2, 4, 10)}
     assert {entry.source for entry in made.entries} == {"neural-linear-stable"}
     assert (forms["stale-4"].params["training_steps"], forms["stale-4"].params["recompute"]) == (4, False)
     assert (forms["fresh-1"].params["training_steps"], forms["fresh-1"].params["recompute"]) == (1, True)

@@ -17,9 +17,9 @@ from zoosim.core.config import EnvConfig, build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.fitting import FittedWorld, check_fit, fit_world
 from zoosim.fitting.drift import find_changes
-from zoosim.logs.reading import read_log
+from zoosim.logs.parse import read_log
 from zoosim.off_policy.groups import group_rows
-from zoosim.report.fit import tell
+from zoosim.report.fit import build_page
 
 
 def table(world: FittedWorld) -> dict[tuple[str, str], tuple[float, float, float]]:
@@ -103,7 +103,7 @@ def test_a_policy_that_chooses_within_cells_is_named() -> None:
     }
     log = shop_log(rng, n, **changes)
     assert {category for _, category in fit_world(log).selected} == {"category 1"}
-    assert "weighting by propensity" in tell(fit_world(log), check_fit(log)).verdict
+    assert "weighting by propensity" in build_page(fit_world(log), check_fit(log)).verdict
     assert fit_world(shop_log(rng, n)).selected == ()
 
 

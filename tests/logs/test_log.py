@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from zoosim.api.runs import write_log
-from zoosim.core.errors import DataError
-from zoosim.logs.importing.tables import read_words
-from zoosim.logs.reading import read_log, to_log
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs.importing.tables import read_table
+from zoosim.logs.parse import read_log, to_log
 
 N = 20
 
@@ -81,6 +82,25 @@ def test_a_sound_log_is_read_whole() -> None:
     assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
     assert np.array_equal(log.available(0, 2), [[True] * 4, [True, True, True, False]])
     assert np.array_equal(log.rows(np.array([3, 4])).available(0, 2), [[True, True, True, False], [True] * 4])
+
+
+def test_the_action_space_is_named_or_seen_in_the_actions() -> None:
+    """A word does as well as the constant; lists of numbers are boosts."""
+    assert to_log(frame()).action_space is ActionSpace.PRODUCTS
+    assert to_log(frame(), action_space="products").action_space is ActionSpace.PRODUCTS
+    boosts = frame().drop("unavailable").with_columns(action=pl.Series([[0.5, -1.0]] * N), decision_id=pl.lit(None))
+    log = to_log(boosts)
+    assert (log.action_space, log.actions.shape, log.a_max, log.n_actions) == (ActionSpace.BOOSTS, (N, 2), 1.0, 0)
+    with pytest.raises(DataError, match=r"column action holds values of type List.*, expected whole numbers"):
+        to_log(boosts, action_space="products")
+    visits = {"decision_id": pl.Series([f"v{i // 2}" for i in range(N)]), "position": pl.Series([0, 1] * (N // 2))}
+    shown = frame().drop("time", "user_id", "user", "unavailable").with_columns(**visits)
+    ranked = to_log(shown, action_space="rankings")
+    assert (ranked.action_space, ranked.actions.shape) == (ActionSpace.RANKINGS, (N // 2, 2))
+    assert ranked.visit_rewards.tolist() == [1.0] * (N // 2)
+    for unknown in ("templates", "ranking"):
+        with pytest.raises(ConfigError, match=f"action_space: unknown '{unknown}'"):
+            to_log(frame(), action_space=unknown)
 
 
 def test_features_may_be_a_two_dimensional_array() -> None:
@@ -219,18 +239,18 @@ def test_columns_of_objects_are_read_as_what_they_hold() -> None:
     columns["time"] = [Timestamp(2026, 1, 1, 0, 0, i, tzinfo=UTC) for i in range(N)]
     columns["user"] = [[1, 2], np.array([1.5, 2])] * 10
     columns["note"] = [1, "mixed"] * 10
-    log = to_log(read_words(Frame(**columns))[0])
+    log = to_log(read_table(Frame(**columns))[0])
     assert log.features.tolist() == [[1.0, 2.0], [1.5, 2.0]] * 10
     assert log.times is not None
     assert np.diff(log.times).tolist() == [1_000_000] * (N - 1)
     for missing in (None, np.nan, NAType()):
-        frame = read_words(Frame(**columns, user_id=["ann"] * 5 + [missing] + ["bob"] * 14))[0]
+        frame = read_table(Frame(**columns, user_id=["ann"] * 5 + [missing] + ["bob"] * 14))[0]
         with pytest.raises(DataError, match="row 5, column user_id: got nothing, expected a value"):
             to_log(frame)
     with pytest.raises(DataError, match="column user_id holds values of type Object"):
-        to_log(read_words(Frame(**columns, user_id=["ann", 1] * 10))[0])
+        to_log(read_table(Frame(**columns, user_id=["ann", 1] * 10))[0])
     with pytest.raises(DataError, match="got a LazyFrame"):
-        read_words(pl.LazyFrame())
+        read_table(pl.LazyFrame())
 
 
 @pytest.mark.parametrize("kind", [pl.UInt8, pl.Int8, pl.UInt16, pl.Int16, pl.UInt64])

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.plain.neural_forms import Diagonal, Jacobian, jacobian
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models import mlp
+from zoosim.neural import mlp
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import DUAL_UP_TO, FORMS, MAX_ROWS, cheapest, new_form
 from zoosim.neural.kernel import column, cross, norm

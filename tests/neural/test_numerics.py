@@ -8,7 +8,7 @@ import pytest
 from benchmarks.plain.neural_forms import jacobian
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.condition import CONDITION
-from zoosim.models import mlp
+from zoosim.neural import mlp
 from zoosim.neural.forms import new_form
 from zoosim.neural.kernel import trace
 

@@ -17,8 +17,8 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
-from zoosim.logs.reading import read_log
-from zoosim.off_policy.actions.product_weights import Judged
+from zoosim.logs.parse import read_log
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions
 from zoosim.off_policy.actions.products import DEFAULT, ESTIMATORS, NEED_MODEL
 from zoosim.off_policy.diagnostics import error_figures, model_figures, weight_figures
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -370,11 +370,15 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     n = 200_000
     weights, clusters = rng.gamma(1.0, size=n), make_clusters(n, max_groups=n)
     log = replace(drawn(TableWorld(0, 0.5), n=n), rewards=rng.gamma(1.0, size=n))
-    judged, told = Judged(weights, rng.random(n), rng.random(n)), []
+    predicted = rng.random(n)
+    judged, told = WeightsAndPredictions(weights, predicted, rng.random(n)), []
     for threads in (1, 2):
         with threadpool_limits(threads):
             sums = group_sums(clusters, Terms(weights))
-            figures = (*weight_figures(judged.weights, clusters), *model_figures(log.rewards, judged, clusters))
+            figures = (
+                *weight_figures(judged.weights, clusters),
+                *model_figures(log.rewards, judged.weights, predicted, clusters),
+            )
             told.append((*error_figures(sums, None), *figures))
     assert told[0] == told[1]
 
@@ -407,10 +411,26 @@ def test_a_range_of_rewards_that_was_taken_from_the_log_is_said() -> None:
         assert evaluate(clicks, {"p": "column:p_new"}, **options).results[0].verdict == "trust"
         guessed = evaluate(amounts, {"p": "column:p_new"}, **options).results[0]
         assert guessed.verdict == "weak"
-        assert guessed.reasons[0].endswith("give their reward_range")
+        assert guessed.reasons[0].endswith("pass reward_range=(low, high)")
         assert evaluate(amounts, {"p": "column:p_new"}, reward_range=(0, 9), **options).results[0].verdict == "trust"
         wrong = replace(amounts, propensities=amounts.propensities / 3.0)
         worse = evaluate(wrong, {"p": "column:p_new"}, **options).results[0]
         assert worse.verdict == "do not use"
         assert worse.reasons[0].startswith("the mean weight is")
         assert worse.reasons[-1] == guessed.reasons[0]
+
+
+def test_a_policy_that_makes_no_logged_choice_has_no_estimate_and_spoils_no_others() -> None:
+    """With self-normalised estimators alone there is nothing to resample: all weights are 0."""
+    log = drawn(TableWorld(0, 0.5))
+    log = log.rows(log.actions != 9)
+    never = np.eye(10)[9]
+    with pytest.raises(DataError, match=r"no overlap: none of the policies \(never\) ever chooses a logged action"):
+        evaluate(log, {"never": never}, estimators=["snips"])
+    uniform = np.full(10, 0.1)
+    both = evaluate(log, {"never": never, "uniform": uniform}, estimators=["snips"])
+    rows = {row.policy: row for row in both.results}
+    assert np.isnan(rows["never"].value)
+    assert rows["never"].verdict == "do not use"
+    alone = evaluate(log, {"uniform": uniform}, estimators=["snips"])
+    assert rows["uniform"] == alone.results[0]

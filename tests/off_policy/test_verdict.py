@@ -5,8 +5,8 @@ import math
 import pytest
 
 from zoosim.core.statistics import Interval
-from zoosim.off_policy.diagnostics import ErrorFigures, Moved, WeightFigures
-from zoosim.off_policy.verdict import CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, judge_weighted
+from zoosim.off_policy.diagnostics import Drift, ErrorFigures, WeightFigures
+from zoosim.off_policy.verdict import DO_NOT_USE, EFFECTIVE_GROUPS_ASYMPTOTIC, TRUST, WEAK, judge_weighted
 
 GOOD = WeightFigures(5_000.0, 1.0, 0.01, 3.0, 0.001, 0.0, None)
 ERRORS = ErrorFigures(0.001, 500.0, 0.1)
@@ -34,14 +34,14 @@ def test_share_of_the_largest_weight(share: float, told: str) -> None:
     assert word(GOOD._replace(max_share=share)) == told
 
 
-@pytest.mark.parametrize(("carriers", "told"), [(41.0, TRUST), (39.0, WEAK), (1.1, WEAK), (0.0, DO_NOT_USE)])
-def test_rows_that_carry_the_error(carriers: float, told: str) -> None:
-    assert word(errors=ERRORS._replace(carriers=carriers)) == told
+@pytest.mark.parametrize(("effective_groups", "told"), [(41.0, TRUST), (39.0, WEAK), (1.1, WEAK), (0.0, DO_NOT_USE)])
+def test_rows_that_carry_the_error(effective_groups: float, told: str) -> None:
+    assert word(errors=ERRORS._replace(effective_groups=effective_groups)) == told
 
 
 def test_an_interval_of_normal_errors_needs_more_rows_that_carry_it() -> None:
-    few = ERRORS._replace(carriers=4.0)
-    assert judge_weighted(GOOD, few, NARROW, 900, carriers=CARRIERS_ASYMPTOTIC).word == DO_NOT_USE
+    few = ERRORS._replace(effective_groups=4.0)
+    assert judge_weighted(GOOD, few, NARROW, 900, min_groups=EFFECTIVE_GROUPS_ASYMPTOTIC).word == DO_NOT_USE
     assert judge_weighted(GOOD, few, NARROW, 900).word == WEAK
 
 
@@ -61,16 +61,16 @@ def test_a_mean_weight_that_rounding_moved_is_one() -> None:
 
 @pytest.mark.parametrize(("lost", "told"), [(0.005, TRUST), (0.05, WEAK), (0.12, DO_NOT_USE)])
 def test_choices_that_are_hardly_in_the_log(lost: float, told: str) -> None:
-    assert word(GOOD._replace(lost_mass=lost, lost_action=3)) == told
+    assert word(GOOD._replace(unsupported_mass=lost, unsupported_action=3)) == told
 
 
 def test_a_fault_is_set_against_the_interval() -> None:
     """Off by 6% or 12% of .1 is nothing in an interval of +-.05; half of the weight amiss is grave anywhere."""
     assert word(GOOD._replace(mean_weight=1.06), interval=WIDE) == WEAK
-    assert word(GOOD._replace(lost_mass=0.12, lost_action=3), interval=WIDE) == WEAK
+    assert word(GOOD._replace(unsupported_mass=0.12, unsupported_action=3), interval=WIDE) == WEAK
     assert word(GOOD._replace(mean_weight=1.06), interval=Interval(0.1, None, None)) == DO_NOT_USE
     assert word(GOOD._replace(mean_weight=1.51), interval=WIDE) == DO_NOT_USE
-    assert word(GOOD._replace(lost_mass=0.51, lost_action=3), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(unsupported_mass=0.51, unsupported_action=3), interval=WIDE) == DO_NOT_USE
     assert word(GOOD._replace(mean_weight=math.nan), interval=WIDE) == DO_NOT_USE
 
 
@@ -87,11 +87,11 @@ def test_an_open_end_is_weak_and_named() -> None:
 
 
 def test_a_value_that_moved_is_weak_however_far() -> None:
-    assert word(errors=ERRORS._replace(moved=Moved(0.1, 0.12, 2.9))) == TRUST
+    assert word(errors=ERRORS._replace(drift=Drift(0.1, 0.12, 2.9))) == TRUST
     for far in (3.1, 50.0, math.inf):
-        found = judge_weighted(GOOD, ERRORS._replace(moved=Moved(0.1, 0.12, far)), NARROW, 900)
+        found = judge_weighted(GOOD, ERRORS._replace(drift=Drift(0.1, 0.12, far)), NARROW, 900)
         assert found.word == WEAK
-        assert found.reasons[0].startswith("the value moved from 0.1 to 0.12 between the log's halves")
+        assert found.reasons[0].startswith("drift: 0.1 in the first half of the log, 0.12 in the second")
 
 
 def test_the_gravest_reason_comes_first() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.optimizers.landscapes import quadratic, rastrigin, rotated, typical
 from zoosim.core.errors import ConfigError, ObjectiveError
 from zoosim.optimizers import CEMConfig, cem_optimize, cem_optimize_many
-from zoosim.optimizers.cem import best_of, refit
+from zoosim.optimizers.cem import refit
 
 Floats = NDArray[np.float64]
 
@@ -21,17 +21,6 @@ BEST = 0.5 * FIRST
 def chapter(actions: Floats) -> Floats:
     """Value actions `(n, 10)` by equation 7.11 at x = [1, 0, 0, 0, 0]."""
     return np.asarray(actions @ FIRST - 0.1 * (actions**2).sum(axis=1))
-
-
-def test_the_best_come_first_and_ties_go_to_the_lowest_index() -> None:
-    assert best_of(np.array([1.0, 3.0, 2.0, 3.0, 0.0]), 3).tolist() == [1, 3, 2]
-    assert best_of(np.zeros(5), 3).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 50])
-def test_elites_are_those_of_a_stable_sort(count: int) -> None:
-    values = np.random.default_rng(0).integers(0, 20, 50).astype(float)
-    assert best_of(values, count).tolist() == np.argsort(-values, kind="stable")[:count].tolist()
 
 
 @pytest.mark.parametrize(("own", "deviation"), [(True, 1.0), (False, 5**0.5)])

@@ -20,6 +20,7 @@ from benchmarks.plain import (
     PlainNeuralLinearStable,
     PlainStaticMLP,
 )
+from tests.worlds.visits import visit_by
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import find_slot
@@ -33,14 +34,14 @@ from zoosim.policies.products.published_neural_linear import NeuralLinearOnline,
 from zoosim.policies.products.shared_linear import DiscountedLinUCB, Greedy
 from zoosim.policies.products.static_mlp import StaticMLP
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World, earn
+from zoosim.worlds.table import TableWorld
 
 STEPS = 1_500
 TIE = 1e-9
 """Scores closer than this may be resolved either way."""
 
 
-def shop(user_noise: int = 2, product_noise: int = 1, **config: Any) -> World:
+def shop(user_noise: int = 2, product_noise: int = 1, **config: Any) -> TableWorld:
     """Return a small shop with features that mean nothing, and a shock on the way."""
     noise = {"user": user_noise, "product": product_noise}
     shock = {"step": 700, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.1}}}
@@ -60,17 +61,17 @@ class Decision(NamedTuple):
 Learn = Callable[[Decision, float], None]
 
 
-def walk(world: World, policy: KernelPolicy, steps: int, learn: Learn) -> Iterator[Decision]:
+def walk(world: TableWorld, policy: KernelPolicy, steps: int, learn: Learn) -> Iterator[Decision]:
     """Yield every decision before anybody learns from it."""
-    for visits in world.blocks(steps, 1_000):
-        for i, user_id in enumerate(visits.visitors):
-            context = world.context(int(user_id), visits.start + i)
-            features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
-            decision = Decision(visits.start + i, context, features, policy.select_action(context))
-            yield decision
-            reward = earn(visits, i, decision.action)
-            policy.update(context, decision.action, reward)
-            learn(decision, reward)
+    for step in range(steps):
+        visit = world.arrive(step)
+        context = world.context(visit)
+        features = np.hstack([np.tile(context.user, (world.n_products, 1)), context.products])
+        decision = Decision(step, context, features, policy.select_action(context))
+        yield decision
+        reward = world.serve(visit, decision.action).reward
+        policy.update(context, decision.action, reward)
+        learn(decision, reward)
 
 
 def must_agree(decision: Decision, scores: FloatArray, tie: float = TIE) -> bool:
@@ -82,7 +83,7 @@ def must_agree(decision: Decision, scores: FloatArray, tie: float = TIE) -> bool
     return best == decision.action
 
 
-def made(cls: type[KernelPolicy], world: World, **params: Any) -> Any:
+def made(cls: type[KernelPolicy], world: TableWorld, **params: Any) -> Any:
     return cls(world.spec(STEPS), np.random.default_rng(12), **params)
 
 
@@ -270,12 +271,12 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = PlainStaticMLP(60, 30, _as_plain(weights))
     same = []
     for user_id in range(60):
-        context = world.context(user_id, 0)
+        context = world.context(visit_by(world, user_id, 0))
         decision = Decision(user_id, context, world.products, policy.select_action(context))
         same.append(must_agree(decision, plain.scores(user_id), 1e-6))
         assert policy.propensities(context)[decision.action] == 1.0
     assert np.mean(same) > 0.9
-    assert len({policy.select_action(world.context(u, 0)) for u in range(60)}) > 3
+    assert len({policy.select_action(world.context(visit_by(world, u, 0))) for u in range(60)}) > 3
 
 
 def test_static_mlp_knows_products_by_their_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

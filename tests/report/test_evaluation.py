@@ -12,7 +12,7 @@ from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.report.evaluation import tell
+from zoosim.report.evaluation import build_page
 
 
 def test_overlap_is_summed_by_action_and_segment() -> None:
@@ -41,10 +41,10 @@ def test_the_verdict_says_what_the_log_can_tell() -> None:
     log = drawn(world)
     never = np.full(10, 0.01)
     never[9] = 0.91
-    new = tell(evaluate(log, {"new": log.features @ world.target}, overlap=True))
+    new = build_page(evaluate(log, {"new": log.features @ world.target}, overlap=True))
     assert "new would have earned" in new.verdict
     assert "(dr: 0." in new.verdict  # all three are trusted, and dr was asked for last
-    other = tell(evaluate(log.rows(log.actions != 9), {"other": never}, overlap=True))
+    other = build_page(evaluate(log.rows(log.actions != 9), {"other": never}, overlap=True))
     assert "other: the log cannot tell (the mean weight is 0." in other.verdict
 
 
@@ -52,7 +52,7 @@ def test_the_verdict_speaks_of_all_policies_by_one_estimator() -> None:
     """Reward models do not serve policies that are known by a column alone: snips serves both as well."""
     world = TableWorld(0, 0.5)
     log = drawn(world)
-    both = tell(evaluate(log, {"new": log.features @ world.target, "seen": "column:p_new"}, overlap=True))
+    both = build_page(evaluate(log, {"new": log.features @ world.target, "seen": "column:p_new"}, overlap=True))
     assert both.verdict.count("(snips: 0.") == 2
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.report import Curve, ReportData, Sweep, figures, render_page
+from zoosim.report import Curve, ReportData, figures, render_page
 from zoosim.report.data import oriented, ranked
 from zoosim.report.drawing import policy_styles, spread_apart
 from zoosim.report.figures import _levels, _ticks
@@ -156,24 +156,12 @@ CASES = {
     "many": report(
         {f"policy_{i}": 0.2 + 0.06 * i for i in range(12)}, shocks=tuple((1000 * i, f"s{i}") for i in range(6))
     ),
-    "sweep": report(
-        {"wide-1": 0.8, "wide-4": 0.9, "narrow-1": 0.6, "narrow-4": None},
-        sweep=Sweep(
-            "size <n>",
-            {"wide-4": ("wide", 4), "wide-1": ("wide", 1), "narrow-1": ("narrow", 1), "narrow-4": ("narrow", 4)},
-        ),
-    ),
     "features": report(
         {"ts-simple": 0.9, "ts-rich": 0.8, "greedy-simple": 0.5, "static": 0.7, "worse": 0.3, "random": None},
         features=SEES,
         reward_key="reward",
         reward_name="reward",
         shocks=(),
-    ),
-    "swept by learner": report(
-        {"a": 0.8, "b": 0.9, "c": 0.6},
-        sweep=Sweep("width", {"a": ("simple", 0.0), "b": ("simple", 2.0), "c": ("rich", 2.0)}, at_end=True),
-        features={"a": ("ts", "simple"), "b": ("ts", "simple"), "c": ("linucb", "rich")},
     ),
     "crowd": report({f"policy_{i}": 0.2 + 0.02 * i for i in range(30)}),
     "accuracy": report({"linucb": 0.9}, reference=0.97, reference_name="logistic regression", reward_name="accuracy"),
@@ -225,7 +213,6 @@ def test_plotly_labels_are_escaped() -> None:
 def test_figures_leave_out_what_has_no_data() -> None:
     every = ["ctr", "clicks", "regret", "phases", "seeds", "recovery", "pairs"]
     assert list(figures(FULL)) == every
-    assert list(figures(CASES["sweep"])) == ["sweep", *every]
     assert list(figures(CASES["no shocks"])) == [key for key in every if key != "recovery"]
     assert list(figures(CASES["one seed"])) == [key for key in every if key not in ("seeds", "pairs")]
     assert figures(CASES["all failed"]) == {}
@@ -269,14 +256,6 @@ def test_every_seed_is_a_mark() -> None:
     assert len(failed.data) == 2
 
 
-def test_a_sweep_is_a_line_for_each_form() -> None:
-    wide, narrow = figures(CASES["sweep"])["sweep"].data
-    assert (list(wide.x), list(wide.y)) == ([1, 4], [0.8, 0.9])
-    assert np.allclose(wide.error_y.array, 0.01)
-    assert (list(narrow.x), list(narrow.y)) == ([1], [0.6])  # the other one failed
-    assert "Fraction of oracle by size &lt;n&gt;" in render_page(CASES["sweep"])
-
-
 def test_each_set_of_features_is_told_with_its_gain() -> None:
     drawn = figures(CASES["features"])
     assert list(drawn) == ["features", "share", "clicks", "regret", "phases", "seeds", "pairs"]
@@ -298,16 +277,6 @@ def test_policies_that_see_nothing_step_back() -> None:
     named = {label.name for label in share.layout.annotations}
     assert named == {*SEES, "static"}
     assert {trace.meta for trace in share.data if trace.fill == "toself"} == set(SEES)
-
-
-def test_a_sweep_has_a_panel_for_each_learner_and_marks_the_best() -> None:
-    figure = figures(CASES["swept by learner"])["sweep"]
-    simple, rich = figure.data
-    assert (simple.xaxis, rich.xaxis) == ("x", "x2")
-    assert list(simple.marker.color) == ["white", simple.line.color]
-    assert list(figure.layout.xaxis.ticktext) == ["0", "2"]
-    assert min(figure.layout.xaxis.tickvals) > 0
-    assert figure.layout.yaxis.title.text == "% of oracle at the end"
 
 
 def test_a_crowd_is_not_drawn_one_by_one() -> None:

@@ -98,14 +98,14 @@ def test_ladder_draws_every_product_once_a_column() -> None:
 def test_lines_join_the_places_of_one_product() -> None:
     links = [t for t in search_figures(SEARCH)["ladder"].data if t.mode == "lines"]
     joined = sum(sum(x is None for x in t.x) for t in links)
-    shown = [{item.product for item in ranking.shown} for ranking in SEARCH.story.ladder]
+    shown = [{item.product for item in ranking.shown} for ranking in SEARCH.example.ladder]
     assert joined == sum(len(a & b) for a, b in itertools.pairwise(shown))
 
 
 def test_axes_have_units() -> None:
     drawn = search_figures(SEARCH)
     assert [drawn["prices"].layout[axis].title.text for axis in ("xaxis", "xaxis2")] == ["price, EUR", "CM2, EUR"]
-    assert drawn["ladder"].layout.yaxis.title.text == "EUR a visit"
+    assert drawn["ladder"].layout.yaxis.title.text == "EUR per visit"
     assert drawn["positions"].layout.yaxis2.title.text == "of visits"
 
 

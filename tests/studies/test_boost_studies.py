@@ -9,6 +9,7 @@ import torch
 
 from studies.action_shaping import weights
 from studies.action_shaping.story import tell as tell_weights
+from studies.held_out import EXAM, open_shop
 from studies.latency import timing
 from studies.latency.story import tell as tell_timings
 from studies.quadratic import ACTION_DIM, STATE_DIM
@@ -16,7 +17,6 @@ from studies.run import run_study
 from studies.shops import read_shop
 from studies.trust_region import courses, story
 from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
-from zoosim.arena.boost_run import EXAM, open_shop
 from zoosim.core.search_config import FEATURES
 
 

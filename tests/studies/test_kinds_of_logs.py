@@ -26,7 +26,7 @@ def test_the_truth_of_rankings_is_what_the_target_earns() -> None:
 
 
 def _mean(logs: RankingLogs) -> tuple[float, float]:
-    means = [float(logs.draw(stream(seed, "log"))[0].earned.mean()) for seed in range(60)]
+    means = [float(logs.draw(stream(seed, "log"))[0].visit_rewards.mean()) for seed in range(60)]
     return float(np.mean(means)), float(np.std(means, ddof=1)) / np.sqrt(60)
 
 

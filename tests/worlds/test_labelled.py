@@ -9,7 +9,7 @@ import pytest
 from zoosim.core.config import LabelledConfig
 from zoosim.core.errors import DataError
 from zoosim.worlds.labelled import Table, build_labelled_world, read_table
-from zoosim.worlds.world import earn
+from zoosim.worlds.table import earn
 
 
 def write(folder: Path, text: str) -> LabelledConfig:

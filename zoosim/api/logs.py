@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import write_text
 from zoosim.core.parameters import shown
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from zoosim.core.types import Progress
     from zoosim.fitting import Fit, FittedWorld
-    from zoosim.logs.boost_log import BoostLog
     from zoosim.logs.log import Log
-    from zoosim.logs.ranking_log import RankingLog
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
 
@@ -28,7 +26,7 @@ FORMER = "learned:"
 
 
 def evaluate(
-    log: "str | os.PathLike[str] | pl.DataFrame | Log | RankingLog | BoostLog",
+    log: "str | os.PathLike[str] | pl.DataFrame | Log",
     policies: "Mapping[str, Any] | Sequence[str | type[Policy] | Policy]",
     *,
     data: str | os.PathLike[str] | None = None,
@@ -41,80 +39,93 @@ def evaluate(
     progress: "Progress" = lambda line: None,
     **options: Any,
 ) -> "Evaluation":
-    """Judge policies by a log that another policy wrote: values, intervals, verdicts, and differences.
+    """Estimate what each policy would have earned per visit, from a log that another policy wrote.
 
-    `log` is a Parquet file of Records, a data frame with their columns, a `Log`, or `open-bandit:POLICY/CAMPAIGN` in
-    the folder `data`. A policy is a built-in name, `FILE.py:Class`, a class or a `Policy` (frozen while it is judged),
-    a file that `save_policy` wrote, `column:NAME` for target probabilities in the log, or, in a mapping by name, an
-    array or function of probabilities.
+    Args:
+        log: A Parquet file of Records, a data frame with their columns, a `zoosim.off_policy.Log`, or
+            `open-bandit:POLICY/CAMPAIGN` in the folder `data`. Where actions are lists of numbers they are boosts.
+        policies: Built-in names, `FILE.py:Class`, classes or `Policy` objects (a frozen copy is asked), files of
+            `save_policy`, `column:NAME` for target probabilities in the log; or a mapping by name, which may also hold
+            arrays or functions of probabilities, on a log of boosts of boosts.
+        data: The folder of the Open Bandit Dataset.
+        skip_bad: Leave bad rows out instead of refusing the log.
+        rankings: Rows that share their `decision_id` are one visit's ranking; policies draw without replacement.
+        a_max: The largest size of a boost. Default: the log's column `a_max`, or its largest boost.
+        train: Let policies that are given by name or class learn from the first 60% of the rows in order of time, and
+            evaluate all on the rest. Without it, policies that have not learned are refused.
+        seed: Seed of the policies and of the bootstrap.
+        out: A folder that gets summary.json and report.html.
+        progress: Called with lines about how far it is.
+        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth` and `compare`, as in
+            `zoosim.off_policy.evaluate`.
 
-    With `train`, policies given by name or class learn from the first 60% of the rows in order of time, and all are
-    judged by the rest; without, those that learn are refused unless they have learned already (objects, files).
+    Returns:
+        Values, intervals and verdicts, one per policy and estimator, and paired differences.
 
-    With `rankings`, rows that share their `decision_id` are one visit's ranking, and policies draw rankings without
-    replacement. Where actions are lists of numbers they are boosts in [-`a_max`, `a_max`], by default what its column
-    `a_max` says or the largest boost, and an array or function gives a policy's boosts.
-
-    The folder `out`, where given, gets summary.json and report.html. `progress` is called with lines about how far it
-    is. `options` are `estimators`, `interval`, `level`, `samples`, `reward_range` and `bandwidth` of
-    `zoosim.off_policy.evaluate`.
-
-    Raises `ConfigError`, `DataError` or `PolicyError`; on Ctrl-C `EvaluationInterrupted`, a `KeyboardInterrupt`, after
-    the policies that are finished were written to `out`.
+    Raises:
+        ConfigError: an option is invalid, or does not go with the log.
+        DataError: the log is bad; row and column are named.
+        PolicyError: a policy cannot be made, does not fit the log, or fails.
+        EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt`, after the policies that are finished were written.
     """
     from threadpoolctl import threadpool_limits
 
-    from zoosim.logs.opening import open_log
+    from zoosim.core.action_space import ActionSpace
+    from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import EvaluationInterrupted
-    from zoosim.off_policy.evaluate import evaluate as judge
+    from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
-    named = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
-    wrong = [name for name in named if not isinstance(name, str) or not name]
-    if wrong:
-        raise ConfigError(f"policies: got the name {shown(wrong[0])}, expected a word")
-    columns = [given.removeprefix("column:") for given in named.values() if _is_column(given)]
-    read = open_log(log, columns=columns, data=data, skip_bad=skip_bad, rankings=rankings, a_max=a_max)
-    judged_by, made = _prepared(named, read, train, seed)
+    given = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
+    columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
+    action_space = ActionSpace.RANKINGS if rankings else None
+    loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
+    kept_log, made = _prepared(given, loaded, train, seed)
     folder = None if out is None else writable_folder(out, "results")
-    usual = {name: known.default for name, known in inspect.signature(judge).parameters.items()}
-    told = {name: value for name, value in options.items() if repr(value) != repr(usual.get(name))}
-    told |= {"train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad}
+
+    defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
+    typed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
+    typed |= {"train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad}
+    typed |= {"rankings": loaded.action_space is ActionSpace.RANKINGS}
     try:
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
-            found = judge(judged_by, made, seed=seed, overlap=folder is not None, progress=progress, **options)
+            evaluation = evaluate_on(
+                kept_log, made, seed=seed, overlap=folder is not None, progress=progress, **options
+            )
     except EvaluationInterrupted as interrupted:
         if folder is not None and interrupted.evaluation is not None:
-            finished = {name: given for name, given in named.items() if name not in interrupted.missing}
-            _write_evaluation(folder, interrupted.evaluation, finished, told)
+            finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
+            _write_evaluation(folder, interrupted.evaluation, finished, typed)
         raise
     if folder is not None:
-        _write_evaluation(folder, found, named, told)
-    return found
+        _write_evaluation(folder, evaluation, given, typed)
+    return evaluation
 
 
-def _prepared(
-    named: Mapping[str, Any], log: "Log | RankingLog | BoostLog", train: bool, seed: int
-) -> "tuple[Log | RankingLog | BoostLog, dict[str, Any]]":
-    """Return the log to judge by, and what is judged: with `train`, policies that have learned nothing learn first."""
-    from zoosim.logs.log import Log
+def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
+    """Return the log to evaluate on, and the policies; with `train`, those that have not learned are to learn first."""
+    from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.training import Training, earlier_and_later
 
-    made = {name: _made(name, given, log, seed) for name, given in named.items()}
-    untrained = [name for name in named if _is_untrained(named[name], made[name])]
-    if not train and untrained:
-        saved = "give a FILE.npz of zoosim.save_policy"
-        advice = f"add --train (train=True), or {saved}" if isinstance(log, Log) else saved
-        raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
+    can_train = EVALUATORS[log.action_space].can_train
+    made = {name: _made(name, policy, log, seed) for name, policy in given.items()}
+    untrained = [name for name in given if _is_untrained(given[name], made[name])]
     if not train:
+        if untrained:
+            saved = "give a FILE.npz of zoosim.save_policy"
+            advice = f"add --train (train=True), or {saved}" if can_train else saved
+            raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
         return log, made
-    if not isinstance(log, Log):
+    if not can_train:
         raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
-    return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in named}
+    return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in given}
 
 
 def _is_untrained(given: Any, made: Any) -> bool:
-    """Tell whether a policy learns, and was just made from a name or a class."""
+    """Whether a policy learns, and was just made from a name or a class."""
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import SUFFIX
 
@@ -123,18 +134,18 @@ def _is_untrained(given: Any, made: Any) -> bool:
 
 
 def _write_evaluation(
-    folder: Path, found: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
+    folder: Path, evaluation: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
     from zoosim.report import render_story
-    from zoosim.report.evaluation import tell
+    from zoosim.report.evaluation import build_page
 
-    write_text(folder / "summary.json", json.dumps(found.summary, indent=1, allow_nan=False) + "\n")
-    given = [spec if isinstance(spec, str) else name for name, spec in policies.items()]
-    told = {**options, "rankings": found.unit == "visits"}
-    asked = "".join(f" --policy {spec}" for spec in given) + "".join(_as_typed(*option) for option in told.items())
-    command = f"zoosim evaluate {found.source}{asked} --out {folder}"
-    question = f"What would these policies have earned, by {found.source}?"
-    write_text(folder / "report.html", render_story("Policies judged by a log", question, tell(found), command))
+    write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
+    typed = "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
+    typed += "".join(_as_typed(*option) for option in options.items())
+    command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
+    question = f"What would these policies have earned, by {evaluation.source}?"
+    page = build_page(evaluation)
+    write_text(folder / "report.html", render_story("Policies judged by a log", question, page, command))
 
 
 def _as_typed(name: str, value: Any) -> str:
@@ -155,13 +166,24 @@ def import_log(
     *,
     skip_bad: bool = False,
 ) -> dict[str, int]:
-    """Write a table (CSV, Parquet or a data frame) as Records, by a mapping; return what was skipped, by reason.
+    """Convert a table to a log of Records, which `evaluate` and `fit_world` read.
 
-    Raises `ConfigError` for a wrong mapping, `DataError` naming row and column for a bad table.
+    Args:
+        table: A CSV or Parquet file, or a data frame.
+        mapping: Which column holds what: a YAML file or a mapping, see `zoosim.logs.importing.mapping`.
+        out: The Parquet file to write; the table of its products is written beside it.
+        skip_bad: Leave bad rows out, a ranking whole.
+
+    Returns:
+        How many rows were left out, by reason.
+
+    Raises:
+        ConfigError: the mapping is wrong, or `out` is no Parquet file.
+        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
     """
-    from zoosim.logs.importing.importing import import_log as write
+    from zoosim.logs.importing.convert import import_log as convert
 
-    return write(table, mapping, out, skip_bad=skip_bad)
+    return convert(table, mapping, out, skip_bad=skip_bad)
 
 
 def fit_world(
@@ -175,21 +197,30 @@ def fit_world(
 ) -> "tuple[FittedWorld, Fit]":
     """Estimate a recommendation world from a log of clicks, and how well it fits the log's last quarter.
 
-    `log` and `data` are as in `evaluate`; `segments` and `categories` say how many there may be at most. The folder
-    `out` gets world.yaml, which `zoosim run --config` takes, summary.json and report.html; nothing is written when it
-    is left out. Raises `ConfigError` or `DataError`.
+    Args:
+        log: As in `evaluate`, of products.
+        out: A folder that gets world.yaml, which `zoosim run --config` takes, summary.json and report.html.
+        segments: How many segments of visitors there may be at most.
+        categories: How many categories of products there may be at most.
+        data: The folder of the Open Bandit Dataset.
+        skip_bad: Leave bad rows out instead of refusing the log.
+
+    Raises:
+        ConfigError: an option is invalid, or `out` cannot be written.
+        DataError: the log is bad, or too poor to estimate a world from.
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.core.action_space import ActionSpace
     from zoosim.fitting import check_fit
     from zoosim.fitting import fit_world as fit
-    from zoosim.logs.opening import open_actions
+    from zoosim.logs.load import load_log
 
-    read = open_actions(log, data=data, skip_bad=skip_bad)
+    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "cells")
     with threadpool_limits(1):
-        fit_of = check_fit(read, segments=segments, categories=categories)
-        world = fit(read, segments=segments, categories=categories)
+        fit_of = check_fit(loaded, segments=segments, categories=categories)
+        world = fit(loaded, segments=segments, categories=categories)
     if folder is not None:
         _write_world(folder, world, fit_of)
     return world, fit_of
@@ -197,14 +228,14 @@ def fit_world(
 
 def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     from zoosim.report import render_story
-    from zoosim.report.fit import tell
+    from zoosim.report.fit import build_page
 
-    told = {**world.summary, "fit": fit.summary}
-    write_text(folder / "summary.json", json.dumps(told, indent=1, allow_nan=False) + "\n")
+    summary = {**world.summary, "fit": fit.summary}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
     write_text(folder / "world.yaml", world.to_yaml())
     question = f"What shop wrote {world.source}?"
     command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_story("A world from a log", question, tell(world, fit), command))
+    write_text(folder / "report.html", render_story("A world from a log", question, build_page(world, fit), command))
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
@@ -253,50 +284,27 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     return named
 
 
-def _made(name: str, given: Any, log: "Log | RankingLog | BoostLog", seed: int) -> Any:
-    """Make the policy that a name or a class stands for; what else may be judged stays as it is."""
+def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
+    """Make the policy that a name or a class stands for; everything else stays as it is."""
+    from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
-    from zoosim.logs.boost_log import BoostLog
-    from zoosim.logs.log import Log
-    from zoosim.off_policy.targets.products import blamed, check_kind, named, spec_of
+    from zoosim.off_policy.actions.table import EVALUATORS
+    from zoosim.off_policy.targets.base import naming
     from zoosim.policies.persistence import SUFFIX, load_policy
     from zoosim.policies.registry import find_class
 
     if _is_column(given) or not isinstance(given, str | type):
         return given
     if isinstance(given, str) and given.startswith(FORMER):
-        kind = given.removeprefix(FORMER)
-        raise ConfigError(f"policy {given}: is now the policy {kind}; write --policy {kind} --train (train=True)")
+        policy = given.removeprefix(FORMER)
+        raise ConfigError(f"policy {given}: is now the policy {policy}; write --policy {policy} --train (train=True)")
     saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
-    if isinstance(log, BoostLog):
-        return saved if saved is not None else _made_of_boosts(name, given, log, seed)
-    cls, first = type(saved) if saved is not None else find_class(given), log if isinstance(log, Log) else log.at(0)
-    try:
-        check_kind(cls, first)
+    policy_class = find_class(given) if saved is None else type(saved)
+    evaluator = EVALUATORS[log.action_space]
+    with naming(name):
+        evaluator.check_class(policy_class, log)
         if saved is not None:
             return saved
-        if not log.features.shape[1] + log.products.shape[1]:
-            wanted = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
-            raise DataError(f"the log holds no features of visitors or products, {wanted}")
+        spec = evaluator.spec(log)
         with blamed("cannot be made for this log: "):
-            policy = cls(spec_of(first), stream(seed, "policy", name))
-    except (PolicyError, DataError) as error:
-        raise named(name, error) from error
-    return policy
-
-
-def _made_of_boosts(name: str, given: Any, log: "BoostLog", seed: int) -> Any:
-    from zoosim.core.rng import stream
-    from zoosim.off_policy.targets.boosts import boost_spec_of
-    from zoosim.off_policy.targets.products import blamed, named
-    from zoosim.policies.boosts.base import BoostPolicy
-    from zoosim.policies.registry import find_class
-
-    cls = find_class(given)
-    if not issubclass(cls, BoostPolicy):
-        raise PolicyError(f"policy {name}: chooses among actions, and the log holds boosts; name a policy of boosts")
-    try:
-        with blamed("cannot be made for this log: "):
-            return cls(boost_spec_of(log), stream(seed, "policy", name))
-    except PolicyError as error:
-        raise named(name, error) from error
+            return policy_class(spec, stream(seed, "policy", name))

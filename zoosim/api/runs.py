@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "runs/{experiment}-{hash}"
 """Where the command line keeps a run when no folder is named."""
 
+LOGGED_EXPERIMENTS = {"products": "head-to-head", "templates": "template-bandits", "boosts": "template-bandits"}
+"""The experiment whose world a log is written in, by what the policy chooses."""
+
 EARNED = (
     *("ctr", "reward", "gmv", "cm2", "strategic_share", "rank_change"),
     *("below_cm2_floor", "below_strategic_floor"),
@@ -82,9 +85,11 @@ class RunResult:
     @cached_property
     def reference(self) -> float | None:
         """The cross-validated accuracy of a classifier trained on all labels; None without labels, or too few."""
-        from zoosim.worlds.labelled import classifier_accuracy
+        return self._reference[1]
 
-        return classifier_accuracy(self.plan.table) if self.plan.experiment.kind == "labelled" else None
+    @cached_property
+    def _reference(self) -> tuple[str, float | None]:
+        return self.plan.setup.reference() or ("", None)
 
     @cached_property
     def figures(self) -> "dict[str, go.Figure]":
@@ -103,7 +108,7 @@ class RunResult:
         return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
 
     def _report(self) -> Any:
-        from zoosim.report import Curve, ReportData, Sweep
+        from zoosim.report import Curve, ReportData
 
         experiment, at = self.plan.experiment, self.comparison.at
         curves = {
@@ -111,7 +116,7 @@ class RunResult:
             for name, kinds in self.comparison.curves().items()
         }
         return ReportData(
-            title=experiment.name,
+            title=experiment.title,
             question=experiment.question,
             command=self.command,
             verdict=self.verdict,
@@ -121,10 +126,9 @@ class RunResult:
             shocks=tuple((shock.step, shock.name) for shock in self.plan.shocks),
             curves=curves,
             reference=self.reference,
-            reference_name="" if self.reference is None else "classifier trained on all labels (5-fold)",
+            reference_name=self._reference[0],
             reward_name=experiment.reward_name,
-            reward_key=experiment.reward_key,
-            sweep=Sweep(experiment.sweep_axis, experiment.sweep, experiment.tail > 0) if experiment.sweep else None,
+            reward_key=self.plan.setup.reward_key,
             features=experiment.features,
         )
 
@@ -153,6 +157,7 @@ def run(
     `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
     is written; policies that fail while running are in the result's `failures`.
     """
+    from zoosim.arena.recording import check_logged
     from zoosim.arena.runner import missing_cells, run_plan
     from zoosim.arena.workers import default_jobs
     from zoosim.experiments.plan import make_plan
@@ -162,17 +167,31 @@ def run(
     with redirect_stdout(sys.stderr):  # what a policy's file prints
         plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
+    if log:
+        for entry in plan.entries:
+            check_logged(plan.world(plan.seeds[0], entry), entry)
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
-    named = str(out).format(experiment=plan.experiment.name, hash=plan.folder_hash[:8]) if out == DEFAULT_OUT else out
-    path = Path(temporary.name) if temporary else Path(named or "")
-    if started:
-        started(plan, missing_cells(plan, path, log), jobs)
-    with redirect_stdout(sys.stderr):
-        outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
-    result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
-    if csv:
-        _folder(path).write_csv()
+    try:
+        path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
+        if started:
+            started(plan, missing_cells(plan, path, log), jobs)
+        with redirect_stdout(sys.stderr):
+            outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
+        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
+        if csv:
+            _folder(path).write_csv()
+    except BaseException:
+        if temporary is not None:
+            temporary.cleanup()
+        raise
     return result
+
+
+def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
+    """Return the folder of a run; by default one per experiment, world and parameters."""
+    if out == DEFAULT_OUT:
+        return Path(DEFAULT_OUT.format(experiment=plan.experiment.title, hash=plan.folder_hash[:8]))
+    return Path(out)
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:
@@ -202,13 +221,12 @@ def write_log(
 ) -> float:
     """Write `n` interactions of `policy` with a simulated shop as Records to `out`; return the mean reward.
 
-    The world is the gauntlet's without its shocks, for a policy of boosts the search shop, changed by `config` and
-    `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
+    The world is the gauntlet's without its shocks, for a policy of boosts or templates the search shop, changed by
+    `config` and `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
-    from zoosim.api.boost_log import write_boost_log
     from zoosim.arena.loop import play
     from zoosim.arena.past import fit_policy
-    from zoosim.arena.recording import record_frames, write_records
+    from zoosim.arena.recording import check_logged, record_frames, write_records
     from zoosim.core.errors import ConfigError
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
@@ -218,13 +236,14 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    if "boosts" in find_class(policy).chooses:
-        return write_boost_log(path, policy, Request("template-bandits", seeds, n, None, (), config, settings))
-    plan = make_plan(Request("head-to-head", seeds, n, [policy], (), config, settings))
-    entry, world = plan.entries[0], plan.world(plan.seeds[0])
+    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]]
+    plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
+    entry = plan.entries[0]
+    world = plan.world(plan.seeds[0], entry)
+    check_logged(world, entry)
     try:
         made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
-        blocks = list(play(world, made, n, logged=True))
+        blocks = list(play(world, made, n, logged=True, judged=False))
     except PolicyFailure as error:
         raise error.named(entry.name) from error
     try:

@@ -1,8 +1,10 @@
-"""Let a policy meet the visitors of a world: blocks of plain arrays, one after another."""
+"""The loop that all worlds and policies share: a visitor comes, a policy chooses, the reward is learned from."""
 
+import inspect
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -10,18 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.arena.actions import ACTION_SPACES, ActionRules
 from zoosim.core.blame import source_file, user_place
-from zoosim.core.errors import PolicyFailure
+from zoosim.core.errors import ActionError, PolicyFailure, WorldError
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.jit import bind, jit
 from zoosim.core.rng import uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
-from zoosim.policies.base import Policy
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
-from zoosim.worlds.truth import chosen_and_best
-from zoosim.worlds.world import Visits, World, earn
+from zoosim.worlds.base import Outcome, Truth, World
+from zoosim.worlds.table import TableWorld, Visits, chosen_and_best, earn
 
 BLOCK = 1_000
+"""Visits that are reported together, at most."""
 
 # `compiled_play` and `compiled_learn` put each kernel's own functions in the place of these.
 choose: Any = None
@@ -31,18 +35,25 @@ learn: Any = None
 
 
 class Block(NamedTuple):
-    """What happened in visits `start` to `start + n - 1`, each array `(n,)`; propensities are NaN unless asked for."""
+    """What happened in visits `start` to `start + n - 1`, each array `(n,)`, boosts `(n, d)`.
+
+    Propensities are NaN unless asked for; `parts` is what rewards are made of, by name; `segments` are the numbers of
+    the visitors' segments, where the world tells; `contexts` are there where they were asked for and arrays do not say.
+    """
 
     start: int
     user_ids: IntArray
-    actions: IntArray
+    actions: Any
     rewards: FloatArray
     propensities: FloatArray
-    true_probabilities: FloatArray
-    best_probabilities: FloatArray
+    expected_rewards: FloatArray
+    best_rewards: FloatArray
+    parts: Mapping[str, FloatArray] = {}
+    segments: IntArray | None = None
+    contexts: tuple[Context, ...] = ()
 
 
-class Course(NamedTuple):
+class History(NamedTuple):
     """What was done so far in a run of n visits, each array `(n,)`: what late rewards are learned from."""
 
     actions: IntArray
@@ -51,12 +62,18 @@ class Course(NamedTuple):
 
 
 def play(
-    world: World, policy: Policy, steps: int, *, feedback: Feedback = AT_ONCE, logged: bool = False
+    world: World,
+    policy: Policy,
+    steps: int,
+    *,
+    feedback: Feedback = AT_ONCE,
+    logged: bool = False,
+    judged: bool = True,
 ) -> Iterator[Block]:
     """Let a policy decide visits 0 to `steps - 1`, and learn from each when its reward arrives.
 
-    A policy that decides and learns by its kernel is run compiled; any other is asked one context at a time. Both give
-    the same rows.
+    In a world that is a table a policy that decides and learns by its kernel is run compiled; otherwise the policy is
+    asked one context at a time. Both give the same rows.
 
     Args:
         world: Who comes, and what each choice earns.
@@ -64,17 +81,17 @@ def play(
         steps: Number of visits.
         feedback: When rewards arrive; those of the last visits never do.
         logged: Whether propensities are computed; of policies that sample they cost more than the decisions.
+        judged: Whether expected rewards are computed, which some worlds take long for; NaN where they are not.
 
     Raises:
         PolicyFailure: the policy raised an error, or returned what cannot be.
+        WorldError: the world raised an error.
     """
-    course = Course(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
-    run = _run_kernel if _runs_compiled(type(policy)) else _run_contexts
-    for visits in run(world, policy, course, feedback, logged):
-        part = slice(visits.start, visits.start + len(visits.visitors))
-        truths = chosen_and_best(visits, course.actions[part])
-        actions, rewards, propensities = course.actions[part], course.rewards[part], course.propensities[part]
-        yield Block(visits.start, visits.user_ids, actions, rewards, propensities, *truths)
+    table = world.as_table()
+    if table is not None and _runs_compiled(type(policy)):
+        yield from _play_compiled(table, policy, steps, feedback, logged)
+    else:
+        yield from _play_visits(world, policy, steps, feedback, logged, judged)
 
 
 def _runs_compiled(cls: type[Policy]) -> bool:
@@ -83,10 +100,12 @@ def _runs_compiled(cls: type[Policy]) -> bool:
     return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
 
 
-def _run_kernel(world: World, policy: Any, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
+def _play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback, logged: bool) -> Iterator[Block]:
+    """Run a kernel over the arrays of a world, section by section."""
     compiled = compiled_play(policy.kernel, logged)
+    history = History(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
     learned = 0
-    for start, stop in _sections(world, len(course.actions), feedback):
+    for start, stop in _sections(world, steps, feedback):
         visits = world.visits(start, stop)
         offer = world.offered(start)
         interleaved = feedback.batch == 1 and start >= feedback.delay
@@ -96,22 +115,34 @@ def _run_kernel(world: World, policy: Any, course: Course, feedback: Feedback, l
         policy.attach_block(before.ids, before.products, stop - start)
         now = policy.attach_block(offer.ids, offer.products, stop - start)
         then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
-        columns = (column[start:stop] for column in course)
+        columns = (column[start:stop] for column in history)
         arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
-        compiled(*arguments, *columns, course.actions[earlier], course.rewards[earlier])
+        compiled(*arguments, *columns, history.actions[earlier], history.rewards[earlier])
         if feedback.batch > 1 and stop % feedback.batch == 0:
-            _learn_late(world, policy, course, learned, stop - feedback.delay)
+            _learn_late(world, policy, history, learned, stop - feedback.delay)
             learned = max(learned, stop - feedback.delay)
         policy.heed()
-        yield visits
+        rows = (history.actions[start:stop], history.rewards[start:stop], history.propensities[start:stop])
+        yield _table_block(world, visits, *rows)
+
+
+def _table_block(
+    world: TableWorld, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray
+) -> Block:
+    """Return a block of visits to a table with what it says of them."""
+    expected, best = chosen_and_best(visits, actions)
+    parts = {name: part[visits.visitors, actions] for name, part in world.parts.items()}
+    segments = world.segments[visits.visitors] if world.parts else None
+    return Block(visits.start, visits.user_ids, actions, rewards, propensities, expected, best, parts, segments)
 
 
 def _sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[int, int]]:
     """Cut a run into sections (start, stop) of at most `BLOCK` visits.
 
-    In each of them what may be shown stays the same, and so it did when the visits came that are learned from.
+    In each of them what a table says stays the same, and so it did when the visits came that are learned from.
     """
-    changes = [stretch.start for stretch in world.stretches]
+    table = world.as_table()
+    changes = [] if table is None else [period.start for period in table.periods]
     marks = {0, steps, *changes, *(change + feedback.delay for change in changes)}
     if feedback.batch > 1:
         marks |= set(range(0, steps, feedback.batch))
@@ -120,16 +151,16 @@ def _sections(world: World, steps: int, feedback: Feedback) -> Iterator[tuple[in
     yield from pairwise(ordered)
 
 
-def _learn_late(world: World, policy: Any, course: Course, start: int, stop: int) -> None:
+def _learn_late(world: TableWorld, policy: Any, history: History, start: int, stop: int) -> None:
     """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
-    changes = [stretch.start for stretch in world.stretches if start < stretch.start < stop]
+    changes = [period.start for period in world.periods if start < period.start < stop]
     borders = [start, *changes, stop]
     for first, behind in pairwise(borders):
         if first < behind:
             offer = world.offered(first)
             candidates = policy.attach_block(offer.ids, offer.products, behind - first)
             visits = world.visits(first, behind)
-            actions, rewards = course.actions[first:behind], course.rewards[first:behind]
+            actions, rewards = history.actions[first:behind], history.rewards[first:behind]
             compiled_learn(policy.kernel)(policy.state, candidates, visits, actions, rewards)
 
 
@@ -222,62 +253,119 @@ def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray,
         learn(state, candidates, visits.user_ids[i], visits.users[visits.visitors[i]], actions[i], rewards[i])
 
 
-def _run_contexts(world: World, policy: Policy, course: Course, feedback: Feedback, logged: bool) -> Iterator[Visits]:
-    steps = len(course.actions)
-    draws = type(policy).propensities is not Policy.propensities
-    waiting = deque[tuple[int, Context, int]]()
-    for visits in world.blocks(steps, BLOCK):
-        for i, (visitor, user_id) in enumerate(zip(visits.visitors, visits.user_ids, strict=True)):
-            step = visits.start + i
-            context = world.context(int(visitor), step, int(user_id))
+class _BlockRows:
+    """The rows of a block of visits, as they come."""
+
+    def __init__(self, space: ActionRules, spec: PolicySpec, start: int, n: int) -> None:
+        self.start = start
+        self.count = 0
+        self.contexts: list[Context] = []
+        self.actions = space.empty(n, spec)
+        self.user_ids = np.zeros(n, np.int64)
+        self.rewards = np.zeros(n)
+        self.propensities = np.full(n, np.nan)
+        self.expected = np.zeros(n)
+        self.best = np.zeros(n)
+        self.parts: dict[str, FloatArray] = {}
+        self.segments: IntArray | None = None
+
+    def add(self, context: Context, action: Any, propensity: float, outcome: Outcome, truth: Truth) -> None:
+        """Take in what came of a visit."""
+        row = self.count
+        self.contexts.append(context)
+        self.actions[row] = action
+        self.user_ids[row] = context["user_id"]
+        self.rewards[row] = outcome.reward
+        self.propensities[row] = propensity
+        self.expected[row] = truth.expected_reward(action)
+        self.best[row] = truth.best_reward
+        for name, value in outcome.parts.items():
+            if name not in self.parts:
+                self.parts[name] = np.zeros(len(self.rewards))
+            self.parts[name][row] = value
+        if outcome.segment is not None:
+            if self.segments is None:
+                self.segments = np.zeros(len(self.rewards), np.int64)
+            self.segments[row] = outcome.segment
+        self.count += 1
+
+    def block(self, logged: bool) -> Block:
+        """Return the rows; with their contexts, if they are `logged`."""
+        truths = (self.expected, self.best)
+        contexts = tuple(self.contexts) if logged else ()
+        rows = (self.start, self.user_ids, self.actions, self.rewards, self.propensities, *truths)
+        return Block(*rows, self.parts, self.segments, contexts)
+
+
+def _takes_feedback(policy: Policy) -> bool:
+    """Whether `update` takes more than a context, an action and a reward; the shortest policies leave the rest out."""
+    parameters = inspect.signature(policy.update).parameters.values()
+    return len(parameters) > 3 or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+
+
+UNKNOWN = Truth(lambda action: np.nan, np.nan)
+"""What stands for the truth where it is not asked for."""
+
+
+class _Served(NamedTuple):
+    """A decision whose reward has not arrived yet."""
+
+    step: int
+    context: Context
+    action: Any
+    reward: float
+    feedback: Mapping[str, Any] | None
+
+
+def _play_visits(
+    world: World, policy: Policy, steps: int, feedback: Feedback, logged: bool, judged: bool
+) -> Iterator[Block]:
+    """Ask the world and the policy visit by visit."""
+    waiting = deque[_Served]()
+    space = ACTION_SPACES[world.action_space]
+    spec = world.spec(steps)
+    takes_feedback = _takes_feedback(policy)
+    for start, stop in _sections(world, steps, AT_ONCE):
+        rows = _BlockRows(space, spec, start, stop - start)
+        for step in range(start, stop):
+            with _blaming_the_world(world, step):
+                visit = world.arrive(step)
+                context = world.context(visit)
             try:
-                if logged and draws:
-                    chances = check_propensities(policy.propensities(context), visits.available)
-                action = check_action(policy.select_action(context), visits.available)
                 if logged:
-                    course.propensities[step] = check_chosen(chances, action) if draws else 1.0
-                course.actions[step] = action
-                course.rewards[step] = earn(visits, i, action)
-                waiting.append((step, context, action))
+                    action, propensity = space.choose(policy, context, spec)
+                else:
+                    action, propensity = space.checked(policy.select_action(context), context, spec), np.nan
+                with _blaming_the_world(world, step):
+                    outcome = world.serve(visit, action)
+                    truth = world.truth(visit) if judged else UNKNOWN
+                    rows.add(context, action, propensity, outcome, truth)
+                waiting.append(_Served(step, context, action, float(outcome.reward), outcome.feedback))
                 if (step + 1) % feedback.batch == 0:
-                    while waiting and waiting[0][0] <= step - feedback.delay:
-                        earlier, before, chosen = waiting.popleft()
-                        policy.update(before, chosen, float(course.rewards[earlier]))
+                    while waiting and waiting[0].step <= step - feedback.delay:
+                        served = waiting.popleft()
+                        told = (served.feedback,) if takes_feedback else ()
+                        policy.update(served.context, served.action, served.reward, *told)
+            except WorldError:
+                raise
             except (Exception, SystemExit) as error:
                 raise failure(world.seed, step, error, type(policy)) from error
-        yield visits
+        yield rows.block(logged)
 
 
-def check_action(action: Any, available: np.ndarray) -> int:
-    """Return a policy's action as an index of an available product, or raise `ValueError`."""
-    if isinstance(action, bool) or not isinstance(action, int | np.integer):
-        raise ValueError(f"select_action returned {action!r}, expected an integer from 0 to {len(available) - 1}")
-    if not 0 <= action < len(available):
-        raise ValueError(f"select_action returned {int(action)}, expected 0 to {len(available) - 1}")
-    if not available[action]:
-        raise ValueError(f"select_action returned {int(action)}, which is not available (see context.available)")
-    return int(action)
-
-
-def check_propensities(value: Any, available: np.ndarray) -> FloatArray:
-    """Return a policy's propensities `(K,)`, or raise `ValueError`: they are probabilities of what is available."""
-    chances = np.asarray(value, np.float64)
-    if chances.shape != available.shape:
-        raise ValueError(f"propensities returned shape {chances.shape}, expected {available.shape}")
-    if not ((chances >= 0) & (chances <= 1 + 1e-9)).all():
-        raise ValueError("propensities returned a number outside [0, 1]")
-    if abs(chances.sum() - 1) > 1e-9:
-        raise ValueError(f"propensities add up to {chances.sum():.10g}, expected 1")
-    if chances[~available].any():
-        raise ValueError("propensities give a product a chance that is not available (see context.available)")
-    return chances
-
-
-def check_chosen(chances: FloatArray, action: int) -> float:
-    """Return the propensity of the chosen action, or raise `ValueError` where it is 0."""
-    if not chances[action] > 0:
-        raise ValueError(f"propensities give 0 to {action}, which select_action then chose")
-    return float(chances[action])
+@contextmanager
+def _blaming_the_world(world: World, step: int) -> Iterator[None]:
+    """Tell what went wrong in a world, with the place in the file that its class was written in."""
+    try:
+        yield
+    except (ActionError, WorldError):  # of an action that cannot be taken it is the policy that is to blame
+        raise
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        place = user_place(error, source_file(type(world)))
+        where = f" at {place}" if place else ""
+        name = policy_name(type(world))
+        raise WorldError(f"world {name} failed, seed {world.seed}, step {step}{where}: {reason}") from error
 
 
 def failure(seed: int, step: int, error: BaseException, cls: type) -> PolicyFailure:

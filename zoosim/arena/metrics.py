@@ -1,6 +1,6 @@
 """What one run of one policy over one seed came to: pure functions of its rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,23 +26,6 @@ def oracle_fraction(rows: Rows, start: int, stop: int) -> float:
     """Return chosen over best true probabilities, each summed over visits `start` to `stop - 1`; 1 if both are 0."""
     best = rows.best_probabilities[start:stop].sum()
     return float(rows.true_probabilities[start:stop].sum() / best) if best > 0 else 1.0
-
-
-def measures(parts: Mapping[str, FloatArray], floors: tuple[float, float]) -> dict[str, float]:
-    """Return what visits to a search shop came to, of `parts`, each `(n,)`, n at least 1.
-
-    Means a visit of GMV and CM2 in EUR and of the products that left the top; the strategic share of what was bought;
-    the shares of visits below the `floors` of CM2, and of strategic goods among what was shown.
-    """
-    bought = parts["purchases"].sum()
-    return {
-        "gmv": float(parts["gmv"].mean()),
-        "cm2": float(parts["cm2"].mean()),
-        "strategic_share": float(parts["strategic"].sum() / bought) if bought > 0 else 0.0,
-        "rank_change": float(parts["rank_change"].mean()),
-        "below_cm2_floor": float((parts["cm2"] < floors[0]).mean()),
-        "below_strategic_floor": float((parts["exposure"] < floors[1]).mean()),
-    }
 
 
 def mean_reward(rows: Rows, start: int, stop: int) -> float:

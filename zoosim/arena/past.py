@@ -5,24 +5,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoosim.arena.loop import failure, play
-from zoosim.core.errors import PolicyFailure, ZoosimError
+from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
 from zoosim.core.rng import stream
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 from zoosim.policies.products.random import Random
-from zoosim.worlds.recommendation.world import past
-from zoosim.worlds.world import World
+from zoosim.worlds.base import World
 
 if TYPE_CHECKING:  # what one entry does is not up to the list of all
     from zoosim.policies.registry import PolicyEntry
 
 
 def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progress) -> tuple[Policy, Any]:
-    """Make the policy and let it learn from the past where it asks for one."""
+    """Make the policy and let it learn from the past where it asks for one; return it and what `fit` returned."""
     try:
         policy = entry.make(world.spec(steps), stream(world.seed, "policy", entry.name))
-        return policy, policy.fit(uniform_log(world, policy.past_visits), progress) if policy.past_visits else {}
+        if not policy.past_visits:
+            return policy, {}
+        return policy, policy.fit(uniform_log(world, policy.past_visits), progress)
     except PolicyFailure:
         raise
     except (Exception, SystemExit) as error:
@@ -32,16 +33,22 @@ def fit_policy(entry: "PolicyEntry", world: World, steps: int, progress: Progres
 
 
 def uniform_log(world: World, visits: int) -> Log:
-    """Return a log of `visits` uniformly random choices in the world as it stood before visit 0."""
-    before = past(world)
+    """Return a log of `visits` uniformly random choices in the world as it stood before visit 0.
+
+    Raises:
+        ConfigError: the world has no past.
+    """
+    before = world.before()
+    if before is None:
+        raise ConfigError("past_visits: this world has no past to learn from; leave out policies that want one")
     policy = Random(before.spec(visits), stream(world.seed, "past policy"))
-    blocks = list(play(before, policy, visits, logged=True))
-    offer, available = before.offered(0), before.stretch(0).available
+    blocks = list(play(before, policy, visits, logged=True, judged=False))
+    offer = before.offered(0)
     return Log(
         actions=np.concatenate([block.actions for block in blocks]),
         propensities=np.concatenate([block.propensities for block in blocks]),
         rewards=np.concatenate([block.rewards for block in blocks]),
-        candidates=available[np.newaxis],
+        candidates=before.period(0).available[np.newaxis],
         candidate_set=np.zeros(visits, np.int64),
         features=before.users[before.visitors(0, visits)],
         positions=np.zeros(visits, np.int64),

@@ -1,56 +1,44 @@
-"""The log: one row an interaction, the same whether a world, a run or a service writes it.
-
-Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
-(list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
-the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
-`policy_version`, `seed`, `step`. In a search shop `click` counts the clicks of a visit, and `gmv`, `cm2`, `strategic`,
-`rank_change`, `purchases` and `exposure` follow it. The schema's version stands in the file's metadata.
-"""
+"""Write what a simulated world shows and what comes of it as a log: see `zoosim.logs.schema`."""
 
 import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.loop import Block
-from zoosim.arena.store import META, write_parquet
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import atomic
+from zoosim.core.parquet import META, write_parquet
 from zoosim.core.types import IntArray
-from zoosim.worlds.world import World
+from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
+from zoosim.policies.base import policy_name
+from zoosim.policies.registry import PolicyEntry
+from zoosim.worlds.base import ProductList, World
 
-SCHEMA_VERSION = 1
-MICROSECONDS = 1_000_000
 GROUP_BYTES = 100_000_000
 
 
 def to_records(world: World, block: Block, policy: str, policy_version: str) -> pl.DataFrame:
     """Return the Records of a block of visits."""
-    n = len(block.actions)
+    n = len(block.rewards)
     steps = np.arange(block.start, block.start + n)
-    visitors = world.visitors(block.start, block.start + n)
-    offered = world.offered(block.start).rows
-    may_be_shown = np.zeros(world.n_products, np.bool_)
-    may_be_shown[offered[world.stretch(block.start).available]] = True
-    gone = np.flatnonzero(~may_be_shown).tolist()
-    actions = offered[block.actions]  # rows of the catalogue beside the log
     return pl.DataFrame(
         {
             "decision_id": [f"{policy}-{world.seed}-{step}" for step in steps],
             "time": pl.Series(steps * MICROSECONDS).cast(pl.Datetime("us", "UTC")),
             "user_id": block.user_ids,
-            "user": pl.Series(world.users[visitors]).cast(pl.List(pl.Float64)),
-            "catalogue": pl.Series([catalogue_hash(world)] * n),
-            "unavailable": pl.Series([gone] * n, dtype=pl.List(pl.Int64)),
-            "action": actions,
-            "product_id": world.product_ids[actions],
+            **_choices(world, block),
             "position": pl.Series(np.zeros(n, np.int32)),
             "propensity": block.propensities,
             "reward": block.rewards,
-            **_reward_parts(world, visitors, block),
+            **_reward_parts(block),
             "policy": pl.Series([policy] * n),
             "policy_version": pl.Series([policy_version] * n),
             "seed": pl.Series(np.full(n, world.seed, np.int64)),
@@ -59,17 +47,89 @@ def to_records(world: World, block: Block, policy: str, policy_version: str) -> 
     )
 
 
-def _reward_parts(world: World, visitors: IntArray, block: Block) -> dict[str, pl.Series]:
+def _choices(world: World, block: Block) -> dict[str, Any]:
+    """Return what visitors are like, what could be shown and what was chosen, a column each."""
+    if world.action_space == ActionSpace.BOOSTS:
+        return {
+            "user": _lists([context.features for context in block.contexts]),
+            "action": _lists(block.actions),
+            "a_max": pl.Series(np.full(len(block.rewards), world.spec(0).a_max)),  # type: ignore[attr-defined]
+        }
+    listed = _listed(world)
+    table = world.as_table()
+    if table is None:
+        users = np.array([context.user for context in block.contexts])
+        chosen = [
+            int(context.product_ids[action]) for context, action in zip(block.contexts, block.actions, strict=True)
+        ]
+        row_of = {int(product): row for row, product in enumerate(listed.ids)}
+        rows = np.array([row_of[product] for product in chosen], np.int64)
+        gone = [_not_shown(listed.ids, context.product_ids[context.available]) for context in block.contexts]
+    else:
+        stop = block.start + len(block.rewards)
+        users = table.users[table.visitors(block.start, stop)]
+        offer = table.offered(block.start)
+        rows = offer.rows[block.actions]
+        shown = offer.ids[table.period(block.start).available]
+        gone = [_not_shown(listed.ids, shown)] * len(rows)
+    return {
+        "user": _lists(users),
+        "catalogue": pl.Series([catalogue_hash(listed)] * len(rows)),
+        "unavailable": pl.Series(gone, dtype=pl.List(pl.Int64)),
+        "action": rows,
+        "product_id": listed.ids[rows],
+    }
+
+
+def _lists(rows: Any) -> pl.Series:
+    """Return rows of numbers as a column of lists."""
+    return pl.Series(np.asarray(rows, np.float64)).cast(pl.List(pl.Float64))
+
+
+def _not_shown(ids: IntArray, shown: IntArray) -> list[int]:
+    """Return the rows of the catalogue whose products could not be shown."""
+    return np.flatnonzero(~np.isin(ids, shown)).tolist()
+
+
+def _listed(world: World) -> ProductList:
+    """Return all products of a world that can be logged."""
+    listed = world.all_products()
+    if listed is None:
+        raise ConfigError(
+            f"--log: the world {policy_name(type(world))} does not list its products; give it a method all_products"
+        )
+    return listed
+
+
+def _reward_parts(block: Block) -> dict[str, pl.Series]:
     """Return what rewards are made of: the click, or in a search shop clicks and amounts of each visit."""
-    if not world.parts:
-        return {"click": pl.Series(block.rewards).cast(pl.Int8)}
-    parts = {name: pl.Series(part[visitors, block.actions]) for name, part in world.parts.items()}
-    return {"click": parts.pop("clicks").cast(pl.Int32), **parts}
+    if not block.parts:
+        clicked = np.isin(block.rewards, (0.0, 1.0)).all()
+        return {"click": pl.Series(block.rewards).cast(pl.Int8)} if clicked else {}
+    parts = {name: pl.Series(part) for name, part in block.parts.items()}
+    clicks = {"click": parts.pop("clicks").cast(pl.Int32)} if "clicks" in parts else {}
+    return {**clicks, **parts}
 
 
-def catalogue_hash(world: World) -> str:
+def check_logged(world: World, entry: PolicyEntry) -> None:
+    """Refuse, before anything runs, a policy or a world of which no log can be written.
+
+    Raises:
+        PolicyError: the policy cannot say how likely its actions are.
+        ConfigError: the world does not list its products.
+    """
+    if not ACTION_SPACES[world.action_space].has_propensity(entry.cls):
+        raise PolicyError(
+            f"policy {entry.name}: has no density over boosts, so that what it does cannot be logged; "
+            "log random-boosts or normal-boosts, or leave --log out"
+        )
+    if world.action_space != ActionSpace.BOOSTS:
+        _listed(world)
+
+
+def catalogue_hash(listed: ProductList) -> str:
     """Hash the product table."""
-    return hashlib.sha256(world.products.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(listed.features.tobytes()).hexdigest()[:16]
 
 
 def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:
@@ -87,11 +147,13 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
             size = max(size, frame.estimated_size() / len(frame))
         rows = int(np.clip(GROUP_BYTES / size, 1_000, 200_000))
         pl.concat(parts).sink_parquet(temporary, metadata=meta, row_group_size=rows, maintain_order=True)
-    table = path.parent / f"catalogue-{catalogue_hash(world)}.parquet"
+    if world.action_space == ActionSpace.BOOSTS:
+        return
+    listed = _listed(world)
+    table = path.parent / f"catalogue-{catalogue_hash(listed)}.parquet"
     if not table.exists():
-        features = pl.Series(world.products).cast(pl.List(pl.Float64))
-        names = [world.group_names[group] for group in world.groups]
-        frame = pl.DataFrame({"product_id": world.product_ids, "category": names, "product": features})
+        features = _lists(listed.features)
+        frame = pl.DataFrame({"product_id": listed.ids, "category": list(listed.group_names), "product": features})
         write_parquet(frame, table, {"schema": "catalogue", "schema_version": SCHEMA_VERSION})
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from zoosim.arena.store import CellKey, RunFolder, read_meta
+from zoosim.arena.store import CellKey, RunFolder
 from zoosim.arena.trial import CellResult, Report, run_cell, trial_version
 from zoosim.arena.workers import set_up, without_main
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.parameters import parameters_of
+from zoosim.core.parquet import read_meta
 from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 
@@ -105,7 +106,7 @@ def _tasks(plan: Plan) -> Iterator[Task]:
     """
     slow = {entry.name: bool(entry.params.get("past_visits")) or not entry.built_in for entry in plan.entries}
     ordered = sorted(plan.entries, key=lambda e: not slow[e.name])
-    ahead = ordered[:1] if plan.experiment.kind == "search" else []
+    ahead = ordered[:1] if plan.setup.slow_start else []
     yield from ((entry, seed) for entry in ahead for seed in plan.seeds)
     for seed in plan.seeds:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])

@@ -19,10 +19,10 @@ import polars as pl
 import yaml
 
 from zoosim.arena.metrics import Rows
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError
 from zoosim.core.files import atomic, write_text
+from zoosim.core.parquet import read_meta, write_parquet
 
-META = "zoosim"
 PART = 64
 """Cells that are put together at a time."""
 
@@ -39,6 +39,10 @@ ROWS = {
     "best_probability": pl.Float64,
 }
 """The columns of rows.parquet; those of a search shop have what a reward is made of, too."""
+
+
+BOOSTS = "boosts"
+"""The column of boosts (list of float), in the rows of policies that choose them; it is there if any does."""
 
 
 class CellKey(NamedTuple):
@@ -126,8 +130,9 @@ class RunFolder:
         return dict(values)
 
     def write_cell(self, key: CellKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Write a finished cell, whole or not at all."""
-        write_parquet(pl.DataFrame(dict(columns)), self.cell_path(key), meta)
+        """Write a finished cell, whole or not at all; of a column `(n, d)` each row is a list."""
+        frame = pl.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in columns.items()})
+        write_parquet(frame, self.cell_path(key), meta)
 
     def read_cell(self, key: CellKey) -> Rows:
         """Read the figures of a cell."""
@@ -138,7 +143,7 @@ class RunFolder:
     def read_parts(self, key: CellKey) -> dict[str, np.ndarray]:
         """Read what the rewards of a cell are made of, empty where they are clicks."""
         frame = pl.read_parquet(self.cell_path(key))
-        return {name: frame[name].to_numpy() for name in frame.columns if name not in ROWS}
+        return {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
 
     def write_rows(self, keys: Iterable[CellKey]) -> None:
         """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all.
@@ -161,7 +166,10 @@ class RunFolder:
     def write_csv(self) -> None:
         """Write rows.csv from rows.parquet."""
         with atomic(self.path / "rows.csv") as temporary:
-            pl.scan_parquet(self.path / "rows.parquet").sink_csv(temporary, maintain_order=True)
+            rows = pl.scan_parquet(self.path / "rows.parquet")
+            if BOOSTS in rows.collect_schema():
+                rows = rows.with_columns(pl.col(BOOSTS).cast(pl.List(pl.String)).list.join(" "))
+            rows.sink_csv(temporary, maintain_order=True)
 
     def drop_cells(self, policy: str) -> None:
         """Remove the cells and the log of a policy whose code has changed."""
@@ -172,7 +180,8 @@ class RunFolder:
 def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
     """Write frames one below the other, by way of part files where there are many: polars hangs on a thousand files."""
     if len(frames) <= PART:
-        pl.concat(frames).sink_parquet(path, maintain_order=True)
+        # Of policies that choose boosts the column `action` is empty, of others the column of boosts.
+        pl.concat(frames, how="diagonal").sink_parquet(path, maintain_order=True)
         return
     with tempfile.TemporaryDirectory(prefix=".rows.", suffix=".parts", dir=path.parent) as folder:
         parts = [Path(folder) / f"{start}.parquet" for start in range(0, len(frames), PART)]
@@ -195,20 +204,3 @@ def _is_summary(values: Any) -> bool:
     if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
         return False
     return all(isinstance(figures, dict) and isinstance(figures.get("failed"), list) for figures in policies.values())
-
-
-def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as temporary:
-        frame.write_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """Read what `write_parquet` kept beside the rows; raises `DataError` on a truncated or foreign file."""
-    try:
-        text = pl.read_parquet_metadata(path).get(META, "{}")
-        pl.scan_parquet(path).select(pl.len()).collect()
-        return dict(json.loads(text))
-    except (pl.exceptions.PolarsError, OSError, ValueError):
-        raise DataError(f"{path} is damaged or truncated; delete it and run again") from None

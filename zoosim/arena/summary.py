@@ -11,7 +11,6 @@ import numpy as np
 from zoosim.arena import metrics
 from zoosim.arena.store import RunFolder
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.search_config import SearchConfig
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
 from zoosim.experiments.plan import Plan
@@ -45,7 +44,7 @@ class Comparison:
         self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
         for key in folder.cells():
             if key.policy in self.cells:
-                parts = folder.read_parts(key) if plan.experiment.kind == "search" else {}
+                parts = folder.read_parts(key)
                 self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), parts, key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.cells]
 
@@ -62,18 +61,15 @@ class Comparison:
 
     def _measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
         """Return the measures of the visits that `chosen` picks, none where there are no parts."""
-        if not isinstance(self.plan.env, SearchConfig):
-            return {}
-        floors = (self.plan.env.floors.cm2, self.plan.env.floors.strategic)
-        return metrics.measures({name: part[chosen] for name, part in parts.items()}, floors)
+        return self.plan.setup.measures(parts, chosen) if parts else {}
 
     def _by_segment(self, rows: metrics.Rows, parts: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
         """Return mean reward and measures of the visits of each segment of users that came."""
-        env = self.plan.env
-        if not isinstance(env, SearchConfig):
+        setup = self.plan.setup
+        if not setup.segment_names:
             return {}
-        segments = parts["segment"] // len(env.query_types)
-        masks = {name: segments == number for number, name in enumerate(env.segments)}
+        segments = setup.segments(parts)
+        masks = {name: segments == number for number, name in enumerate(setup.segment_names)}
         return {
             name: {"reward": float(rows.rewards[mask].mean()), **self._measures(parts, mask)}
             for name, mask in masks.items()
@@ -128,7 +124,7 @@ class Comparison:
         """Return summary.json."""
         return {
             "schema_version": SCHEMA_VERSION,
-            "experiment": self.plan.experiment.name,
+            "experiment": self.plan.experiment.title,
             "config_hash": self.plan.config_hash,
             "seeds": self.seeds,
             "steps": self.plan.steps,
@@ -151,7 +147,7 @@ class Comparison:
             **self._segments(cells),
             "recovery_steps": {
                 shock: _recovery([cell.recoveries[number] for cell in cells])
-                for number, shock in enumerate(self.plan.shock_names)
+                for number, shock in enumerate(self.plan.setup.shock_names)
             },
             "failed": [
                 {"seed": f.seed, "step": f.step, "place": f.place, "error": f.reason}
@@ -162,8 +158,7 @@ class Comparison:
 
     def _features(self) -> dict[str, Any]:
         """Return what each learner gets at the end on each set of features, and what that gains over the first set."""
-        known, swept = self.plan.experiment.features, self.plan.experiment.sweep
-        names = [] if swept else [name for name in known if self.cells.get(name)]
+        names = [name for name in self.plan.experiment.features if self.cells.get(name)]
         if not names:
             return {}
         gains = {name: self._gain(name) for name in names}
@@ -191,10 +186,10 @@ class Comparison:
 
     def _segments(self, cells: Sequence[CellFigures]) -> dict[str, Any]:
         """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
-        if not isinstance(self.plan.env, SearchConfig):
+        if not self.plan.setup.segment_names:
             return {}
         found: dict[str, Any] = {}
-        for name in self.plan.env.segments:
+        for name in self.plan.setup.segment_names:
             own = [cell.segments[name] for cell in cells if name in cell.segments]
             if own:
                 found[name] = {key: interval([figures[key] for figures in own]) for key in own[0]}
@@ -209,7 +204,7 @@ class Comparison:
         """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
         names = list(cells[0].measures[span]) if cells else []
         parts = {name: interval([cell.measures[span][name] for cell in cells]) for name in names}
-        return {self.plan.experiment.reward_key: interval([cell.rewards[span] for cell in cells]), **parts}
+        return {self.plan.setup.reward_key: interval([cell.rewards[span] for cell in cells]), **parts}
 
     def verdict(self) -> str:
         """Say in a sentence which policy to trust, or that the run does not tell."""
@@ -220,7 +215,7 @@ class Comparison:
     def _comparison(self) -> str:
         best = self.ranked[0]
         if len(self.ranked) == 1:
-            what = "reward" if self.plan.experiment.kind == "search" else "clicks"
+            what = self.plan.setup.reward_word
             return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
         shared = sorted(set(self.cells[best]) & set(self.cells[second]))

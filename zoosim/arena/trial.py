@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from zoosim.arena import past
+from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.loop import Block, play
 from zoosim.arena.past import fit_policy
 from zoosim.arena.recording import record_frames, write_records
@@ -23,7 +24,7 @@ from zoosim.core.sources import source_digest
 from zoosim.experiments.plan import Plan, type_label
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
-from zoosim.worlds.world import World
+from zoosim.worlds.base import World
 
 Report = Callable[[CellKey, int, str], None]
 """Called while a cell runs: the cell, how many visits were done since the last call, and a line when there is one."""
@@ -70,7 +71,7 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
 
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:
     """Hash the code that decides the rows of a trial: of the policy, of the world, and of how the two meet."""
-    code = source_digest(past.__name__, plan.world_builder.__module__)
+    code = (source_digest(past.__name__), plan.setup.code(plan.action_space(entry)))
     return hashlib.sha256(f"{entry.fingerprint} {code}".encode()).hexdigest()[:16]
 
 
@@ -97,13 +98,14 @@ def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]
 
 
 def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
+    """Return the columns of a trial's rows."""
     actions = np.concatenate([block.actions for block in blocks])
-    visitors = world.visitors(0, len(actions))
+    segments = [block.segments for block in blocks if block.segments is not None]
     return {
-        "action": actions.astype(np.int32),
+        ACTION_SPACES[world.action_space].column: actions.astype(np.int32) if actions.ndim == 1 else actions,
         "reward": np.concatenate([block.rewards for block in blocks]),
-        "true_probability": np.concatenate([block.true_probabilities for block in blocks]),
-        "best_probability": np.concatenate([block.best_probabilities for block in blocks]),
-        **{name: part[visitors, actions] for name, part in world.parts.items()},
-        **({"segment": world.segments[visitors].astype(np.int32)} if world.parts else {}),
+        "true_probability": np.concatenate([block.expected_rewards for block in blocks]),
+        "best_probability": np.concatenate([block.best_rewards for block in blocks]),
+        **{name: np.concatenate([block.parts[name] for block in blocks]) for name in blocks[0].parts},
+        **({"segment": np.concatenate(segments).astype(np.int32)} if segments else {}),
     }

@@ -1,4 +1,4 @@
-"""Arrays that take long to compute, kept on disk under what they depend on; the oldest make room."""
+"""A cache on disk for arrays that take long to compute; the oldest entries make room."""
 
 import hashlib
 import zipfile
@@ -14,7 +14,7 @@ from zoosim.core.files import atomic, cache_folder
 from zoosim.core.sources import source_digest
 
 ROOM = 4_000_000_000
-"""Bytes that a folder of kept arrays may take."""
+"""The most bytes that a folder of cached arrays takes."""
 
 Arrays = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ Arrays = Mapping[str, Any]
 def kept(
     folder: str, key: Sequence[object], names: Sequence[str], make: Callable[[], Arrays], modules: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the arrays `names` that were kept in `folder` under `key`, else those that `make` returns.
+    """Return the arrays `names` from the cache entry `key` in `folder`; make and keep them where there is none.
 
     They are made anew when the code has changed, of the module that `make` stands in, of one that it imports, or of the
     other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written
@@ -30,11 +30,11 @@ def kept(
     """
     text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
     path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
-    found = _read(path, names)
-    if found is None:
-        found = dict(make())
-        _keep(path, found)
-    return found
+    arrays = _read(path, names)
+    if arrays is None:
+        arrays = dict(make())
+        _keep(path, arrays)
+    return arrays
 
 
 def module_of(make: Callable[[], Any]) -> str:
@@ -54,13 +54,13 @@ def _keep(path: Path, arrays: Arrays) -> None:
         return
 
 
-def make_room(folder: Path, most: int) -> None:
-    """Remove the files of a folder that were used longest ago, until it takes at most `most` bytes."""
+def make_room(folder: Path, max_bytes: int) -> None:
+    """Remove the files of a folder that were used longest ago, until it takes at most `max_bytes`."""
     files = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
     total = 0
     for _, size, path in files:
         total += size
-        if total > most:
+        if total > max_bytes:
             path.unlink(missing_ok=True)
 
 
@@ -68,9 +68,9 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the arrays of a file; None where there is none, or it is damaged."""
     try:
         with path.open("rb") as opened, np.load(opened) as file:
-            found = {name: file[name] for name in names}
+            arrays = {name: file[name] for name in names}
     except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
         return None
     with suppress(OSError):  # somebody else's cache
         path.touch()
-    return found
+    return arrays

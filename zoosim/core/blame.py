@@ -1,19 +1,33 @@
-"""Find the place in a user's file that an error comes from."""
+"""Say whose code an error comes from, and where it stands in a user's file."""
 
 import inspect
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from zoosim.core.errors import PolicyError, ZoosimError
 
 
 def user_place(error: BaseException, file: str) -> str:
-    """Return `file:line` of the innermost frame of `error` that lies in `file`, or nothing."""
+    """Return `file:line` of the innermost frame of `error` that lies in `file`, empty if there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{Path(file).name}:{frames[-1].lineno}" if frames else ""
 
 
 def source_file(cls: type) -> str:
-    """Return the file that a class was written in, or nothing."""
+    """Return the file that a class was written in, empty if there is none."""
     try:
         return inspect.getsourcefile(cls) or ""
     except (TypeError, OSError):
         return ""
+
+
+@contextmanager
+def blamed(where: str) -> Iterator[None]:
+    """Turn whatever a user's own code raises into a `PolicyError` of one line, which begins with `where`."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
+        raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error

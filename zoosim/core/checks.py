@@ -1,4 +1,4 @@
-"""What comes in as arrays and numbers, checked once; each refusal is one line."""
+"""Check arrays and numbers from outside, once; each error is one line."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ def check_widths(label: str, value: Any) -> tuple[int, ...]:
 
 def check_number(label: str, value: Any, low: float, high: float, *, above: bool = False) -> float:
     """Return a number from `low` to `high`, or `above` low where that is asked, or raise `ConfigError`."""
-    known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not known or not low <= value <= high or (above and value <= low):
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or (above and value <= low):
         allowed = f" above {written(low)} and at most" if above else f", {written(low)} to"
         raise ConfigError(f"{label}: got {shown(value)}, expected a number{allowed} {written(high)}")
     return float(value)
@@ -94,7 +94,7 @@ def check_points(label: str, value: Any) -> FloatArray:
 
 
 def check_base(label: str, value: Any, shape: tuple[int, ...], a_max: float) -> FloatArray:
-    """Return actions of `shape`, given so or as one action `(d,)` for all, inside the box."""
+    """Return actions of `shape` inside the box; `value` is of that shape or one action `(d,)` for all."""
     base = _floats(label, value)
     if base.shape not in (shape, shape[-1:]):
         expected = " or ".join(dict.fromkeys(map(str, (shape[-1:], shape))))
@@ -106,7 +106,7 @@ def check_base(label: str, value: Any, shape: tuple[int, ...], a_max: float) -> 
 
 
 def check_radius(label: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return radii of `shape`, given so or as one number for all."""
+    """Return radii of `shape`; `value` is of that shape or one number for all."""
     radius = _floats(label, value)
     if radius.shape not in (shape, ()):
         expected = "a number" if shape == () else f"a number or an array of shape {shape}"
@@ -117,7 +117,7 @@ def check_radius(label: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 def check_output(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return what an objective gave as floats of `shape`; whether they are finite is left to the compiled loops."""
+    """Return an objective's output as floats of `shape`; the compiled loops check whether they are finite."""
     try:
         output = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -128,7 +128,7 @@ def check_output(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 def refuse_output(name: str, value: float, action: FloatArray) -> None:
-    """Refuse what an objective gave that is NaN or infinite, with the action that it gave it for."""
+    """Refuse an objective's NaN or infinity, naming the action."""
     point = np.array2string(action[:4], precision=3, separator=", ")[1:-1] + (", ..." if action.size > 4 else "")
     raise ObjectiveError(f"objective: its {name} hold {value} at action [{point}], expected finite numbers")
 
@@ -148,12 +148,12 @@ def _finite(label: str, array: FloatArray) -> FloatArray:
     return array
 
 
-def alike(saved: Any, own: np.ndarray) -> bool:
-    """Tell whether `saved` is an array of finite numbers with the shape and type of `own`."""
-    same = isinstance(saved, np.ndarray) and saved.shape == own.shape and saved.dtype == own.dtype
+def alike(saved: Any, expected: np.ndarray) -> bool:
+    """Return whether `saved` is an array of finite numbers with the shape and type of `expected`."""
+    same = isinstance(saved, np.ndarray) and saved.shape == expected.shape and saved.dtype == expected.dtype
     return same and bool(np.isfinite(saved).all())
 
 
 def written_shape(shape: tuple[int | None, ...]) -> str:
-    """Write a shape or a place, "n" where any length will do."""
+    """Write a shape or an index as text, "n" for any length."""
     return f"({', '.join('n' if size is None else str(size) for size in shape)}{',' if len(shape) == 1 else ''})"

@@ -25,7 +25,8 @@ PERSONAS: Table = {
     "budget_shopper": {"Fish Supplies": 0.20, "Cat Food": 0.40, "Dog Food": 0.25, "Dog Toy": 0.15, "Cat Toy": 0.20},
     "fish_hobbyist": {"Fish Supplies": 0.60, "Cat Food": 0.10, "Dog Food": 0.02, "Dog Toy": 0.02, "Cat Toy": 0.08},
 }
-_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_INT = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
 _PATTERNS = {
     _INT: re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$"),
     _FLOAT: re.compile(
@@ -85,7 +86,7 @@ class Availability(Strict):
 
 
 class NoiseFeatures(Strict):
-    """How many features that mean nothing, N(0, .25) and fixed per user and product, are appended to each vector."""
+    """Numbers of meaningless features appended to each vector: N(0, .25), fixed per user and product."""
 
     user: Annotated[int, Field(ge=0, le=1000)] = 0
     product: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -157,20 +158,20 @@ class EnvConfig(Strict):
     @property
     def categories(self) -> list[str]:
         """List the categories, in the order in which the personas name them first."""
-        found: dict[str, float] = {}
+        categories: dict[str, float] = {}
         for row in self.personas.values():
-            found.update(row)
-        return list(found)
+            categories.update(row)
+        return list(categories)
 
     @model_validator(mode="before")
     @classmethod
     def _named(cls, values: Any) -> Any:
         """Name the personas that are drawn at random."""
-        wanted = values.get("random_personas") if isinstance(values, dict) else None
-        if wanted is None:
+        requested = values.get("random_personas") if isinstance(values, dict) else None
+        if requested is None:
             return values
         try:
-            names = RandomPersonas.model_validate(wanted).names()
+            names = RandomPersonas.model_validate(requested).names()
         except ValidationError:
             return values  # the field's own check tells what is wrong
         if values.get("personas", names) != names:
@@ -245,7 +246,7 @@ class EnvConfig(Strict):
 
 
 class LabelledConfig(Strict):
-    """A labelled table as a bandit: one product a class, reward 1 for the right one.
+    """A labelled table as a bandit: one product per class, reward 1 for the right one.
 
     `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits.
     """
@@ -266,22 +267,22 @@ def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:
 
 def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     first = error.errors()[0]
-    place = ".".join([label, *(str(part) for part in first["loc"])])
+    path = ".".join([label, *(str(part) for part in first["loc"])])
     if first["type"] == "extra_forbidden":
         parent = cls if len(first["loc"]) == 1 else None
         if parent is not None:
             return unknown(f"{label}: unknown key", str(first["loc"][-1]), list(cls.model_fields))
-        return f"{place}: unknown key {str(first['loc'][-1])!r}; remove it or mend its name"
+        return f"{path}: unknown key {str(first['loc'][-1])!r}; remove it or mend its name"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        return f"{place}: {message}"
+        return f"{path}: {message}"
     if first["type"] == "missing":
-        return f"{place}: missing; give it a value"
+        return f"{path}: missing; give it a value"
     if first["type"] == "model_type":
-        [wanted] = [record for record in Strict.__subclasses__() if record.__name__ == first["ctx"]["class_name"]]
-        return f"{place}: got {shown(first['input'])}, expected keys with values: {', '.join(wanted.model_fields)}"
+        [record_class] = [record for record in Strict.__subclasses__() if record.__name__ == first["ctx"]["class_name"]]
+        return f"{path}: got {shown(first['input'])}, expected keys with values: {', '.join(record_class.model_fields)}"
     expected = message[0].lower() + message[1:]
-    return f"{place}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
+    return f"{path}: got {shown(first['input'])}, {expected.replace('input should be', 'expected')}"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tree of errors that zoosim raises on purpose.
+"""The errors that zoosim raises on purpose.
 
 ZoosimError
   ConfigError          a configuration, a parameter or a command-line value is refused
@@ -36,8 +36,12 @@ class PolicyFailure(PolicyError):
 
     def __init__(self, policy: str, seed: int, step: int, reason: str, place: str = "", details: str = "") -> None:
         super().__init__(policy, seed, step, reason, place, details)
-        self.policy, self.seed, self.step = policy, seed, step
-        self.reason, self.place, self.details = reason, place, details
+        self.policy = policy
+        self.seed = seed
+        self.step = step
+        self.reason = reason
+        self.place = place
+        self.details = details
 
     def named(self, policy: str) -> "PolicyFailure":
         """Return the same failure with the name that the policy has in this run."""
@@ -46,6 +50,10 @@ class PolicyFailure(PolicyError):
     def __str__(self) -> str:
         where = f" at {self.place}" if self.place else ""
         return f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}"
+
+
+class WorldError(ZoosimError):
+    """A world of the user's own failed, or breaks the contract of worlds."""
 
 
 class ActionError(ZoosimError, ValueError):

@@ -1,4 +1,4 @@
-"""When the rewards of decisions reach whoever made them."""
+"""Delays and batches in which rewards reach a policy."""
 
 from dataclasses import dataclass
 
@@ -21,11 +21,11 @@ class Feedback:
     batch: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of visits."""
-        for name, least in (("delay", 0), ("batch", 1)):
+        """Check the numbers of visits."""
+        for name, lowest in (("delay", 0), ("batch", 1)):
             visits = getattr(self, name)
-            if isinstance(visits, bool) or not isinstance(visits, int) or not least <= visits <= LATEST:
-                expected = f"a whole number of visits from {least} to {LATEST:,}"
+            if isinstance(visits, bool) or not isinstance(visits, int) or not lowest <= visits <= LATEST:
+                expected = f"a whole number of visits from {lowest} to {LATEST:,}"
                 raise ConfigError(f"run.{name}: got {visits!r}, expected {expected}")
 
 

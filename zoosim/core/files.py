@@ -1,4 +1,4 @@
-"""Write files that are whole or not there, and say where the cache lies."""
+"""Write files whole or not at all, and find the cache folder."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Market shifts of a search world: what changes from a visitor on, and what holds after several of them."""
+"""Market shifts of a search world: changes of mix, tastes, prices and promotions from a visitor on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -26,8 +26,8 @@ class Tastes(Strict):
         """Return these changes with what still holds of those `before`."""
         if before is None:
             return self
-        given = {field: getattr(self, field) for field in self.model_fields_set}
-        return before.model_copy(update={**given, "categories": {**before.categories, **self.categories}})
+        named = {field: getattr(self, field) for field in self.model_fields_set}
+        return before.model_copy(update={**named, "categories": {**before.categories, **self.categories}})
 
 
 class Promotion(Strict):
@@ -38,7 +38,7 @@ class Promotion(Strict):
 
 
 class MarketShift(Strict):
-    """From visitor `step` on, what is named here differs like this from the world's beginning.
+    """A change from visitor `step` on; every named part is relative to the world's beginning.
 
     `segment_mix` gives shares of visitors, and takes the place of any mix before; segments that it leaves out share
     what is left in their first proportions. `tastes` of segments; `prices` of categories as factors, CM2 following by
@@ -77,22 +77,23 @@ class MarketShift(Strict):
         """Return the share of each segment, given its `first`; raises `ValueError` where they cannot add up to 1."""
         if not self.segment_mix:
             return dict(first)
-        left, others = (
-            1.0 - sum(self.segment_mix.values()),
-            {n: s for n, s in first.items() if n not in self.segment_mix},
-        )
-        among = sum(others.values())
-        if left < -1e-6 or (among == 0.0 and left > 1e-6):
-            expected = "at most 1" if among > 0.0 else "1"
-            raise ValueError(f"segment_mix: shares add up to {1.0 - left:g}, expected {expected}")
-        rest = {name: max(left, 0.0) * share / among if among > 0.0 else 0.0 for name, share in others.items()}
-        return {name: self.segment_mix.get(name, rest.get(name, 0.0)) for name in first}
+        remaining = 1.0 - sum(self.segment_mix.values())
+        others = {n: s for n, s in first.items() if n not in self.segment_mix}
+        others_total = sum(others.values())
+        if remaining < -1e-6 or (others_total == 0.0 and remaining > 1e-6):
+            expected = "at most 1" if others_total > 0.0 else "1"
+            raise ValueError(f"segment_mix: shares add up to {1.0 - remaining:g}, expected {expected}")
+        scaled = {
+            name: max(remaining, 0.0) * share / others_total if others_total > 0.0 else 0.0
+            for name, share in others.items()
+        }
+        return {name: self.segment_mix.get(name, scaled.get(name, 0.0)) for name in first}
 
     def after(self, before: "MarketShift | None") -> "MarketShift":
         """Return this shift with what still holds of `before`."""
         if before is None:
             return self
-        tastes = {name: own.after(before.tastes.get(name)) for name, own in self.tastes.items()}
+        tastes = {name: change.after(before.tastes.get(name)) for name, change in self.tastes.items()}
         update = {
             "segment_mix": self.segment_mix or before.segment_mix,
             "tastes": {**before.tastes, **tastes},
@@ -104,7 +105,7 @@ class MarketShift(Strict):
 
 def in_force(shifts: Sequence[MarketShift]) -> tuple[MarketShift, ...]:
     """Return the shifts in the order of their steps, each with what still holds of those before."""
-    found: list[MarketShift] = []
+    combined: list[MarketShift] = []
     for shift in sorted(shifts, key=lambda shift: shift.step):
-        found.append(shift.after(found[-1] if found else None))
-    return tuple(found)
+        combined.append(shift.after(combined[-1] if combined else None))
+    return tuple(combined)

@@ -1,4 +1,4 @@
-"""Normal draws by the thousand that depend on their place alone.
+"""Counter-based normal draws, many at once.
 
 Each 64 bits, hashed as in `zoosim.core.rng`, make two draws (Box & Muller 1958): the upper half a radius, the lower an
 angle. Logarithm and circle are series in plain arithmetic, exact to 1e-10, which compilers turn into vector code and
@@ -15,19 +15,25 @@ BLOCK = 256
 """Hashes that are worked on together; block b makes the draws from 2 b BLOCK on."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-EXPONENT, MANTISSA, ONE = np.uint64(52), np.uint64(0x000FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000)
-MAGIC, SHIFT = np.uint64(0x4330000000000000), 2.0**52
+EXPONENT = np.uint64(52)
+MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
+ONE = np.uint64(0x3FF0000000000000)
+MAGIC = np.uint64(0x4330000000000000)
+SHIFT = 2.0**52
 """The bits of 2^52: whole numbers below it, put into its mantissa, are read back as 2^52 + n."""
 
 LOWER = np.uint64(0xFFFFFFFF)
-ROOT_2, LN_2, QUARTER_TURN = 2.0**0.5, float(np.log(2.0)), float(np.pi / 2)
+ROOT_2 = 2.0**0.5
+LN_2 = float(np.log(2.0))
+QUARTER_TURN = float(np.pi / 2)
 
 
 @jit
 def fill_normals(key: np.uint64, i: int, out: FloatArray) -> None:
     """Fill `out (n,)` with the draws from N(0, 1) that belong to (key, i, 0), ..., (key, i, n - 1)."""
     row = mix(np.uint64(key ^ mix(np.uint64(i))))
-    radius, angle = np.empty(BLOCK), np.empty(BLOCK)
+    radius = np.empty(BLOCK)
+    angle = np.empty(BLOCK)
     for start in range(0, out.shape[0], 2 * BLOCK):
         _split(row, start, radius, angle)
         _to_radius(radius)
@@ -41,7 +47,8 @@ def fill_normals(key: np.uint64, i: int, out: FloatArray) -> None:
 @jit
 def _split(row: np.uint64, start: int, radius: FloatArray, angle: FloatArray) -> None:
     """Hash numbers from `start` on: the upper halves, in (0, 2^32), to `radius`, the lower, in [0, 1), to `angle`."""
-    upper, lower = radius.view(np.uint64), angle.view(np.uint64)
+    upper = radius.view(np.uint64)
+    lower = angle.view(np.uint64)
     for j in range(BLOCK):
         z = np.uint64(row + np.uint64(start + j) * GOLDEN)
         z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
@@ -58,7 +65,8 @@ def _split(row: np.uint64, start: int, radius: FloatArray, angle: FloatArray) ->
 def _to_radius(x: FloatArray) -> None:
     """Replace x in (0, 2^32) by sqrt(-2 ln(x / 2^32)), with ln m = 2 artanh((m - 1) / (m + 1)) of the mantissa m."""
     exponents = np.empty(BLOCK)
-    bits, high = x.view(np.uint64), exponents.view(np.uint64)
+    bits = x.view(np.uint64)
+    high = exponents.view(np.uint64)
     for j in range(BLOCK):
         high[j] = (bits[j] >> EXPONENT) | MAGIC
         bits[j] = (bits[j] & MANTISSA) | ONE

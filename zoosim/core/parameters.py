@@ -24,11 +24,10 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """Say what is allowed in words, such as `0 to 1`, `at least 1` or `red or green`."""
+        """The allowed values in words, such as `0 to 1`, `at least 1` or `red or green`."""
         if self.choices:
-            return " or ".join(
-                [", ".join(self.choices[:-1]), self.choices[-1]] if len(self.choices) > 1 else self.choices
-            )
+            *others, last = self.choices
+            return f"{', '.join(others)} or {last}" if others else last
         if self.low is not None and self.high is not None:
             return f"{written(self.low)} to {written(self.high)}"
         if self.low is not None:
@@ -37,11 +36,13 @@ class Parameter:
 
     @property
     def expected(self) -> str:
-        """Say what a value must be, such as `a whole number, at least 1` or `one of red, green or blue`."""
+        """The expected value in words, such as `a whole number, at least 1` or `one of red, green or blue`."""
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, str):
-            return f"one of {self.range}" if len(self.choices) > 1 else self.range if self.choices else "text"
+            if not self.choices:
+                return "text"
+            return f"one of {self.range}" if len(self.choices) > 1 else self.range
         number = "a whole number" if isinstance(self.default, int) else "a number"
         return number if self.low is None and self.high is None else f"{number}, {self.range}"
 
@@ -64,7 +65,8 @@ class Parameter:
         return checked
 
     def _in_range(self, value: float) -> bool:
-        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
         return -math.inf < value < math.inf and low <= value <= high
 
 
@@ -85,23 +87,23 @@ def parameter(
 
 def parameters_of(cls: type) -> dict[str, Parameter]:
     """Return the parameters that a class and its bases declare, by name."""
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Parameter):
-                found[name] = value
+                parameters[name] = value
             else:
-                found.pop(name, None)
-    return found
+                parameters.pop(name, None)
+    return parameters
 
 
-def check_parameters(label: str, cls: type, given: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return every parameter of `cls`, given or by default, or raise `ConfigError` at the first that is wrong."""
+def check_parameters(label: str, cls: type, values: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    """Return every parameter of `cls`, from `values` or by default; raises `ConfigError` at the first wrong one."""
     declared = parameters_of(cls)
-    for name in given:
+    for name in values:
         if name not in declared:
             raise ConfigError(unknown(f"{label}: unknown parameter", str(name), declared))
-    return {name: p.check(f"{label}.{name}", given.get(name, p.default)) for name, p in declared.items()}
+    return {name: p.check(f"{label}.{name}", values.get(name, p.default)) for name, p in declared.items()}
 
 
 def unknown(what: str, name: str, known: Mapping[str, Any] | list[str]) -> str:
@@ -113,7 +115,9 @@ def unknown(what: str, name: str, known: Mapping[str, Any] | list[str]) -> str:
 
 def written(value: Any) -> str:
     """Write a parameter's value for people: 100,000,000 rather than 1e+08."""
-    return f"{value:,}" if type(value) is int else f"{value:g}" if isinstance(value, float) else str(value)
+    if type(value) is int:
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Randomness: named streams from one seed, and draws that depend on their place alone.
+"""Randomness: named streams from one seed, and counter-based draws.
 
 Streams are children of one `numpy.random.SeedSequence`, told apart by name, so a draw added in one place moves nothing
 elsewhere. Counter-based draws hash (key, i, j) with the SplitMix64 finaliser (Steele, Lea & Flood 2014): whether the
@@ -70,12 +70,14 @@ def gamma(key: np.uint64, i: int, j: int, shape: float) -> tuple[float, int]:
     boost = 1.0
     if shape < 1.0:
         boost = (1.0 - uniform(key, i, j)) ** (1.0 / shape)
-        j, shape = j + 1, shape + 1.0
+        j = j + 1
+        shape = shape + 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / np.sqrt(9.0 * d)
     while True:
         x = _bell(uniform(key, i, j), uniform(key, i, j + 1))
-        u, v = 1.0 - uniform(key, i, j + 2), 1.0 + c * x
+        u = 1.0 - uniform(key, i, j + 2)
+        v = 1.0 + c * x
         j += 3
         if v > 0.0:
             v = v * v * v

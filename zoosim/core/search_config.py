@@ -29,6 +29,9 @@ FEATURES = (
 )
 """The ten boost features, in the order of an action."""
 
+TEMPLATES = ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
+"""The eight templates, rules that boost products, by their number."""
+
 CLICK_SHARE = (0.01, 0.10)
 """What a click may count, in units of what a EUR of GMV counts: outside, click bait wins."""
 
@@ -53,7 +56,7 @@ class Category(Strict):
 
 
 class Discounts(Strict):
-    """How products are discounted: with probability `none` not at all, else by a share from `low` to `high`."""
+    """Discounts of products: with probability `none` not at all, else by a share from `low` to `high`."""
 
     none: Probability = 0.7
     low: Probability = 0.05
@@ -132,7 +135,7 @@ class RewardWeights(Strict):
 
 
 class Floors(Strict):
-    """What a visit should not fall below: EUR of CM2, and the share of strategic goods among what is shown.
+    """Limits of a visit: least EUR of CM2, and least share of strategic goods among the products shown.
 
     Nothing follows from them but a count of visits in the results.
     """
@@ -248,17 +251,17 @@ def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")
 
 
-def _check_shift(place: str, shift: MarketShift, config: "SearchConfig") -> None:
+def _check_shift(label: str, shift: MarketShift, config: "SearchConfig") -> None:
     for name in shift.segments:
         if name not in config.segments:
-            raise ValueError(unknown(f"{place}: unknown segment", name, dict(config.segments)))
+            raise ValueError(unknown(f"{label}: unknown segment", name, dict(config.segments)))
     for name in shift.categories:
         if name not in config.categories:
-            raise ValueError(unknown(f"{place}: unknown category", name, dict(config.categories)))
+            raise ValueError(unknown(f"{label}: unknown category", name, dict(config.categories)))
     try:
         shift.shares({name: segment.share for name, segment in config.segments.items()})
     except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
+        raise ValueError(f"{label}.{error}") from None
 
 
 def _check_distinct(shifts: list[MarketShift]) -> None:

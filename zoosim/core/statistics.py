@@ -52,7 +52,8 @@ def share_interval(hits: Sequence[bool] | Sequence[float] | FloatArray) -> Inter
 
 def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:
     """Return the ends of 95% intervals of shares, each `(n,)`: `hits (n,)` of at least 1 `trials` (Wilson 1927)."""
-    z, share = float(special.ndtri(0.975)), np.asarray(hits, float) / trials
+    z = float(special.ndtri(0.975))
+    share = np.asarray(hits, float) / trials
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
     return middle - half, middle + half
@@ -92,8 +93,8 @@ def seeds_to_settle(differences: Sequence[float] | FloatArray, tests: int = 1) -
     if len(array) < 2 or abs(array.mean()) < ROUNDING:
         return None
     effect = abs(float(array.mean())) / max(float(array.std(ddof=1)), 1e-300)
-    least = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
-    n = max(2, int(min(least, MAX_SEEDS)))
+    least_seeds = ((special.ndtri(1 - 0.025 / tests) + special.ndtri(0.8)) / effect) ** 2
+    n = max(2, int(min(least_seeds, MAX_SEEDS)))
     while n < MAX_SEEDS and effect * math.sqrt(n) < t_quantile(n - 1, 1 - 0.025 / tests) + t_quantile(n - 1, 0.8):
         n += 1
     return n

@@ -1,8 +1,8 @@
-"""The records that packages exchange: what a policy sees, and what it is made for."""
+"""The types that packages exchange: contexts, policy specs, logs of the past."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,16 @@ from zoosim.core.errors import ConfigError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Array = TypeVar("Array", bound=np.ndarray)
 
 Progress = Callable[[str], None]
 """What a long-running step calls with a line about how far it is."""
+
+
+def frozen(array: Array) -> Array:
+    """Make an array read-only and return it."""
+    array.setflags(write=False)
+    return array
 
 
 class Context(dict[str, Any]):
@@ -89,7 +96,7 @@ class LazyContext(LazyDict, Context):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySpec:
-    """What a policy is told about its task when it is made: dimensions and length, never a list of products.
+    """What a policy knows about its task when it is made: dimensions and length, never a list of products.
 
     Args:
         user_dim: Number of features of a visitor, 0 or more.
@@ -107,7 +114,7 @@ class PolicySpec:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a task with nothing to see."""
+        """Check the numbers; a task needs at least one feature."""
         for name in ("user_dim", "product_dim", "n_users", "steps"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least 0")

@@ -1,4 +1,4 @@
-"""What a world is like, in plain figures: for its page, and for a notebook."""
+"""Descriptions of worlds in plain numbers, for their pages and for notebooks."""
 
 from zoosim.describe.recommendation import RecommendationDescription, describe_recommendation
 from zoosim.describe.search import SearchDescription, describe_search

@@ -1,4 +1,4 @@
-"""Which world a user wants to look at, and what it is like."""
+"""Find the world that a user wants described, and describe it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -32,23 +32,27 @@ def read_world(
     settings: Sequence[str],
     steps: int | None = None,
 ) -> Plan:
-    """Return the plan of a run in the world that was asked for, of as many `steps` as it has, or others.
+    """Return the plan of a run in a world by name, with its own number of steps or `steps`.
 
     Raises `ConfigError` or `DataError`.
     """
-    known = {key: experiment for key, experiment in EXPERIMENTS.items() if experiment.kind != "labelled"}
-    wanted = WORLDS.get(name, name)
-    if wanted not in known:
-        raise ConfigError(unknown("describe: unknown world", name, [*WORLDS, *known]))
+    experiments = {key: value for key, value in EXPERIMENTS.items() if value.kind != "labelled"}
+    experiment = WORLDS.get(name, name)
+    if experiment not in experiments:
+        raise ConfigError(unknown("describe: unknown world", name, [*WORLDS, *experiments]))
     _check_number("seed", seed, 0, MAX_SEED)
     _check_number("visits", visits, 1, MAX_VISITS)
     for text in settings:
         path, _ = read_setting(text)
         if path[0] != "env":
             raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, since a description has no policies")
-    values = config if isinstance(config, Mapping) else {} if config is None else read_yaml(Path(config))
+    values: Mapping[str, Any] = {}
+    if isinstance(config, Mapping):
+        values = config
+    elif config is not None:
+        values = read_yaml(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
-    return make_plan(Request(wanted, [seed], steps=steps, config=world, settings=settings))
+    return make_plan(Request(experiment, [seed], steps=steps, config=world, settings=settings))
 
 
 def _check_number(name: str, value: Any, low: int, high: int) -> None:
@@ -57,7 +61,9 @@ def _check_number(name: str, value: Any, low: int, high: int) -> None:
 
 
 def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescription | RecommendationDescription:
-    """Return what the world of a plan's one seed is like; in a search world `visits` are simulated."""
+    """Describe the world of a plan's one seed; in a search world `visits` are simulated."""
     if isinstance(plan.env, SearchConfig):
         return describe_search(plan.env, seed=plan.seeds[0], visits=visits, progress=progress)
-    return describe_recommendation(plan.world(plan.seeds[0]), steps=plan.steps)
+    table = plan.world(plan.seeds[0]).as_table()
+    assert table is not None
+    return describe_recommendation(table, steps=plan.steps)

@@ -1,4 +1,4 @@
-"""What a recommendation world is like: who comes, what is for sale, who clicks what, and when that changes."""
+"""Describe a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.worlds.world import Stretch, World
+from zoosim.worlds.table import Period, TableWorld
 
 
-class Period(NamedTuple):
-    """A stretch of visits in which nothing changes, from `start` on; `name` says which shocks begin it.
+class PeriodFacts(NamedTuple):
+    """A period of visits in which nothing changes, from `start` on; `name` says which shocks begin it.
 
     Click chances `table (personas, categories)`, NaN where nothing of a category is for sale; `on_sale (categories,)`
     counts its products. Expected click rates: of whoever shows each visitor the best product, of the best single
@@ -48,17 +48,15 @@ class RecommendationDescription:
     steps: int
     personas: dict[str, int]
     categories: dict[str, int]
-    periods: tuple[Period, ...]
+    periods: tuple[PeriodFacts, ...]
     changes: tuple[Change, ...]
 
 
-def describe_recommendation(world: World, *, steps: int) -> RecommendationDescription:
+def describe_recommendation(world: TableWorld, *, steps: int) -> RecommendationDescription:
     """Return what a world is like over `steps` visits."""
     users = np.bincount(world.segments, minlength=len(world.segment_names))
     products = np.bincount(world.groups, minlength=len(world.group_names))
-    periods = tuple(
-        _period(world, stretch, users / users.sum()) for stretch in world.stretches if stretch.start < steps
-    )
+    periods = tuple(_period(world, period, users / users.sum()) for period in world.periods if period.start < steps)
     return RecommendationDescription(
         seed=world.seed,
         steps=steps,
@@ -69,21 +67,21 @@ def describe_recommendation(world: World, *, steps: int) -> RecommendationDescri
     )
 
 
-def _period(world: World, stretch: Stretch, shares: FloatArray) -> Period:
-    on_sale = np.bincount(world.offered(stretch.start).groups[stretch.available], minlength=len(world.group_names))
-    sold = stretch.table[:, on_sale > 0]
-    rates = (shares @ sold.max(axis=1), (shares @ sold).max(), shares @ stretch.table @ on_sale / on_sale.sum())
-    name = " + ".join(name for step, name in world.shocks if step == stretch.start)
-    table = np.where(on_sale > 0, stretch.table, np.nan)
-    return Period(stretch.start, name, table, tuple(on_sale.tolist()), *map(float, rates))
+def _period(world: TableWorld, period: Period, shares: FloatArray) -> PeriodFacts:
+    on_sale = np.bincount(world.offered(period.start).groups[period.available], minlength=len(world.group_names))
+    sold = period.table[:, on_sale > 0]
+    rates = (shares @ sold.max(axis=1), (shares @ sold).max(), shares @ period.table @ on_sale / on_sale.sum())
+    name = " + ".join(name for step, name in world.shocks if step == period.start)
+    table = np.where(on_sale > 0, period.table, np.nan)
+    return PeriodFacts(period.start, name, table, tuple(on_sale.tolist()), *map(float, rates))
 
 
-def _changes(world: World, steps: int) -> tuple[Change, ...]:
-    found, before = [], world.stretches[0].table
-    for stretch in (stretch for stretch in world.stretches if stretch.start < steps):
-        name = " + ".join(name for step, name in world.shocks if step == stretch.start)
-        for s, g in np.argwhere(stretch.table != before).tolist():
+def _changes(world: TableWorld, steps: int) -> tuple[Change, ...]:
+    found, before = [], world.periods[0].table
+    for period in (period for period in world.periods if period.start < steps):
+        name = " + ".join(name for step, name in world.shocks if step == period.start)
+        for s, g in np.argwhere(period.table != before).tolist():
             cell = (world.segment_names[s], world.group_names[g])
-            found.append(Change(stretch.start, name, *cell, float(before[s, g]), float(stretch.table[s, g])))
-        before = stretch.table
+            found.append(Change(period.start, name, *cell, float(before[s, g]), float(period.table[s, g])))
+        before = period.table
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What a search world is like: what it sells, who comes, what people do at each position, what templates earn."""
+"""Describe a search world: what it sells, who comes, what people do at each position, what templates earn."""
 
 import time
 from dataclasses import dataclass
@@ -6,21 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.describe.shifts import ShiftFacts, shift_facts
 from zoosim.describe.spread import Spread, spread_of
-from zoosim.describe.visit import VisitStory, tell_visit
+from zoosim.describe.visit import VisitFacts, describe_visit
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 SPEAK_SECONDS = 2.0
 """While visits are simulated, a line of progress appears this often."""
 
-SKIPPED, CLICKED, BOUGHT = 1, 2, 4
-"""What a visitor may do with a product that was looked at."""
+SKIPPED = 1
+CLICKED = 2
+BOUGHT = 4
+"""Points of `most_eventful_visit` for what visitors do with products that they look at."""
 
 
 class CategoryFacts(NamedTuple):
@@ -36,7 +37,7 @@ class CategoryFacts(NamedTuple):
 
 
 class SegmentFacts(NamedTuple):
-    """A segment that has users.
+    """A segment that has users, with their tastes and what their visits came to.
 
     How many, their true tastes, `categories` as means by category; how many of the `visits` were theirs, and what these
     came to on the base ranker's ranking, in products and EUR.
@@ -79,12 +80,12 @@ class SearchDescription:
     segments: tuple[SegmentFacts, ...]
     positions: tuple[PositionFacts, ...]
     templates: dict[str, tuple[Interval | None, ...]]
-    story: VisitStory
+    example: VisitFacts
     shifts: tuple[ShiftFacts, ...] = ()
 
 
 class Log(NamedTuple):
-    """What n visits to the base ranker's ranking came to, and `rewards (n, 8)` of them under each template.
+    """The outcomes of n visits on the base ranker's ranking, and their `rewards (n, 8)` under each template.
 
     `segments (n,)`, `kinds (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
     """
@@ -99,7 +100,7 @@ class Log(NamedTuple):
 
 
 def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: Progress) -> SearchDescription:
-    """Build the world of a seed, simulate `visits`, at least 1, and return what it is like until its market shifts."""
+    """Build the world of a seed, simulate `visits` (1 or more), and describe it until its market shifts."""
     progress(f"building a shop of {config.n_products:,} products")
     shop = SearchShop(build_search_world(config, seed=seed))
     if len(shop.world.markets) > 1 and visits > shop.world.markets[1].start:
@@ -116,14 +117,21 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
         segments=_segments(shop, log),
         positions=_positions(shop, log),
         templates=_templates(shop, log),
-        story=tell_visit(shop, telling_visit(log)),
+        example=describe_visit(shop, most_eventful_visit(log)),
         shifts=shift_facts(shop.world.config),
     )
 
 
 def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
-    seen, who = np.zeros((3, visits, shop.k), np.bool_), np.zeros((2, visits), np.int64)
-    log = Log(who[0], who[1], seen[0], seen[1], seen[2], np.zeros(visits), np.zeros((visits, len(TEMPLATES))))
+    log = Log(
+        segments=np.zeros(visits, np.int64),
+        kinds=np.zeros(visits, np.int64),
+        examined=np.zeros((visits, shop.k), np.bool_),
+        clicks=np.zeros((visits, shop.k), np.bool_),
+        purchases=np.zeros((visits, shop.k), np.bool_),
+        gmv=np.zeros(visits),
+        rewards=np.zeros((visits, len(TEMPLATES))),
+    )
     spoke = time.monotonic()
     for step in range(visits):
         _simulate_one(shop, step, log)
@@ -135,52 +143,75 @@ def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
 
 def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
     visit = shop.arrive(step)
-    log.segments[step], log.kinds[step] = visit.segment, visit.kind
+    log.segments[step] = visit.segment
+    log.kinds[step] = visit.kind
     result = shop.serve(visit, visit.baseline)
-    outcome, log.gmv[step] = result.outcome, result.parts.gmv
-    log.examined[step], log.clicks[step], log.purchases[step] = outcome.examined, outcome.clicks, outcome.purchases
+    log.gmv[step] = result.parts.gmv
+    log.examined[step] = result.outcome.examined
+    log.clicks[step] = result.outcome.clicks
+    log.purchases[step] = result.outcome.purchases
     log.rewards[step, 0] = result.reward
     for template in range(1, len(TEMPLATES)):
         log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
 
 
-def telling_visit(log: Log) -> int:
-    """Return the first visit in which most happens: something skipped, something clicked alone, something bought."""
+def most_eventful_visit(log: Log) -> int:
+    """Return the first visit with the most kinds of events: a product skipped, clicked only, bought."""
     skipped = (log.examined & ~log.clicks).any(axis=1)
-    clicked, bought = (log.clicks & ~log.purchases).any(axis=1), log.purchases.any(axis=1)
+    clicked = (log.clicks & ~log.purchases).any(axis=1)
+    bought = log.purchases.any(axis=1)
     return int(np.argmax(SKIPPED * skipped + CLICKED * clicked + BOUGHT * bought))
 
 
 def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
-    c, found = shop.world.catalogue, []
+    catalogue = shop.world.catalogue
+    categories = []
     for number, name in enumerate(shop.world.config.categories):
-        own = c.category == number
-        if own.any():
-            shares = (np.mean(c.label[own] > 0), np.mean(c.discount[own] > 0), np.mean(c.strategic[own]))
-            facts = (int(own.sum()), spread_of(c.price[own]), spread_of(c.cm2[own]))
-            found.append(CategoryFacts(name, *facts, *map(float, shares)))
-    return tuple(found)
+        in_category = catalogue.category == number
+        if in_category.any():
+            facts = CategoryFacts(
+                name=name,
+                products=int(in_category.sum()),
+                price=spread_of(catalogue.price[in_category]),
+                cm2=spread_of(catalogue.cm2[in_category]),
+                label_share=float(np.mean(catalogue.label[in_category] > 0)),
+                discounted_share=float(np.mean(catalogue.discount[in_category] > 0)),
+                strategic_share=float(np.mean(catalogue.strategic[in_category])),
+            )
+            categories.append(facts)
+    return tuple(categories)
 
 
 def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
-    users, found = shop.world.users, []
+    users = shop.world.users
+    segments = []
     for number, name in enumerate(shop.world.config.segments):
-        own, came = users.segment == number, log.segments == number
-        if own.any():
-            tastes = tuple(users.category_tastes[own].mean(axis=0).tolist())
-            facts = (int(own.sum()), spread_of(users.price_taste[own]), spread_of(users.label_taste[own]), tastes)
-            sums = (log.clicks[came].sum(), log.purchases[came].sum(), log.gmv[came].sum())
-            found.append(SegmentFacts(name, *facts, int(came.sum()), *(float(s / max(came.sum(), 1)) for s in sums)))
-    return tuple(found)
+        in_segment = users.segment == number
+        visits = log.segments == number
+        n_visits = int(visits.sum())
+        if in_segment.any():
+            facts = SegmentFacts(
+                name=name,
+                users=int(in_segment.sum()),
+                price=spread_of(users.price_taste[in_segment]),
+                label=spread_of(users.label_taste[in_segment]),
+                categories=tuple(users.category_tastes[in_segment].mean(axis=0).tolist()),
+                visits=n_visits,
+                clicks=float(log.clicks[visits].sum() / max(n_visits, 1)),
+                purchases=float(log.purchases[visits].sum() / max(n_visits, 1)),
+                gmv=float(log.gmv[visits].sum() / max(n_visits, 1)),
+            )
+            segments.append(facts)
+    return tuple(segments)
 
 
 def _positions(shop: SearchShop, log: Log) -> tuple[PositionFacts, ...]:
     masks = [(name, log.kinds == number) for number, name in enumerate(shop.world.config.query_types)]
     counted = (log.examined, log.clicks, log.purchases)
     return tuple(
-        PositionFacts(name, int(own.sum()), *(part[own].sum(axis=0) for part in counted))
-        for name, own in masks
-        if own.any()
+        PositionFacts(name, int(mask.sum()), *(part[mask].sum(axis=0) for part in counted))
+        for name, mask in masks
+        if mask.any()
     )
 
 
@@ -188,6 +219,6 @@ def _templates(shop: SearchShop, log: Log) -> dict[str, tuple[Interval | None, .
     masks = [np.ones(len(log.segments), np.bool_)]
     masks += [log.segments == number for number in range(len(shop.world.config.segments))]
     return {
-        name: tuple(mean_interval(log.rewards[own, number]) if own.any() else None for own in masks)
+        name: tuple(mean_interval(log.rewards[mask, number]) if mask.any() else None for mask in masks)
         for number, name in enumerate(TEMPLATES)
     }

@@ -1,4 +1,4 @@
-"""What the market shifts of a search world change, measured from its opening."""
+"""Describe the market shifts of a search world, measured from its opening."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,16 +8,16 @@ from zoosim.core.search_config import SearchConfig
 
 
 class ShiftedFact(NamedTuple):
-    """`what` differs, of which segment or category, `how` in words, and whether a shop knows it (`told`)."""
+    """A difference: `what` differs, `of` which segment or category, `how` in words; is it `observable` to the shop?"""
 
     what: str
     of: str
     how: str
-    told: bool
+    observable: bool
 
 
 class ShiftFacts(NamedTuple):
-    """A shift from visit `step` on, and all in which the market then differs from that which opened."""
+    """A market shift from visit `step` on, and all in which the market then differs from the opening one."""
 
     step: int
     name: str

@@ -1,4 +1,4 @@
-"""How numbers spread."""
+"""Percentiles of numbers."""
 
 from typing import NamedTuple
 

@@ -1,15 +1,14 @@
-"""One visit to a search shop step by step, and how boosts move its ranking."""
+"""Describe one visit to a search shop step by step, and how boosts move its ranking."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"
@@ -18,7 +17,7 @@ BOOSTED = "price"
 LADDER = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Weights on it, in units of `a_max`."""
 
-MOODS = 2_000
+REPLICATES = 2_000
 """Draws of a visit that its expected rewards are estimated from."""
 
 OBSERVED = (
@@ -37,7 +36,7 @@ OBSERVED = (
 
 
 class Shown(NamedTuple):
-    """A product in a ranking.
+    """A product in a ranking, and what the visitor did with it.
 
     What the shop knows: id, what it is, `base` score, what boosts `added`, its `place` without boosts, from 1; whether
     it was `clicked` and `bought`. What the simulator knows: whether it was `examined`, `utility`, the chances of a
@@ -82,7 +81,7 @@ class Ranking(NamedTuple):
     strategic_share: float
 
 
-class VisitStory(NamedTuple):
+class VisitFacts(NamedTuple):
     """A visit: number `step`, who came with which tastes, what was asked for, and `observed`, what a policy sees.
 
     `ladder` are rankings by growing weight on a feature, the first without boosts; `templates` those of the templates.
@@ -102,16 +101,17 @@ class VisitStory(NamedTuple):
 
     @property
     def best(self) -> Ranking:
-        """Return the boosted ranking that earns most in expectation."""
+        """The boosted ranking that earns most in expectation."""
         return max([*self.ladder[1:], *self.templates[1:]], key=lambda ranking: ranking.reward.mean)
 
 
-def tell_visit(shop: SearchShop, step: int) -> VisitStory:
-    """Tell visit number `step` of a shop."""
-    visit, config = shop.arrive(step), shop.world.config
+def describe_visit(shop: SearchShop, step: int) -> VisitFacts:
+    """Return what happens in visit number `step` of a shop, and how boosts and templates would rank it."""
+    visit = shop.arrive(step)
+    config = shop.world.config
     users = shop.world.markets[visit.market].users
     tastes = users.category_tastes[visit.user]
-    return VisitStory(
+    return VisitFacts(
         step=step,
         user=visit.user,
         segment=list(config.segments)[visit.segment],
@@ -136,47 +136,60 @@ def _observed(config: SearchConfig, features: FloatArray) -> dict[str, float]:
 
 
 def _ladder(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
-    action, found = np.zeros(len(FEATURES)), []
+    action = np.zeros(len(FEATURES))
+    rankings = []
     feature = FEATURES.index(BOOSTED)
     for share in LADDER:
         action[feature] = share * shop.world.config.a_max
         name = f"{BOOSTED} x {action[feature]:g}" if share else "no boosts"
         shown = shop.rank(visit, action) if share else visit.baseline
-        found.append(_ranking(shop, visit, name, shown, shop.boost_features(visit, shown) @ action))
-    return tuple(found)
+        rankings.append(_ranking(shop, visit, name, shown, shop.boost_features(visit, shown) @ action))
+    return tuple(rankings)
 
 
 def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
-    found = []
+    rankings = []
     for number, name in enumerate(TEMPLATES):
         shown = shop.rank_by_template(visit, number)
         added = shop.world.config.a_max * shop.templates(visit.market)[number, shown]
-        found.append(_ranking(shop, visit, name, shown, added))
-    return tuple(found)
+        rankings.append(_ranking(shop, visit, name, shown, added))
+    return tuple(rankings)
 
 
 def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: FloatArray) -> Ranking:
-    truth, result, c = SearchTruth(shop), shop.serve(visit, shown), shop.world.markets[visit.market].catalogue
-    rewards = truth.rewards(visit, shown, MOODS)
-    gains = rewards - truth.rewards(visit, visit.baseline, MOODS)
-    means = (c.price[shown].mean(), c.cm2[shown].mean(), c.label[shown].mean(), c.strategic[shown].mean())
-    expected = (mean_interval(rewards), mean_interval(gains))
-    items = tuple(_item(shop, visit, result, added, n) for n in range(len(shown)))
-    return Ranking(name, items, *expected, result.parts.rank_change, result.reward, *map(float, means))
+    truth = SearchTruth(shop)
+    result = shop.serve(visit, shown)
+    catalogue = shop.world.markets[visit.market].catalogue
+    rewards = truth.rewards(visit, shown, REPLICATES)
+    rewards_without_boosts = truth.rewards(visit, visit.baseline, REPLICATES)
+    return Ranking(
+        name=name,
+        shown=tuple(_item(shop, visit, result, added, n) for n in range(len(shown))),
+        reward=mean_interval(rewards),
+        gain=mean_interval(rewards - rewards_without_boosts),
+        left=result.parts.rank_change,
+        earned=result.reward,
+        price=float(catalogue.price[shown].mean()),
+        cm2=float(catalogue.cm2[shown].mean()),
+        label_share=float(catalogue.label[shown].mean()),
+        strategic_share=float(catalogue.strategic[shown].mean()),
+    )
 
 
 def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: int) -> Shown:
-    c, outcome, p = shop.world.markets[visit.market].catalogue, result.outcome, int(result.shown[n])
+    catalogue = shop.world.markets[visit.market].catalogue
+    outcome = result.outcome
+    product = int(result.shown[n])
     return Shown(
-        product=int(c.ids[p]),
-        category=list(shop.world.config.categories)[c.category[p]],
-        price=float(c.price[p]),
-        cm2=float(c.cm2[p]),
-        label=bool(c.label[p]),
-        strategic=bool(c.strategic[p]),
-        base=float(visit.base[p]),
+        product=int(catalogue.ids[product]),
+        category=list(shop.world.config.categories)[catalogue.category[product]],
+        price=float(catalogue.price[product]),
+        cm2=float(catalogue.cm2[product]),
+        label=bool(catalogue.label[product]),
+        strategic=bool(catalogue.strategic[product]),
+        base=float(visit.base[product]),
         added=float(added[n]),
-        place=int((visit.base > visit.base[p]).sum() + (visit.base[:p] == visit.base[p]).sum()) + 1,
+        place=int((visit.base > visit.base[product]).sum() + (visit.base[:product] == visit.base[product]).sum()) + 1,
         clicked=bool(outcome.clicks[n]),
         bought=bool(outcome.purchases[n]),
         examined=bool(outcome.examined[n]),

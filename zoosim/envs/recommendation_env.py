@@ -8,146 +8,61 @@ context, info = env.reset()  # the next visitor
 
 import operator
 from collections.abc import Mapping
-from typing import Any, SupportsIndex
+from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from zoosim.core.config import EnvConfig, build
-from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.core.types import BoolArray, Context, FloatArray
+from zoosim.core.errors import ActionError, ConfigError
+from zoosim.core.types import BoolArray, Context, frozen
+from zoosim.envs.world_env import WorldEnv
 from zoosim.worlds.recommendation.world import NOISE_SD, build_world, resolve_shocks
-from zoosim.worlds.truth import GroundTruth
-from zoosim.worlds.world import Offer, Visits, World, earn, frozen
+from zoosim.worlds.table import TableVisit, TableWorld
 
-CHUNK = 1_000
 NOISE_BOUND = 20 * NOISE_SD
 """No draw of a normal in double precision lies 20 standard deviations out."""
 
 
-class RecommendationEnv(gymnasium.Env[dict[str, Any], SupportsIndex]):
+class RecommendationEnv(WorldEnv):
     """Show each visitor of a shop one of K products; the reward is 1.0 for a click, else 0.0.
 
     One visit is one episode: `reset()` brings the next visitor, and `step` ends the visit with its own context. Visits
     never run out; shocks count them from 0. An observation is a `zoosim.Context`, read-only and a copy of its own:
-    `user_id`, `user (d_u,)`, `product_ids (K,)`, `products (K, d_p)`, `available (K,)`. An action is an index into
-    `product_ids` where `available` is true; `action_space.sample(mask=context.available.astype("int8"))` draws one.
+    `user_id`, `user (d_u,)`, `product_ids (K,)`, `products (K, d_p)`, `available (K,)`; with `flat` it is the visitor's
+    features alone, `(d_u,)` of float32. An action is an index into `product_ids` where `available` is true;
+    `action_space.sample(mask=env.action_masks())` draws one. After a step `info["feedback"]` holds what a shop would
+    log: `shown (1,)` product ids and `clicks (1,)`.
     """
 
-    def __init__(self, config: EnvConfig | Mapping[str, Any] | None = None, steps: int = 40_000) -> None:
+    def __init__(
+        self, config: EnvConfig | Mapping[str, Any] | None = None, steps: int = 40_000, *, flat: bool = False
+    ) -> None:
         """Prepare the shop that `config` describes, by default 50 products without shocks; raises `ConfigError`.
 
         `steps` is the horizon over which `random_shocks` are spread; nothing else depends on it.
         """
         self._config = read_config(config, steps)
-        self.observation_space, self.action_space = make_spaces(self._config)
-        self._stream: VisitStream | None = None
-        self._waiting = False
+        super().__init__(*make_spaces(self._config), "user", flat)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Context, dict[str, Any]]:
-        """Bring the next visitor; with a `seed`, the first visitor of that seed's world.
+    def build(self, seed: int) -> TableWorld:
+        """Return the world of a seed."""
+        return build_world(self._config, seed=seed)
 
-        The very first call without a seed draws one, which `np_random_seed` then tells. A visitor still waiting for a
-        choice leaves without one. `info` holds `step`, the number of the visit; `options` are not used.
-        """
-        if seed is None and self._stream is None:
-            seed = draw_seed()
-        super().reset(seed=seed)
-        if seed is not None:
-            self._stream = VisitStream(build_world(self._config, seed=seed))
-        stream = self._started()
-        stream.advance()
-        self._waiting = True
-        return stream.context(), {"step": stream.step}
+    def observe(self, world: TableWorld, visit: TableVisit) -> Context:
+        """Return the context of a visit in arrays of its own."""
+        context = world.context(visit)
+        arrays = {name: frozen(value.copy()) for name, value in context.items() if name != "user_id"}
+        return Context(user_id=context.user_id, **arrays)
 
-    def step(self, action: SupportsIndex) -> tuple[Context, float, bool, bool, dict[str, Any]]:
-        """Show the waiting visitor product `action`; raises `OrderError` or `ActionError`, which change nothing.
+    def serve(self, world: TableWorld, visit: TableVisit, action: Any) -> tuple[float, dict[str, Any]]:
+        """Show the waiting visitor product `action`."""
+        outcome = world.serve(visit, check_action(action, visit.visits.available))
+        return outcome.reward, {"feedback": outcome.feedback}
 
-        `info` holds `step` and, in `feedback`, what a shop would log: `shown (1,)` product ids and `clicks (1,)`.
-        """
-        stream = self._started()
-        if not self._waiting:
-            raise OrderError("step: this visitor has had a product already; call reset() for the next one")
-        chosen = check_action(action, stream.available)
-        reward = stream.click(chosen)
-        self._waiting = False
-        feedback = {"shown": stream.world.offered(stream.step).ids[[chosen]], "clicks": np.array([reward > 0])}
-        return stream.context(), reward, True, False, {"step": stream.step, "feedback": feedback}
-
-    @property
-    def world(self) -> World:
-        """Return the world behind the scenes, for analysis; raises `OrderError` before the first reset."""
-        return self._started().world
-
-    @property
-    def ground_truth(self) -> GroundTruth:
-        """Return the truth about the current visit, for regret and tests; raises `OrderError` before the first reset.
-
-        Take it anew at each visit: it does not move on with the environment.
-        """
-        return GroundTruth(self.world, self._started().step)
-
-    def _started(self) -> "VisitStream":
-        if self._stream is None:
-            raise OrderError("the shop is not open yet; call reset() first")
-        return self._stream
-
-
-class VisitStream:
-    """The visits of a world, one after another without end."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.step = -1
-        self._visits: Visits = world.visits(0, 0)
-
-    def advance(self) -> bool:
-        """Go to the next visit; tell whether a new chunk of visits, so perhaps another availability, begins with it."""
-        self.step += 1
-        fresh = self.step >= self._visits.start + len(self._visits.visitors)
-        if fresh:
-            later = [stretch.start for stretch in self.world.stretches if stretch.start > self.step]
-            self._visits = self.world.visits(self.step, min([self.step + CHUNK, *later]))
-        return fresh
-
-    @property
-    def user_id(self) -> int:
-        """Return who comes."""
-        return int(self._visits.visitors[self.step - self._visits.start])
-
-    @property
-    def user(self) -> FloatArray:
-        """Return the features `(d_u,)` of who comes."""
-        features: FloatArray = self.world.users[self.user_id]
-        return features
-
-    @property
-    def offer(self) -> Offer:
-        """Return the candidates of this visit."""
-        return self.world.offered(self.step)
-
-    @property
-    def available(self) -> BoolArray:
-        """Return which products may be shown, `(K,)`."""
-        return self._visits.available
-
-    def click(self, action: int) -> float:
-        """Settle whether the visitor clicks `action`: 1.0 or 0.0."""
-        return earn(self._visits, self.step - self._visits.start, action)
-
-    def context(self) -> Context:
-        """Return what the shop knows, in arrays of its own, as Gymnasium asks of observations."""
-        offer = self.offer
-        return Context(
-            user_id=self.user_id,
-            user=frozen(self.user.copy()),
-            product_ids=frozen(offer.ids.copy()),
-            products=frozen(offer.products.copy()),
-            available=frozen(self.available.copy()),
-        )
+    def action_masks(self) -> Any:
+        """Return which actions may be taken now, `(K,)` of 0 and 1."""
+        return self.visit.visits.available.astype(np.int8)
 
 
 def read_config(config: EnvConfig | Mapping[str, Any] | None, steps: int) -> EnvConfig:
@@ -181,11 +96,6 @@ def _features(rows: tuple[int, ...], labels: int, noise: int) -> spaces.Box:
     low, high = np.repeat([0, -NOISE_BOUND], [labels, noise]), np.repeat([1, NOISE_BOUND], [labels, noise])
     shape = (*rows, labels + noise)
     return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), dtype=np.float64)
-
-
-def draw_seed() -> int:
-    """Draw a seed from the system's entropy."""
-    return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def check_action(action: Any, available: BoolArray) -> int:

@@ -1,6 +1,7 @@
 """Many shops at once: one world a row, all advancing one visit a step."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from gymnasium.vector.utils import batch_space
 
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
-from zoosim.envs.recommendation_env import VisitStream, draw_seed, make_spaces, read_config
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
+from zoosim.envs.recommendation_env import make_spaces, read_config
+from zoosim.envs.world_env import draw_seed, flat_space, flattened
+from zoosim.worlds.base import Truth
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.truth import GroundTruth
-from zoosim.worlds.world import World, frozen
+from zoosim.worlds.table import TableVisit, TableWorld, earn
 
 
 class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
@@ -29,43 +31,49 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (as in VectorEnv)
 
     def __init__(
-        self, num_envs: int = 1, config: EnvConfig | Mapping[str, Any] | None = None, steps: int = 40_000
+        self,
+        num_envs: int = 1,
+        config: EnvConfig | Mapping[str, Any] | None = None,
+        steps: int = 40_000,
+        *,
+        flat: bool = False,
     ) -> None:
         """Prepare `num_envs` shops of one `config`; raises `ConfigError`. See `RecommendationEnv`."""
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
             raise ConfigError(f"num_envs: got {num_envs!r}, expected a whole number of at least 1")
         self.num_envs = num_envs
         self._config = read_config(config, steps)
-        self.single_observation_space, self.single_action_space = make_spaces(self._config)
+        context_space, self.single_action_space = make_spaces(self._config)
+        user_space: Any = context_space["user"]
+        self.single_observation_space = flat_space(user_space) if flat else context_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._streams: list[VisitStream] = []
+        self._flat = flat
+        self._worlds: list[TableWorld] = []
+        self._visits: list[TableVisit] = []
         self._context = Context()
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Context, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Bring the next N visitors. A `seed` s starts worlds s to s + N - 1 again; a list, each row's own.
 
         A row whose seed is None goes on to its next visitor; its very first reset draws a seed (see `worlds`).
         `options` are not used.
         """
         seeds = self._seeds(seed)
-        self._streams = [
-            self._streams[n] if given is None else VisitStream(build_world(self._config, seed=given))
-            for n, given in enumerate(seeds)
-        ]
-        for stream in self._streams:
-            stream.advance()
-        self._context = Context(
-            **self._visitors(),
-            product_ids=self._stack([stream.offer.ids for stream in self._streams]),
-            products=self._stack([stream.offer.products for stream in self._streams]),
-            available=self._stack([stream.available for stream in self._streams]),
-        )
-        return self._context, self._info(step=self._steps())
+        numbers = [visit.step + 1 for visit in self._visits] or [0] * self.num_envs
+        if not self._worlds:
+            self._worlds = [build_world(self._config, seed=given) for given in seeds if given is not None]
+        else:
+            for n, given in enumerate(seeds):
+                if given is not None:
+                    self._worlds[n] = build_world(self._config, seed=given)
+                    numbers[n] = 0
+        self._arrive(numbers)
+        return self._observation(), self._info(step=self._steps())
 
-    def step(self, actions: Any) -> tuple[Context, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Show visitor n product `actions[n]`, then bring the next N; raises `OrderError` or `ActionError`.
 
         `actions (N,)` -> context, rewards `(N,)`, terminated `(N,)` all true, truncated `(N,)` all false, info with
@@ -73,23 +81,25 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         An error in one row changes none.
         """
         chosen = self._check(actions)
-        rewards = np.array([stream.click(int(action)) for stream, action in zip(self._streams, chosen, strict=True)])
-        feedback = {"shown": chosen[:, None], "clicks": rewards[:, None] > 0}
+        rows = list(zip(self._worlds, self._visits, chosen.tolist(), strict=True))
+        rewards = np.array([earn(visit.visits, visit.place, action) for _, visit, action in rows])
+        shown = np.array([visit.offer.ids[action] for _, visit, action in rows])
+        feedback = {"shown": shown[:, None], "clicks": rewards[:, None] > 0}
         final_info = self._info(step=self._steps(), feedback=self._info(**feedback))
         final_obs = self._rows()
-        self._advance()
+        self._arrive([visit.step + 1 for visit in self._visits])
         info = self._info(final_obs=final_obs, final_info=final_info, step=self._steps())
-        return self._context, rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), info
+        return self._observation(), rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), info
 
     @property
-    def worlds(self) -> tuple[World, ...]:
+    def worlds(self) -> tuple[TableWorld, ...]:
         """Return the N worlds behind the scenes, for analysis; `world.seed` tells a row's seed."""
-        return tuple(stream.world for stream in self._started())
+        return tuple(self._started())
 
     @property
-    def ground_truths(self) -> tuple[GroundTruth, ...]:
+    def ground_truths(self) -> tuple[Truth, ...]:
         """Return the truth about each row's waiting visitor, for regret and tests."""
-        return tuple(GroundTruth(stream.world, stream.step) for stream in self._started())
+        return tuple(world.truth(visit) for world, visit in zip(self._started(), self._visits, strict=True))
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         """Return one checked seed a row; None where the row's world goes on."""
@@ -102,7 +112,7 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             raise ConfigError(f"seed: got {len(seeds)} seeds, expected {self.num_envs}, one for each environment")
         for given in seeds:
             seeding.np_random(given)  # refuses what is no seed
-        return seeds if self._streams else [draw_seed() if given is None else given for given in seeds]
+        return seeds if self._worlds else [draw_seed() if given is None else given for given in seeds]
 
     def _check(self, actions: Any) -> IntArray:
         """Return `actions` as available indices `(N,)`, or raise `OrderError` or `ActionError`."""
@@ -120,42 +130,52 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             raise ActionError(f"step: product {chosen[n]} of row {n} is not available (see context.available)")
         return chosen.astype(np.int64)
 
-    def _advance(self) -> None:
-        """Bring each row's next visitor; product arrays and masks stay the same objects while they can."""
-        changed = [stream.advance() for stream in self._streams]
-        fields: dict[str, Any] = {**self._context, **self._visitors()}
-        if any(changed):
-            fields["available"] = self._stack([stream.available for stream in self._streams])
-            fields["product_ids"] = self._stack([stream.offer.ids for stream in self._streams])
-            fields["products"] = self._stack([stream.offer.products for stream in self._streams])
+    def _arrive(self, numbers: list[int]) -> None:
+        """Bring each row's visitor of that number; product arrays and masks stay the same objects while they can."""
+        before = [visit.visits for visit in self._visits]
+        self._visits = [world.arrive(number) for world, number in zip(self._worlds, numbers, strict=True)]
+        users = [world.users[visit.visitor] for world, visit in zip(self._worlds, self._visits, strict=True)]
+        fields: dict[str, Any] = {
+            **self._context,
+            "user_id": frozen(np.array([visit.visitor for visit in self._visits])),
+            "user": self._stack(users),
+        }
+        # Availability and candidates can only change where a new chunk of visits begins.
+        changed = any(old is not visit.visits for old, visit in zip_longest(before, self._visits))
+        if changed:
+            fields["product_ids"] = self._stack([visit.offer.ids for visit in self._visits])
+            fields["products"] = self._stack([visit.offer.products for visit in self._visits])
+            fields["available"] = self._stack([visit.visits.available for visit in self._visits])
         self._context = Context(**fields)
 
-    def _visitors(self) -> dict[str, Any]:
-        return {
-            "user_id": frozen(np.array([stream.user_id for stream in self._streams])),
-            "user": self._stack([stream.user for stream in self._streams]),
-        }
+    def _observation(self) -> Any:
+        return flattened(self._context.user) if self._flat else self._context
 
     def _rows(self) -> np.ndarray:
-        """Return the current contexts one by one, as an object array `(N,)` of views."""
-        rows, arrays = np.empty(self.num_envs, object), list(self._context.values())
+        """Return the current observations one by one, as an object array `(N,)` of views."""
+        rows = np.empty(self.num_envs, object)
+        if self._flat:
+            for n, features in enumerate(self._observation()):
+                rows[n] = features
+            return rows
+        arrays = list(self._context.values())
         user_ids = arrays[0].tolist()
         for n, values in enumerate(zip(user_ids, *arrays[1:], strict=True)):
             rows[n] = Context(zip(self._context, values, strict=True))
         return rows
 
     def _steps(self) -> IntArray:
-        return np.array([stream.step for stream in self._streams])
+        return np.array([visit.step for visit in self._visits])
 
     def _info(self, **values: Any) -> dict[str, Any]:
         """Put beside each value the mask `_name` of the rows that have it, as Gymnasium does: all of them."""
         masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
         return {**values, **masks}
 
-    def _started(self) -> list[VisitStream]:
-        if not self._streams:
+    def _started(self) -> list[TableWorld]:
+        if not self._worlds:
             raise OrderError("the shops are not open yet; call reset() first")
-        return self._streams
+        return self._worlds
 
     @staticmethod
     def _stack(arrays: list[Any]) -> Any:

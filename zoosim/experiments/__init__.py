@@ -1,6 +1,7 @@
 """The experiments, by name."""
 
 from zoosim.experiments.experiment import Experiment
+from zoosim.experiments.suite.continuous_vs_discrete import CONTINUOUS_VS_DISCRETE
 from zoosim.experiments.suite.gauntlet import GAUNTLET
 from zoosim.experiments.suite.head_to_head import HEAD_TO_HEAD
 from zoosim.experiments.suite.labelled import LABELLED
@@ -27,12 +28,14 @@ EXPERIMENTS = {
         TEMPLATE_BANDITS,
         MARKET_SHIFTS,
         TEMPLATE_WIDTHS,
+        CONTINUOUS_VS_DISCRETE,
     )
 }
 
 STUDIES = (
     *(
         "action-shaping",
+        "boost-curves",
         "bottleneck",
         "calibration",
         "cem-optima",
@@ -45,7 +48,4 @@ STUDIES = (
 )
 """The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""
 
-CONTINUOUS_VS_DISCRETE = "continuous-vs-discrete"
-"""What `zoosim run` does beside the experiments: its learners are of two kinds, which no experiment has yet."""
-
-__all__ = ["CONTINUOUS_VS_DISCRETE", "EXPERIMENTS", "STUDIES", "Experiment"]
+__all__ = ["EXPERIMENTS", "STUDIES", "Experiment"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from zoosim.core.config import Shock
 from zoosim.core.market_shift import MarketShift
@@ -15,9 +15,8 @@ class Experiment:
     `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not that
     of a built-in policy. `env` is what differs from the default shop; `shocks` are built in, so that a shorter run may
     drop them; `tail` sets the last visits apart as a phase of their own. With a `world_seed` there is one world, with
-    the same visitors for all, and seeds only tell the random draws of the policies apart. `sweep_axis` says what the
-    contestants differ in, `sweep` maps each to its form and its place on that axis. `features` maps contestants to
-    their learner and to the set of features that it sees; the first set is what the others are compared with.
+    the same visitors for all, and seeds only tell the random draws of the policies apart. `features` maps
+    contestants to their learner and to the set of features that it sees; the others are compared with the first set.
     """
 
     name: str
@@ -25,23 +24,16 @@ class Experiment:
     question: str
     steps: int
     policies: Mapping[str, Mapping[str, Any]]
-    kind: Literal["recommendation", "labelled", "search"] = "recommendation"
+    kind: str = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
     shocks: tuple[Shock | MarketShift, ...] = ()
     seeds: int = 10
     tail: int = 0
     world_seed: int | None = None
-    sweep_axis: str = ""
-    sweep: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     reward_name: str = field(default="CTR")
 
     @property
-    def action_space(self) -> str:
-        """Say what policies choose: products, or templates of a search shop."""
-        return "templates" if self.kind == "search" else "products"
-
-    @property
-    def reward_key(self) -> str:
-        """Say how summary.json calls the mean reward of a visit."""
-        return "reward" if self.kind == "search" else "ctr"
+    def title(self) -> str:
+        """How the experiment is called in tables and pages: its name, of a user's FILE.py:World the class alone."""
+        return self.name.rpartition(":")[2]

@@ -1,6 +1,7 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -8,22 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.config import EnvConfig, LabelledConfig, Shock, config_hash, read_yaml
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.config import Shock, config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
-from zoosim.core.search_config import SearchConfig
-from zoosim.experiments import CONTINUOUS_VS_DISCRETE, EXPERIMENTS, STUDIES, Experiment
-from zoosim.experiments.env import check_worlds, read_env
+from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
+from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
+from zoosim.experiments.setup import read_setup
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
-from zoosim.worlds.labelled import Table, build_labelled_world, read_table
-from zoosim.worlds.recommendation.world import build_world, drawn, resolve_shocks
-from zoosim.worlds.search.tables import digest
-from zoosim.worlds.search.template_arms import template_world
-from zoosim.worlds.world import World
+from zoosim.policies.requests import LARGEST
+from zoosim.worlds.base import World
+from zoosim.worlds.setup import WorldSetup
 
 MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")
@@ -40,7 +40,7 @@ class Plan:
     """A checked run."""
 
     experiment: Experiment
-    env: EnvConfig | LabelledConfig | SearchConfig
+    setup: WorldSetup
     steps: int
     seeds: tuple[int, ...]
     entries: tuple[PolicyEntry, ...]
@@ -50,37 +50,25 @@ class Plan:
     files: str | None = None
     """What `config.yaml` says of the content of the world's files; None where it has to be read."""
 
-    @cached_property
-    def table(self) -> Table:
-        """Read the labelled table, once."""
-        assert isinstance(self.env, LabelledConfig)
-        return read_table(self.env)
+    @property
+    def env(self) -> Any:
+        """The settings of the world."""
+        return self.setup.config
 
-    @cached_property
-    def shop(self) -> EnvConfig:
-        """The recommendation world with what follows from the length of the run."""
-        assert isinstance(self.env, EnvConfig)
-        return resolve_shocks(self.env, self.steps)
+    def action_space(self, entry: PolicyEntry) -> str:
+        """Return what a policy chooses in this world: the first that the world offers and the policy can choose."""
+        return next(space for space in self.setup.action_spaces if space in entry.cls.chooses)
 
     def world(self, seed: int, entry: PolicyEntry | None = None) -> World:
-        """Build the world of a seed, for a search shop as `entry` sees it."""
+        """Build the world of a seed, as the policy of an `entry` sees it and chooses in it."""
         source = self._world_seed(seed)
-        if isinstance(self.env, SearchConfig):
-            own = entry is not None and entry.built_in and "context" in entry.params
-            seen = {"context": entry.params["context"]} if entry is not None and own else {}
-            world = template_world(self.env.model_copy(update=seen), seed=source, steps=self.steps)
-        elif isinstance(self.env, LabelledConfig):
-            world = build_labelled_world(self.table, seed=source, steps=self.steps)
-        else:
-            world = build_world(self.shop, seed=source)
-        return world if source == seed else replace(world, seed=seed)
-
-    @property
-    def world_builder(self) -> Callable[..., World]:
-        """The function that builds the worlds."""
-        if isinstance(self.env, SearchConfig):
-            return template_world
-        return build_labelled_world if isinstance(self.env, LabelledConfig) else build_world
+        space = self.setup.action_spaces[0] if entry is None else self.action_space(entry)
+        params = entry.params if entry is not None and entry.built_in else {}
+        world = self.setup.world(source, space, params)
+        if source != seed:
+            world = copy.copy(world)
+            object.__setattr__(world, "seed", seed)
+        return world
 
     def _world_seed(self, seed: int) -> int:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
@@ -88,25 +76,11 @@ class Plan:
     @property
     def shocks(self) -> tuple[Shock | MarketShift, ...]:
         """List the shocks, or the market shifts, that all worlds share, in order."""
-        if isinstance(self.env, LabelledConfig):
-            return ()
-        events: list[Shock | MarketShift] = (
-            [*self.env.shocks] if isinstance(self.env, EnvConfig) else [*self.env.shifts]
-        )
-        return tuple(sorted(events, key=lambda event: event.step))
-
-    @property
-    def shock_names(self) -> tuple[str, ...]:
-        """Name the shocks of every world; those that each world draws for itself are numbered."""
-        drawing = self.env.random_shocks if isinstance(self.env, EnvConfig) else None
-        if drawing is not None:
-            return tuple(f"shock {number}" for number in range(1, drawing.count + 1))
-        return tuple(shock.name for shock in self.shocks)
+        return self.setup.shocks
 
     def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
         """Return for each shock of a seed's world its step, and that of the next shock or the end."""
-        own = drawn(self.shop, self._world_seed(seed)).shocks if isinstance(self.env, EnvConfig) else self.shocks
-        starts = sorted(shock.step for shock in own)
+        starts = self.setup.shock_steps(self._world_seed(seed))
         ends = [next((later for later in starts if later > start), self.steps) for start in starts]
         return tuple(zip(starts, ends, strict=True))
 
@@ -126,30 +100,17 @@ class Plan:
         Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
         """
         # What files hold counts, not where they lie; what a world numbers is numbered in its order.
-        values: dict[str, Any] = {}
-        orders: dict[str, list[str]] = {}
-        if isinstance(self.env, EnvConfig):
-            values = self.shop.model_dump()
-            orders = {"personas": list(self.shop.personas), "categories": self.shop.categories}
-        elif isinstance(self.env, SearchConfig):
-            values = self.env.model_dump() | dict.fromkeys(self.env.files)
-            orders = {name: list(getattr(self.env, name)) for name in ("categories", "segments", "query_types")}
         return {
-            "experiment": self.experiment.name,
+            "experiment": self.experiment.title,
             "run.steps": self.steps,
             "run.delay": self.feedback.delay,
             "run.batch": self.feedback.batch,
-            **{f"env.{name}": value for name, value in values.items()},
-            **{f"the order of env.{name}": order for name, order in orders.items()},
+            **self.setup.identity(),
             "the content of the files": self._file_digest(),
         }
 
     def _file_digest(self) -> str:
-        if self.files is not None:
-            return self.files
-        if isinstance(self.env, LabelledConfig):
-            return self.table.digest
-        return digest(self.env) if isinstance(self.env, SearchConfig) else ""
+        return self.setup.files_digest() if self.files is None else self.files
 
     def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """Name what is not the same in the run of a config.yaml, in this format or an older one."""
@@ -158,15 +119,18 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as it is written to config.yaml and read again by `--config`."""
-        env = self.env.model_dump(exclude_none=True)
-        if "random_personas" in env:
-            del env["personas"]  # they follow from it
         policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
         late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
         run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
         head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
         files = self._file_digest()
-        return {**head, **({"files": files} if files else {}), "env": env, "run": run, "policies": policies}
+        return {
+            **head,
+            **({"files": files} if files else {}),
+            "env": self.setup.settings(),
+            "run": run,
+            "policies": policies,
+        }
 
     @property
     def folder_hash(self) -> str:
@@ -194,36 +158,41 @@ def type_label(entry: PolicyEntry) -> str:
 
 def make_plan(request: Request) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
-    experiment = EXPERIMENTS.get(request.experiment)
-    if request.experiment in STUDIES:
+    experiment = find_experiment(request.experiment, finished=request.finished)
+    if experiment is None and request.experiment in STUDIES:
         name = request.experiment
         raise ConfigError(
             f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
         )
-    if request.experiment == CONTINUOUS_VS_DISCRETE:
-        raise ConfigError(f"{request.experiment}: runs on the command line alone, `zoosim run {request.experiment}`")
     if experiment is None:
-        raise ConfigError(unknown("unknown experiment", request.experiment, [*EXPERIMENTS, CONTINUOUS_VS_DISCRETE]))
+        expected = f"{unknown('unknown experiment', request.experiment, EXPERIMENTS)}"
+        raise ConfigError(f"{expected}; a world of your own is given as FILE.py:World")
     config, changes = _read_config(request, experiment), Settings(request.settings)
     named = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
     feedback = _feedback(config, changes)
-    env, notes = read_env(experiment, config, changes, steps, finished=request.finished)
+    setup = read_setup(experiment, config, changes, steps, finished=request.finished)
+    notes = setup.notes
     set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
     seeds = parse_seeds(
         _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
     )
-    check_worlds(env, seeds if experiment.world_seed is None else (experiment.world_seed,))
+    setup.check(seeds if experiment.world_seed is None else (experiment.world_seed,))
     if request.finished:  # neither its policies' code nor its files need be there still
         files = str(config.get("files", "")) if config.get("format") == FORMAT else None
         entries = tuple(_finished_entry(item) for item in _listed(config) or [])
-        return Plan(experiment, env, steps, seeds, entries, feedback, str(config.get("config_hash")), notes, files)
+        return Plan(experiment, setup, steps, seeds, entries, feedback, str(config.get("config_hash")), notes, files)
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
-    _check_fit(experiment, entries)
-    notes += _left_out(request, {entry.name for entry in entries}) + _unheard(named, entries) + _late(feedback)
-    plan = Plan(experiment, env, steps, seeds, entries, feedback, notes=notes)
+    _check_fit(experiment, setup, entries)
+    notes += (
+        _above_oracle(setup, entries)
+        + _left_out(request, {entry.name for entry in entries})
+        + _unheard(named, entries)
+        + _late(feedback)
+    )
+    plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
 
@@ -318,28 +287,39 @@ def _entries(
     return _chosen(request.policies, known, overrides)
 
 
-def _check_fit(experiment: Experiment, entries: Sequence[PolicyEntry]) -> None:
-    """Refuse policies that choose in another action space, know visitors by their id, or cannot learn from EUR."""
+def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[PolicyEntry]) -> None:
+    """Refuse policies that choose in another action space, or want or expect what the world does not have."""
     for entry in entries:
-        policy_class = find_class(entry.source)
-        if experiment.action_space not in policy_class.chooses:
-            spaces = " or ".join(policy_class.chooses)
+        policy_class = entry.cls
+        if not set(setup.action_spaces) & set(policy_class.chooses):
+            chosen = " or ".join(policy_class.chooses)
+            asked = " or ".join(setup.action_spaces)
             raise ConfigError(
-                f"policy {entry.name}: chooses {spaces}, and {experiment.name} asks for {experiment.action_space}; "
+                f"policy {entry.name}: chooses {chosen}, and {experiment.title} asks for {asked}; "
                 "leave it out of --policies"
             )
-    if experiment.kind != "recommendation":
-        for entry in entries:
-            if find_class(entry.source).needs_user_ids:
-                raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.name} has none; leave it out")
-    if experiment.kind == "search":
-        for entry in entries:
-            if getattr(entry.source, "past_visits", entry.params.get("past_visits")):
-                raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.name} has none")
-            if getattr(find_class(entry.source), "rewards", (0.0, np.inf))[1] <= 1.0:
-                raise ConfigError(
-                    f"policy {entry.name}: learns from rewards of 0 to 1, and those of {experiment.name} are EUR"
-                )
+    for entry in entries:
+        if entry.cls.needs_user_ids and not setup.knows_users:
+            raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.title} has none; leave it out")
+    for entry in entries:
+        if getattr(entry.source, "past_visits", entry.params.get("past_visits")) and not setup.has_past:
+            raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.title} has none")
+        learned = getattr(entry.cls, "rewards", (-np.inf, np.inf))
+        low, high = setup.reward_range
+        if learned[0] > max(low, -LARGEST) or learned[1] < min(high, LARGEST):
+            rewards = "EUR" if high == np.inf else f"{low:g} to {high:g}"
+            raise ConfigError(
+                f"policy {entry.name}: learns from rewards of {learned[0]:g} to {learned[1]:g}, "
+                f"and those of {experiment.title} are {rewards}"
+            )
+
+
+def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
+    """Say what 100% of the oracle is where policies compete that may earn more."""
+    boosting = any(ActionSpace.BOOSTS in entry.cls.chooses for entry in entries)
+    if setup.kind != "search" or not boosting:
+        return ()
+    return ("100% of the oracle is what the best template of each segment and query type earns; boosts may earn more",)
 
 
 def _late(feedback: Feedback) -> tuple[str, ...]:

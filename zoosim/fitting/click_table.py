@@ -1,4 +1,4 @@
-"""Click probabilities of cells, shrunk towards their common mean as far as the cells themselves say."""
+"""Click probabilities of cells, shrunk towards their common mean by an empirical amount."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,18 @@ from scipy import special
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.intervals.clusters import Clusters, dot
 
-LEAST_STRENGTH, MOST_STRENGTH, N_STRENGTHS = 0.05, 1_000.0, 64
+LEAST_STRENGTH = 0.05
+MOST_STRENGTH = 1_000.0
+N_STRENGTHS = 64
 """How many rows the common mean may count for: from a fixed few to a multiple of the cells' mean number of rows."""
 NODES = np.linspace(-3.5, 3.5, 15)
 """Where the common mean is tried, in standard deviations around the likeliest, for each strength."""
+TAIL = (1.0 - 0.95) / 2
+"""Probability of each tail outside of a 95% interval."""
 
 
 class Estimates(NamedTuple):
-    """Of m cells: click probabilities and the ends of their intervals, each `(m,)`.
+    """Estimates for m cells: click probabilities and the ends of their intervals, each `(m,)`.
 
     `strength` is how many rows the common mean `mean` counts for beside a cell's own.
     """
@@ -27,7 +31,7 @@ class Estimates(NamedTuple):
     strength: float
 
 
-def estimate_clicks(rows: FloatArray, clicks: FloatArray, level: float = 0.95) -> Estimates:
+def estimate_clicks(rows: FloatArray, clicks: FloatArray) -> Estimates:
     """Estimate the click probability of cells with `rows (m,)` and `clicks (m,)`, numbers that need not be whole.
 
     A beta-binomial model: each cell's probability is drawn from Beta(M mu, M (1 - mu)), with Jeffreys' prior on mu and
@@ -46,27 +50,28 @@ def estimate_clicks(rows: FloatArray, clicks: FloatArray, level: float = 0.95) -
     weights = np.exp(log_weights - log_weights.max())
     keep = weights > 1e-5
     weights = weights[keep] / weights[keep].sum()
-    return _mixed(rows, clicks, grid.ravel()[keep], m.ravel()[keep], weights, level)
+    return _mixed(rows, clicks, grid.ravel()[keep], m.ravel()[keep], weights)
 
 
 def _mixed(
-    rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray, weights: FloatArray, level: float
+    rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray, weights: FloatArray
 ) -> Estimates:
     """Return the mean of the cells' posteriors over the grid, and the quantiles of a beta distribution like them."""
-    own = (clicks[:, None] + mean * strength) / (rows[:, None] + strength)
-    found = own @ weights
-    variance = (own * (1 - own) / (rows[:, None] + strength + 1.0)) @ weights + ((own - found[:, None]) ** 2) @ weights
-    size = found * (1 - found) / variance - 1.0
-    tail = (1.0 - level) / 2
-    low, high = (special.betaincinv(found * size, (1 - found) * size, p) for p in (tail, 1 - tail))
-    return Estimates(found, low, high, float(mean @ weights), float(np.exp(np.log(strength) @ weights)))
+    posterior_means = (clicks[:, None] + mean * strength) / (rows[:, None] + strength)
+    estimates = posterior_means @ weights
+    within = (posterior_means * (1 - posterior_means) / (rows[:, None] + strength + 1.0)) @ weights
+    variance = within + ((posterior_means - estimates[:, None]) ** 2) @ weights
+    size = estimates * (1 - estimates) / variance - 1.0
+    low, high = (special.betaincinv(estimates * size, (1 - estimates) * size, p) for p in (TAIL, 1 - TAIL))
+    return Estimates(estimates, low, high, float(mean @ weights), float(np.exp(np.log(strength) @ weights)))
 
 
 def _log_likelihood(rows: FloatArray, clicks: FloatArray, mean: FloatArray, strength: FloatArray) -> FloatArray:
     """Return log P(clicks | mean, strength) `(g,)` over pairs of a grid, without what does not depend on them."""
-    a, b = mean * strength, (1 - mean) * strength
-    found = special.betaln(clicks[:, None] + a, (rows - clicks)[:, None] + b) - special.betaln(a, b)
-    return np.asarray(found.sum(axis=0))
+    a = mean * strength
+    b = (1 - mean) * strength
+    log_ratios = special.betaln(clicks[:, None] + a, (rows - clicks)[:, None] + b) - special.betaln(a, b)
+    return np.asarray(log_ratios.sum(axis=0))
 
 
 def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -76,7 +81,8 @@ def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple
         middle = (low + high) / 2
         up = _slope(rows, clicks, middle, strengths) > 0.0
         low, high = np.where(up, middle, low), np.where(up, high, middle)
-    mode, step = (low + high) / 2, 1e-3
+    mode = (low + high) / 2
+    step = 1e-3
     bend = (_slope(rows, clicks, mode - step, strengths) - _slope(rows, clicks, mode + step, strengths)) / (2 * step)
     return mode, 1.0 / np.sqrt(np.maximum(bend, 1e-6))
 
@@ -84,7 +90,8 @@ def _modes(rows: FloatArray, clicks: FloatArray, strengths: FloatArray) -> tuple
 def _slope(rows: FloatArray, clicks: FloatArray, logit: FloatArray, strength: FloatArray) -> FloatArray:
     """Return the derivative by the logit of the log posterior of the common mean `(g,)`."""
     mean = special.expit(logit)
-    a, b = mean * strength, (1 - mean) * strength
+    a = mean * strength
+    b = (1 - mean) * strength
     up = special.digamma(clicks[:, None] + a) - special.digamma(a)
     down = special.digamma((rows - clicks)[:, None] + b) - special.digamma(b)
     inner = mean * (1 - mean) * strength * (up - down).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Find when click probabilities changed, and in which cells: shocks, where a log shows them beyond chance."""
+"""Find when click probabilities changed in a log, and in which cells, beyond chance."""
 
 from typing import NamedTuple
 
@@ -11,13 +11,13 @@ BLOCKS = 200
 MOST_CHANGES = 6
 FALSE_ALARM = 0.01
 LEAST_SHARE = 0.05
-"""The shortest stretch between changes, as a share of the log."""
+"""The shortest period between changes, as a share of the log."""
 LEAST_CLICKS = 10.0
 """Clicks that a cell must have, and shows without one, before a change in it is believed."""
 
 
 class Change(NamedTuple):
-    """From row `row` on, of rows in order of time, the click probabilities of `cells` are others."""
+    """A change of the click probabilities of `cells` from row `row` on, rows in order of time."""
 
     row: int
     cells: IntArray
@@ -29,27 +29,30 @@ def find_changes(cells: IntArray, rewards: FloatArray, n_cells: int, effect: flo
     Each step takes the time at which the cells' log likelihood ratios, each less what chance may bring, add up to most.
     Chance is bounded for all times and cells at once; `effect` is the design effect by which ratios are divided.
     """
-    n, blocks = len(cells), min(BLOCKS, len(cells))
+    n = len(cells)
+    blocks = min(BLOCKS, len(cells))
     block = np.arange(n) * blocks // max(n, 1)
-    place = cells * blocks + block
-    counts = (np.bincount(place, values, n_cells * blocks) for values in (np.ones(n), rewards))
+    cell_block = cells * blocks + block
+    counts = (np.bincount(cell_block, values, n_cells * blocks) for values in (np.ones(n), rewards))
     rows, clicks = (np.asarray(count.reshape(n_cells, blocks), float) for count in counts)
-    found: list[Change] = []
+    changes: list[Change] = []
     spans = [(0, blocks)]
-    while spans and len(found) < MOST_CHANGES:
+    while spans and len(changes) < MOST_CHANGES:
         start, stop = spans.pop(0)
-        at, changed = _strongest(rows[:, start:stop], clicks[:, start:stop], effect, max(1, int(LEAST_SHARE * blocks)))
-        if at and changed.any():
-            first = int(np.searchsorted(block, start + at))
-            found.append(Change(first, np.flatnonzero(changed)))
-            spans += [(start, start + at), (start + at, stop)]
-    return sorted(found, key=lambda change: change.row)
+        offset, changed = _strongest(
+            rows[:, start:stop], clicks[:, start:stop], effect, max(1, int(LEAST_SHARE * blocks))
+        )
+        if offset and changed.any():
+            first = int(np.searchsorted(block, start + offset))
+            changes.append(Change(first, np.flatnonzero(changed)))
+            spans += [(start, start + offset), (start + offset, stop)]
+    return sorted(changes, key=lambda change: change.row)
 
 
-def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, least: int) -> tuple[int, BoolArray]:
+def _strongest(rows: FloatArray, clicks: FloatArray, effect: float, min_blocks: int) -> tuple[int, BoolArray]:
     """Return the block before which most changed, 0 for none, and which cells did."""
     n_cells, blocks = rows.shape
-    times = np.arange(least, blocks - least + 1)
+    times = np.arange(min_blocks, blocks - min_blocks + 1)
     if not len(times):
         return 0, np.zeros(n_cells, bool)
     before = np.cumsum(rows, axis=1)[:, times - 1], np.cumsum(clicks, axis=1)[:, times - 1]

@@ -17,15 +17,19 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
 
-MOST_SEGMENTS, MOST_PATTERNS, MOST_CATEGORIES = 12, 100, 1_000
-CLICKS_A_CLUSTER, MOST_CLUSTERS = 20, 8
+MOST_SEGMENTS = 12
+MOST_PATTERNS = 100
+MOST_CATEGORIES = 1_000
+CLICKS_A_CLUSTER = 20
+MOST_CLUSTERS = 8
 MOST_VISITS = 100_000
-LEAST_USERS, MOST_USERS = 1_000, 10_000_000
+LEAST_USERS = 1_000
+MOST_USERS = 10_000_000
 DIGITS = 6
 
 
 class Cell(NamedTuple):
-    """Visitors of a segment who are shown a category, from row `start` on: what was seen, and what is estimated."""
+    """A cell (segment x category) from row `start` on: counts, and the estimated click probability."""
 
     segment: str
     category: str
@@ -44,7 +48,7 @@ class FittedWorld:
     `cells` holds the click table, a cell again from where it changed; `mix` the segments' shares of the visits, `sizes`
     how many products each category has. `selected` names the cells in which weighting by propensity moves the click
     rate by more than chance: there the logging policy chose by something that segments and categories do not tell.
-    `skipped` tells how many bad rows of the log were left out, by reason.
+    `skipped` counts the invalid rows of the log that were left out, by reason.
     """
 
     n: int
@@ -66,12 +70,12 @@ class FittedWorld:
 
     @property
     def steps(self) -> int:
-        """Count the visits of a run that is as long as the log, `MOST_VISITS` at most."""
+        """The number of visits of a run as long as the log, `MOST_VISITS` at most."""
         return min(self.n, MOST_VISITS)
 
     @property
     def config(self) -> dict[str, Any]:
-        """Return what `zoosim run --config` takes; the changes are shocks, at the same share of the run."""
+        """The configuration for `zoosim run --config`; changes are shocks at the same share of the run."""
         env: dict[str, Any] = {
             "n_products": sum(self.sizes),
             "n_users": self.n_users,
@@ -120,46 +124,54 @@ class FittedWorld:
 
 
 def fit_world(log: Log, *, segments: int | None = None, categories: int | None = None) -> FittedWorld:
-    """Estimate the world that `log` was written in, rows in order of time where the log tells it.
+    """Estimate a recommendation world from a log: segments, categories, click probabilities, and when they changed.
 
-    Segments are patterns or clusters of the visitors' features, categories those of the catalogue, or of the products'
-    features, else the products; at most `segments` and `categories` of them. Within a cell no weighting is needed: who
-    was shown which category depends on the segment, and the cell's visitors and products are taken to be alike.
-    Raises `ConfigError` for numbers below 1, `DataError` for rewards that are no clicks.
+    Within a cell (segment x category) rows are not weighted by propensity: visitors and products of a cell are taken to
+    be alike, and which category was shown depends on the segment.
+
+    Args:
+        log: Rows with rewards of 0 or 1; taken in order of time where the log has times.
+        segments: The most segments, which are patterns or clusters of the visitors' features.
+        categories: The most categories: those of the catalogue, else clusters of product features, else the products.
+
+    Raises:
+        ConfigError: `segments` or `categories` is below 1.
+        DataError: A reward is not a click, or nothing tells the categories of many products.
     """
     _check(log, segments, categories)
     log = in_order(log)
-    groups, products, names = _groups(log, segments, categories)
-    cells = groups.labels * products.n_groups + products.labels[log.actions]
-    n_cells, clusters = groups.n_groups * products.n_groups, make_clusters(len(log), log.user_ids, max_groups=len(log))
+    visitors, products, category_names = _groups(log, segments, categories)
+    segment_names = tuple(f"segment {number}" for number in range(1, visitors.n_groups + 1))
+    cells = visitors.labels * products.n_groups + products.labels[log.actions]
+    n_cells = visitors.n_groups * products.n_groups
+    clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
     effect = design_effect(clusters, cells, log.rewards, n_cells)
     changes = find_changes(cells, log.rewards, n_cells, effect)
-    segment_names = tuple(f"segment {number}" for number in range(1, groups.n_groups + 1))
     units = _units(changes, n_cells)
     rows, clicks = _counts(units, cells, log.rewards, len(log))
-    found = estimate_clicks(rows / effect, clicks / effect)
+    estimates = estimate_clicks(rows / effect, clicks / effect)
     return FittedWorld(
         n=len(log),
         n_clusters=clusters.n_clusters,
         source=log.source,
-        segments=groups,
+        segments=visitors,
         categories=products,
         segment_names=segment_names,
-        category_names=names,
-        cells=_cells(units, rows, clicks, found, segment_names, names),
+        category_names=category_names,
+        cells=_cells(units, rows, clicks, estimates, segment_names, category_names),
         changes=tuple(changes),
-        mix=tuple((np.bincount(groups.labels, minlength=groups.n_groups) / len(log)).tolist()),
+        mix=tuple((np.bincount(visitors.labels, minlength=visitors.n_groups) / len(log)).tolist()),
         sizes=tuple(np.bincount(products.labels, minlength=products.n_groups).tolist()),
         n_users=_n_users(log, clusters),
         effect=effect,
-        strength=found.strength,
-        selected=_selected(log, cells, n_cells, effect, segment_names, names),
+        strength=estimates.strength,
+        selected=_selected(log, cells, n_cells, effect, segment_names, category_names),
         skipped=dict(log.skipped),
     )
 
 
 def in_order(log: Log) -> Log:
-    """Return the log in order of time, as it is where it does not tell times."""
+    """Return the log in order of time; unchanged where it has no times."""
     return log if log.times is None else log.rows(np.argsort(log.times, kind="stable"))
 
 
@@ -183,17 +195,20 @@ def _groups(log: Log, segments: int | None, categories: int | None) -> tuple[Gro
 
 
 def _product_groups(log: Log, categories: int | None, enough: int) -> tuple[Groups, tuple[str, ...]]:
-    known, most = sorted(set(log.categories)), categories or MOST_CATEGORIES
-    if 0 < len(known) <= most:
-        return _named(np.searchsorted(known, log.categories), len(known), "the catalogue's"), tuple(known)
+    names = sorted(set(log.categories))
+    max_categories = categories or MOST_CATEGORIES
+    if 0 < len(names) <= max_categories:
+        return _named(np.searchsorted(names, log.categories), len(names), "the catalogue's"), tuple(names)
     if log.products.shape[1]:
-        found = group_rows(log.products, min(most, MOST_PATTERNS), categories or enough)
-    elif log.n_actions <= most:
-        found = _named(np.arange(log.n_actions), log.n_actions, "each product its own")
+        groups = group_rows(log.products, min(max_categories, MOST_PATTERNS), categories or enough)
+    elif log.n_actions <= max_categories:
+        groups = _named(np.arange(log.n_actions), log.n_actions, "each product its own")
     else:
         advice = "describe them in the catalogue beside the log, by category or by features"
-        raise DataError(f"{log.source}: {log.n_actions:,} products, and nothing tells categories of {most:,}; {advice}")
-    return found, tuple(f"category {number}" for number in range(1, found.n_groups + 1))
+        raise DataError(
+            f"{log.source}: {log.n_actions:,} products, and nothing tells categories of {max_categories:,}; {advice}"
+        )
+    return groups, tuple(f"category {number}" for number in range(1, groups.n_groups + 1))
 
 
 def _named(labels: IntArray, count: int, how: str) -> Groups:
@@ -201,7 +216,7 @@ def _named(labels: IntArray, count: int, how: str) -> Groups:
 
 
 class _Unit(NamedTuple):
-    """A cell between two of its changes."""
+    """A cell between two of its changes: from row `start` to row `stop`, or to the end of the log."""
 
     cell: int
     start: int
@@ -219,9 +234,10 @@ def _units(changes: Sequence[Change], n_cells: int) -> list[_Unit]:
 def _counts(units: Sequence[_Unit], cells: IntArray, rewards: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """Count rows and clicks of each unit."""
     epochs = sorted({unit.start for unit in units})
-    n_cells, epoch = max(unit.cell for unit in units) + 1, np.searchsorted(epochs, np.arange(n), side="right") - 1
-    place = cells * len(epochs) + epoch
-    tables = (np.bincount(place, values, n_cells * len(epochs)) for values in (None, rewards))
+    n_cells = max(unit.cell for unit in units) + 1
+    epoch = np.searchsorted(epochs, np.arange(n), side="right") - 1
+    cell_epoch = cells * len(epochs) + epoch
+    tables = (np.bincount(cell_epoch, values, n_cells * len(epochs)) for values in (None, rewards))
     rows, clicks = (table.reshape(n_cells, len(epochs)).astype(float) for table in tables)
     spans = [(u.cell, epochs.index(u.start), len(epochs) if u.stop is None else epochs.index(u.stop)) for u in units]
     first, second = ([float(table[c, a:b].sum()) for c, a, b in spans] for table in (rows, clicks))
@@ -232,17 +248,17 @@ def _cells(
     units: Sequence[_Unit],
     rows: FloatArray,
     clicks: FloatArray,
-    found: Estimates,
+    estimates: Estimates,
     segments: Sequence[str],
     categories: Sequence[str],
 ) -> tuple[Cell, ...]:
-    out = []
+    cells = []
     for i, unit in enumerate(units):
         segment, category = divmod(unit.cell, len(categories))
-        figures = (float(found.clicks[i]), float(found.low[i]), float(found.high[i]))
+        figures = (float(estimates.clicks[i]), float(estimates.low[i]), float(estimates.high[i]))
         counts = (unit.start, int(rows[i]), int(clicks[i]))
-        out.append(Cell(segments[segment], categories[category], *counts, *figures))
-    return tuple(out)
+        cells.append(Cell(segments[segment], categories[category], *counts, *figures))
+    return tuple(cells)
 
 
 def _n_users(log: Log, clusters: Clusters) -> int:
@@ -257,7 +273,8 @@ def _selected(
     If a cell's visitors and products are alike, both rates estimate the same.
     """
     weights = 1.0 / log.propensities
-    rows, total = np.bincount(cells, minlength=n_cells).clip(1), np.bincount(cells, weights, n_cells)
+    rows = np.bincount(cells, minlength=n_cells).clip(1)
+    total = np.bincount(cells, weights, n_cells)
     rates = np.bincount(cells, log.rewards, n_cells) / rows
     share = weights / total[cells] - 1.0 / rows[cells]
     moved = np.bincount(cells, share * log.rewards, n_cells)

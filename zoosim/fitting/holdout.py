@@ -1,4 +1,4 @@
-"""How well a world that was fitted to the earlier part of a log fits the later part."""
+"""The fit of a world on the later part of a log, when it was fitted to the earlier part."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ CHANCE = 1e-6
 
 
 class Share(NamedTuple):
-    """Rows that are held out, and belong together by what `name` says: clicks seen and expected, with an interval.
+    """A part of the held-out rows, called `name`: clicks observed and expected, with an interval.
 
     `low` to `high` is where 95% of the clicks lie if the world is right, its own error counted in.
     """
@@ -64,7 +64,7 @@ class Fit:
 
     @property
     def sentence(self) -> str:
-        """Say how good the fit is, and no better than it is."""
+        """A summary of the fit in two sentences, no better than it is."""
         when = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
         counted = f"On {when}, {self.n:,} rows that it was not fitted to, {self.clicks:,} clicks came and the world"
         whole = next(share for share in self.shares if share.kind == "all")
@@ -73,18 +73,20 @@ class Fit:
         )
         low, high = self.gain.low, self.gain.high
         if self.clicks < LEAST_CLICKS:
-            told = "These are too few clicks to tell whether its segments and categories say anything: take the "
-            told += "differences in its table as examples, not as facts"
+            conclusion = "These are too few clicks to tell whether its segments and categories say anything: take the "
+            conclusion += "differences in its table as examples, not as facts"
         elif low is not None and low > 0.0:
-            told = "Its segments and categories tell who clicks what better than one click rate for all does"
+            conclusion = "Its segments and categories tell who clicks what better than one click rate for all does"
         elif high is not None and high < 0.0:
-            told = "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
+            conclusion = (
+                "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
+            )
         else:
-            told = (
+            conclusion = (
                 "It cannot be shown that its segments and categories tell more than one click rate for all: take the "
             )
-            told += "differences in its table as examples, not as facts"
-        return f"{counted} {expected}. {told}."
+            conclusion += "differences in its table as examples, not as facts"
+        return f"{counted} {expected}. {conclusion}."
 
 
 def _finite(value: float | None) -> float | None:
@@ -110,21 +112,25 @@ def split_log(log: Log) -> tuple[Log, Log, int]:
 def _later(log: Log) -> tuple[BoolArray, int]:
     if log.times is not None:
         day = log.times // DAY
-        known = np.unique(day)
-        held = max(1, round(HELD_OUT * len(known)))
-        later = np.asarray(day >= known[-held])
+        days = np.unique(day)
+        n_held_out = max(1, round(HELD_OUT * len(days)))
+        later = np.asarray(day >= days[-n_held_out])
         if min(int(later.sum()), int((~later).sum())) >= LEAST_ROWS:
-            return later, held
+            return later, n_held_out
     return np.arange(len(log)) >= len(log) - int(HELD_OUT * len(log)), 0
 
 
 def check_fit(log: Log, *, segments: int | None = None, categories: int | None = None) -> Fit:
-    """Fit a world to the earlier part of a log, and see how well it foretells the clicks of the later part."""
+    """Fit a world to the earlier part of a log, and compare its expected clicks with those of the later part.
+
+    Args and errors are those of `fit_world`; `DataError` also where the log has too few rows to hold any out.
+    """
     earlier, later, days = split_log(log)
     world = fit_world(earlier, segments=segments, categories=categories)
     labels = world.segments.assign(later.features)
     table, error = _last_table(world)
-    expected, cells = table[labels, world.categories.labels[later.actions]], labels * world.categories.n_groups
+    expected = table[labels, world.categories.labels[later.actions]]
+    cells = labels * world.categories.n_groups
     cells += world.categories.labels[later.actions]
     rate = (earlier.rewards.sum() + 0.5) / (len(earlier) + 1.0)
     gains = _log_likelihood(later.rewards, expected) - _log_likelihood(later.rewards, np.full(len(later), rate))
@@ -149,8 +155,9 @@ def _last_table(world: FittedWorld) -> tuple[FloatArray, FloatArray]:
     """Return the click table as it is at the log's end, and its standard errors: `(segments, categories)` each."""
     table, error = (np.zeros((world.segments.n_groups, world.categories.n_groups)) for _ in range(2))
     for cell in world.cells:  # a cell's later figures come later
-        place = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
-        table[place], error[place] = cell.estimate, (cell.high - cell.low) / 3.92
+        cell_index = world.segment_names.index(cell.segment), world.category_names.index(cell.category)
+        table[cell_index] = cell.estimate
+        error[cell_index] = (cell.high - cell.low) / 3.92
     return table, error
 
 
@@ -159,40 +166,44 @@ def _log_likelihood(clicks: FloatArray, chance: FloatArray) -> FloatArray:
     return np.asarray(clicks * np.log(chance) + (1.0 - clicks) * np.log1p(-chance))
 
 
-def _shares(world: FittedWorld, later: Log, told: _Expected) -> list[Share]:
-    """Compare clicks with what is expected: of all, by day, segment, category, and tenth of the expectation."""
+def _shares(world: FittedWorld, later: Log, expectation: _Expected) -> list[Share]:
+    """Compare observed with expected clicks: of all rows, by day, segment, category, and tenth of the expectation."""
     n = len(later)
-    out = [_share("all", "all", later.rewards, told, np.ones(n, bool))]
+    out = [_share("all", "all", later.rewards, expectation, np.ones(n, bool))]
     parts: list[tuple[str, tuple[str, ...], IntArray]] = [
-        ("segment", world.segment_names, told.labels),
+        ("segment", world.segment_names, expectation.labels),
         ("category", world.category_names, world.categories.labels[later.actions]),
     ]
-    days, place = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
+    days, labels = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
     if len(days) > 1:
         names = tuple(str(np.datetime64(int(day), "D")) for day in days)
-        parts.insert(0, ("day", names, place.reshape(-1)))
-    tenth = np.argsort(np.argsort(told.clicks, kind="stable"), kind="stable") * BINS // n
+        parts.insert(0, ("day", names, labels.reshape(-1)))
+    tenth = np.argsort(np.argsort(expectation.clicks, kind="stable"), kind="stable") * BINS // n
     parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
-    for kind, names, place in parts:
+    for kind, names, labels in parts:
         for number, name in enumerate(names):
-            own = place == number
-            if own.any():
-                out.append(_share(kind, name, later.rewards, told, own))
+            mask = labels == number
+            if mask.any():
+                out.append(_share(kind, name, later.rewards, expectation, mask))
     return out
 
 
-def _share(kind: str, name: str, rewards: FloatArray, told: _Expected, own: BoolArray) -> Share:
-    """Count what was seen; chance is that of the clicks, and that of the table, whose cells err by themselves."""
-    expected, rows = told.clicks[own], np.bincount(told.cells[own], minlength=len(told.error))
-    mean, seen = float(expected.sum()), int(rewards[own].sum())
-    variance = told.effect * float((expected * (1 - expected)).sum()) + float(((rows * told.error) ** 2).sum())
-    return Share(kind, name, int(own.sum()), seen, mean, *_chance(mean, variance))
+def _share(kind: str, name: str, rewards: FloatArray, expectation: _Expected, mask: BoolArray) -> Share:
+    """Compare the rows of `mask`; the interval counts the chance of clicks, and the errors of the table's cells."""
+    expected = expectation.clicks[mask]
+    rows = np.bincount(expectation.cells[mask], minlength=len(expectation.error))
+    mean = float(expected.sum())
+    clicks = int(rewards[mask].sum())
+    of_clicks = expectation.effect * float((expected * (1 - expected)).sum())
+    variance = of_clicks + float(((rows * expectation.error) ** 2).sum())
+    return Share(kind, name, int(mask.sum()), clicks, mean, *_chance(mean, variance))
 
 
 def _chance(mean: float, variance: float) -> tuple[float, float]:
     """Return where 95% of a count of this mean and variance lie, taken to be gamma distributed: never below 0."""
     if mean <= 0.0 or variance <= 0.0:
         return mean, mean
-    shape, scale = mean**2 / variance, variance / mean
+    shape = mean**2 / variance
+    scale = variance / mean
     low, high = (float(special.gammaincinv(shape, p)) * scale for p in (0.025, 0.975))
     return low, high

@@ -1,6 +1,6 @@
 """What makes a log bad, and where: checks of frames, which name row and column. Rows count from 0."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +8,15 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray
+from zoosim.core.types import BoolArray, FloatArray
+from zoosim.logs.schema import REQUIRED
 
-REQUIRED = ("action", "propensity", "reward")
-LEAST_PROPENSITY, LARGEST_REWARD, LARGEST_FEATURE = 1e-30, 1e15, 1e100
+LARGEST_REWARD = 1e15
+LARGEST_FEATURE = 1e100
 """Beyond these, sums of fourth powers overflow."""
-MOST_ACTIONS = 1_000_000
+MAY_BE_EMPTY = ("decision_id", "time", "user_id")
+"""Columns that may hold nothing at all: the log then does not say."""
+
 ADVICE = "mend the log, or have bad rows skipped (--skip-bad)"
 
 
@@ -25,10 +28,10 @@ class Fault(NamedTuple):
     bad: BoolArray
 
 
-def check_columns(frame: pl.DataFrame, source: str, *, boosts: bool = False) -> None:
+def check_columns(frame: pl.DataFrame, source: str, *, lists: bool = False) -> None:
     """Refuse a frame that is no log at all: no rows, a column missing or of a wrong type. Raises `DataError`.
 
-    Actions are whole numbers, those of `boosts` lists of numbers.
+    Actions are whole numbers, or `lists` of numbers.
     """
     missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
@@ -36,59 +39,49 @@ def check_columns(frame: pl.DataFrame, source: str, *, boosts: bool = False) -> 
         raise DataError(f"{source}: column {missing[0]} is missing, a log has {', '.join(REQUIRED)}; it has {have}")
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
-    for name, dtype in frame.schema.items():
-        wanted = _wanted(name, dtype, boosts)
-        if wanted:
-            raise DataError(f"{source}: column {name} holds values of type {dtype}, expected {wanted}")
+    types = {**TYPES, "action": "lists of numbers" if lists else "whole numbers"}
+    for name, expected in types.items():
+        if name in frame.columns and not _HOLDS[expected](frame.schema[name]):
+            raise DataError(f"{source}: column {name} holds values of type {frame.schema[name]}, expected {expected}")
 
 
-def _wanted(name: str, dtype: pl.DataType, boosts: bool) -> str:
-    """Say what a column of the log should hold where `dtype` is something else, or nothing."""
-    if name in ("action", "position")[boosts:] and not dtype.is_integer():
-        return "whole numbers"
-    if name in ("propensity", "reward") and not dtype.is_numeric():
-        return "numbers"
-    if name == "time" and not (isinstance(dtype, pl.Datetime) and dtype.time_zone) and dtype != pl.Null:
-        return "times with a time zone"
-    words = isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
-    if name == "user_id" and not (dtype.is_integer() or words or dtype == pl.Null):
-        return "whole numbers or words"
-    if name == "decision_id" and dtype == pl.Object:
-        return "words or whole numbers"
-    inner = dtype.inner if isinstance(dtype, pl.List) else pl.String()
-    if (name == "user" or (name == "action" and boosts)) and not inner.is_numeric():
-        return "lists of numbers"
-    if name == "unavailable" and not inner.is_integer():
-        return "lists of whole numbers"
-    return ""
+TYPES = {
+    "position": "whole numbers",
+    "propensity": "numbers",
+    "reward": "numbers",
+    "time": "times with a time zone",
+    "user_id": "whole numbers or words",
+    "decision_id": "words or whole numbers",
+    "user": "lists of numbers",
+    "unavailable": "lists of whole numbers",
+}
+"""What the columns of Records hold, but for the action."""
 
 
-def check_kept(frame: pl.DataFrame, columns: Iterable[str], source: str) -> None:
+def _is_time(dtype: pl.DataType) -> bool:
+    return dtype == pl.Null or (isinstance(dtype, pl.Datetime) and dtype.time_zone is not None)
+
+
+def _is_id(dtype: pl.DataType) -> bool:
+    return dtype == pl.Null or dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+
+
+_HOLDS: dict[str, Callable[[Any], bool]] = {
+    "whole numbers": lambda dtype: dtype.is_integer(),
+    "numbers": lambda dtype: dtype.is_numeric(),
+    "times with a time zone": _is_time,
+    "whole numbers or words": _is_id,
+    "words or whole numbers": lambda dtype: dtype != pl.Object,
+    "lists of numbers": lambda dtype: isinstance(dtype, pl.List) and dtype.inner.is_numeric(),
+    "lists of whole numbers": lambda dtype: isinstance(dtype, pl.List) and dtype.inner.is_integer(),
+}
+
+
+def check_numeric(frame: pl.DataFrame, columns: Iterable[str], source: str) -> None:
     """Refuse further `columns` of a log, such as target probabilities, that hold no numbers: `DataError`."""
     for name in columns:
         if name not in frame.columns or not frame[name].dtype.is_numeric():
             raise DataError(f"{source}: column {name} is no column of numbers; it has {', '.join(frame.columns)}")
-
-
-def faults(frame: pl.DataFrame, n_actions: int, *, rankings: bool = False) -> Iterator[Fault]:
-    """Yield what is wrong in the rows of a log with `n_actions` actions; those of `rankings` may share an id."""
-    yield from missing_faults(frame)
-    yield Fault("propensity", "above 0 and at most 1", bad_probabilities(frame["propensity"]))
-    tiny = _numbers(frame["propensity"]) < LEAST_PROPENSITY
-    yield Fault("propensity", f"at least {LEAST_PROPENSITY:g}, since what is less likely is never drawn", tiny)
-    yield from reward_faults(frame)
-    actions = _numbers(frame["action"])
-    yield Fault("action", f"0 to {n_actions - 1}", ~((actions >= 0) & (actions < n_actions)))
-    if not rankings:
-        yield from id_faults(frame)
-    if "unavailable" in frame.columns:
-        outside = pl.element().is_null() | (pl.element() < 0) | (pl.element() >= n_actions)
-        stray = frame.select(pl.col("unavailable").list.eval(outside).list.any().fill_null(False)).to_series()
-        yield Fault("unavailable", f"actions from 0 to {n_actions - 1}", stray.to_numpy())
-        gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
-        yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
-    if "user" in frame.columns:
-        yield from list_faults(frame, "user")
 
 
 def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
@@ -103,21 +96,19 @@ def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
 
 def reward_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield the rows whose reward no sum can hold."""
-    yield Fault("reward", "a finite number", not_finite(frame["reward"]))
-    huge = np.abs(_numbers(frame["reward"])) > LARGEST_REWARD
+    rewards = floats(frame["reward"])
+    is_known = frame["reward"].is_not_null().to_numpy()
+    yield Fault("reward", "a finite number", ~np.isfinite(rewards) & is_known)
+    huge = np.abs(rewards) > LARGEST_REWARD
     yield Fault("reward", f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
 
 
 def missing_faults(frame: pl.DataFrame) -> Iterator[Fault]:
-    """Yield the rows where a value is missing."""
-    for name in ("propensity", "reward", "action", "decision_id", "time", "user_id", "position"):
-        if name in frame.columns and frame[name].null_count() not in (0, _may_lack(name) * frame.height):
+    """Yield the rows where a value is missing; a column of `MAY_BE_EMPTY` may lack all of them."""
+    for name in (*REQUIRED, *MAY_BE_EMPTY, "position"):
+        missing = frame[name].null_count() if name in frame.columns else 0
+        if missing and not (name in MAY_BE_EMPTY and missing == frame.height):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
-
-
-def _may_lack(name: str) -> int:
-    """Tell, as 0 or 1, whether a whole column may be empty: the log then does not say."""
-    return int(name in ("time", "user_id", "decision_id"))
 
 
 def list_faults(frame: pl.DataFrame, name: str) -> Iterator[Fault]:
@@ -134,60 +125,70 @@ def list_faults(frame: pl.DataFrame, name: str) -> Iterator[Fault]:
 
 
 def bad_probabilities(column: pl.Series) -> BoolArray:
-    """Tell which values `(n,)` are not above 0 and at most 1; missing ones are told elsewhere."""
-    values = _numbers(column)
+    """Mark the values `(n,)` that are not above 0 and at most 1; `missing_faults` finds those that are missing."""
+    values = floats(column)
     return np.asarray(~((values > 0.0) & (values <= 1.0)) & column.is_not_null().to_numpy())
 
 
-def not_finite(column: pl.Series) -> BoolArray:
-    """Tell which values `(n,)` are no finite numbers; missing ones are told elsewhere."""
-    return np.asarray(~np.isfinite(_numbers(column)) & column.is_not_null().to_numpy())
-
-
-def _numbers(column: pl.Series) -> np.ndarray:
-    return np.asarray(column.cast(pl.Float64).to_numpy())
+def floats(column: pl.Series) -> FloatArray:
+    """Return a column of numbers `(n,)`, NaN where one is missing."""
+    return np.ascontiguousarray(column.cast(pl.Float64).to_numpy())
 
 
 def sound_rows(
     frame: pl.DataFrame,
-    found: Iterable[Fault],
+    faults: Iterable[Fault],
     source: str,
     skip_bad: bool,
-    given: pl.DataFrame | None = None,
+    table: pl.DataFrame | None = None,
     together: str | None = None,
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Return the rows without faults, and how many were skipped for each; raises `DataError` unless `skip_bad`.
+    """Return the rows without faults, and how many were skipped for each reason.
 
-    The error names the first bad row, its column, what it holds in the frame `given` by the user, and how many rows are
-    bad. Rows that share what the column `together` holds go with a bad one.
+    Args:
+        frame: n rows.
+        faults: What is wrong with them; a row counts for the first fault that it has.
+        source: What messages call the log.
+        skip_bad: Leave bad rows out instead of refusing them.
+        table: The user's own table, row for row, whose columns the faults name; by default `frame`.
+        together: The column whose value bad rows share with others that are left out with them.
+
+    Raises:
+        DataError: a row is bad, and `skip_bad` is off: the first one, its column and what it holds are named; or all
+            rows are bad.
     """
-    bad, skipped, first = np.zeros(frame.height, bool), {}, (frame.height, "", "")
-    for column, expected, mask in found:
-        new = mask & ~bad
+    bad = np.zeros(frame.height, bool)
+    skipped: dict[str, int] = {}
+    first = (frame.height, "", "")
+    for column, expected, marked in faults:
+        new = marked & ~bad
         if new.any():
             skipped[f"{column}: expected {expected}"] = int(new.sum())
             first = min(first, (int(new.argmax()), column, expected))
-            bad |= mask
+            bad |= marked
     if not bad.any():
         return frame, {}
     if not skip_bad:
-        raise DataError(_refusal(frame if given is None else given, first, int(bad.sum()), source))
+        raise DataError(_refusal(frame if table is None else table, first, int(bad.sum()), source))
+
     if together is not None:
-        mates = frame[together].is_in(frame[together].filter(bad).implode()).fill_null(False).to_numpy() & ~bad
-        skipped |= {f"{together}: rows of a visit with a bad one": int(mates.sum())} if mates.any() else {}
-        bad |= mates
+        bad_visits = frame[together].filter(bad).implode()
+        others = frame[together].is_in(bad_visits).fill_null(False).to_numpy() & ~bad
+        if others.any():
+            skipped[f"{together}: rows of a visit with a bad one"] = int(others.sum())
+        bad |= others
     if bad.all():
-        raise DataError(f"{source}: every one of {frame.height:,} rows is bad; {_counted(skipped)}")
+        reasons = "; ".join(f"{count:,} x {reason}" for reason, count in skipped.items())
+        raise DataError(f"{source}: every one of {frame.height:,} rows is bad; {reasons}")
     return frame.filter(~bad), skipped
 
 
-def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], count: int, source: str) -> str:
+def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], n_bad: int, source: str) -> str:
     row, column, expected = first
     value = frame[column][row]
-    got = "nothing" if value is None else shown(value.to_list() if isinstance(value, pl.Series) else value)
-    rows = f"{count:,} of {frame.height:,} rows {'is' if count == 1 else 'are'} bad"
+    if value is None:
+        got = "nothing"
+    else:
+        got = shown(value.to_list() if isinstance(value, pl.Series) else value)
+    rows = f"{n_bad:,} of {frame.height:,} rows {'is' if n_bad == 1 else 'are'} bad"
     return f"{source}: row {row}, column {column}: got {got}, expected {expected}; {rows}; {ADVICE}"
-
-
-def _counted(skipped: Mapping[str, Any]) -> str:
-    return "; ".join(f"{count:,} x {reason}" for reason, count in skipped.items())

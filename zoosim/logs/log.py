@@ -1,26 +1,49 @@
-"""The log that off-policy evaluation reads, as arrays."""
+"""A log of decisions as arrays: what policies learn from and are evaluated by."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+PER_VISIT = (
+    *("actions", "propensities", "rewards", "marginals"),
+    *("candidate_set", "features", "positions", "user_ids", "times"),
+)
 
 
 @dataclass(frozen=True)
 class Log:
-    """`n` checked interactions among `K` actions; `read_log` and `to_log` make one.
+    """`n` checked visits: what each chose, with which probability, and what it earned; made by `read_log` and `to_log`.
 
-    `actions`, `propensities` (of the logged action, in (0, 1]) and `rewards` are `(n,)`, `features (n, d)`, `positions
-    (n,)`. Row i could choose among `candidates[candidate_set[i]]`, of `candidates (s, K)`. `user_ids (n,)` tells which
-    rows belong together, `times (n,)` counts microseconds since 1970; None where the log does not say. `products (K,
-    d_p)` describes the actions, `categories` names the category of each where a catalogue does. `columns` holds further
-    numbers, such as target probabilities, each `(n,)`. `skipped` tells how many bad rows were left out, by reason.
+    Args:
+        actions: By action space, the index of a product `(n,)`, the indices of a ranking from the top `(n, L)`, or
+            boosts from -`a_max` to `a_max` `(n, d)`.
+        propensities: The probability of the product, in (0, 1], `(n,)`; that of each product of a ranking given those
+            above it `(n, L)`; or the density of the boosts, above 0, `(n,)`.
+        rewards: What each visit earned `(n,)`, or each position of its ranking `(n, L)`.
+        candidates: The different sets of products that could be chosen from `(s, K)`; K is 0 for boosts.
+        candidate_set: Which of these sets each visit had `(n,)`.
+        features: What was known of the visitors `(n, d_u)`.
+        positions: Where a chosen product stood, from 0, `(n,)`.
+        products: The features of the products `(K, d_p)`.
+        user_ids: Which visits belong together `(n,)`; None where the log does not say.
+        times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
+        columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
+        skipped: How many bad rows were left out, by reason.
+        categories: The category of each product, where a catalogue names them.
+        source: What messages call the log.
+        action_space: What a visit chooses: a product, a ranking or boosts.
+        marginals: Rankings alone: the probability that a position shows its product, whatever stands above, `(n, L)`;
+            None where the log does not say.
+        a_max: Boosts alone: the largest size of a boost.
     """
 
-    actions: IntArray
+    actions: Any
     propensities: FloatArray
     rewards: FloatArray
     candidates: BoolArray
@@ -34,35 +57,44 @@ class Log:
     skipped: Mapping[str, int] = field(default_factory=dict)
     categories: tuple[str, ...] = ()
     source: str = "log"
+    action_space: ActionSpace = ActionSpace.PRODUCTS
+    marginals: FloatArray | None = None
+    a_max: float = 0.0
 
     def __len__(self) -> int:
         return len(self.actions)
 
     @property
-    def earned(self) -> FloatArray:
-        """Return what each visit earned `(n,)`: its reward."""
-        return self.rewards
+    def visit_rewards(self) -> FloatArray:
+        """Return what each visit earned `(n,)`: its reward, or those of its positions, summed."""
+        if self.rewards.ndim == 1:
+            return self.rewards
+        return np.asarray(self.rewards.sum(axis=1))
 
-    @property
+    @cached_property
     def product_ids(self) -> IntArray:
-        """Return the ids of the actions `(K,)`: their numbers."""
-        return np.arange(self.n_actions)
+        """Return the ids of the products `(K,)`: their indices, read-only."""
+        ids = np.arange(self.n_actions)
+        ids.flags.writeable = False
+        return ids
 
     @property
     def n_actions(self) -> int:
-        """Count the actions, `K`."""
+        """Count the products, `K`."""
         return int(self.candidates.shape[1])
 
+    @property
+    def n_positions(self) -> int:
+        """Count the positions of a ranking, `L`."""
+        return int(self.actions.shape[1])
+
     def available(self, start: int, stop: int) -> BoolArray:
-        """Return the candidates of rows `start` to `stop - 1`: `(stop - start, K)`."""
-        found: BoolArray = self.candidates[self.candidate_set[start:stop]]
-        return found
+        """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""
+        masks: BoolArray = self.candidates[self.candidate_set[start:stop]]
+        return masks
 
     def rows(self, chosen: np.ndarray) -> "Log":
-        """Return the log of the `chosen` rows: indices, or a mask `(n,)`."""
-        told = {name: getattr(self, name) for name in PER_ROW}
-        per_row: dict[str, Any] = {name: values[chosen] for name, values in told.items() if values is not None}
-        return replace(self, **per_row, columns={name: values[chosen] for name, values in self.columns.items()})
-
-
-PER_ROW = ("actions", "propensities", "rewards", "candidate_set", "features", "positions", "user_ids", "times")
+        """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
+        arrays = {name: getattr(self, name) for name in PER_VISIT}
+        taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
+        return replace(self, **taken, columns={name: values[chosen] for name, values in self.columns.items()})

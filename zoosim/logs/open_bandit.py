@@ -4,6 +4,7 @@ DIR/{random,bts}/{all,men,women}/{all,men,women}.csv, with item_context.csv besi
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
+from zoosim.logs.importing.convert import to_records
 from zoosim.logs.importing.encoding import numbers
-from zoosim.logs.importing.mapping import LogMapping, to_records
-from zoosim.logs.importing.tables import read_words
+from zoosim.logs.importing.mapping import LogMapping
+from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
-from zoosim.logs.reading import to_log
+from zoosim.logs.parse import to_log
 
 POLICIES, CAMPAIGNS = ("random", "bts"), ("all", "men", "women")
 COLUMNS = {"time": "timestamp", "action": "item_id", "position": "position", "reward": "click"}
@@ -34,14 +36,14 @@ def read_open_bandit(
         known = f"expected one of {', '.join(POLICIES)}, and one of {', '.join(CAMPAIGNS)}"
         raise ConfigError(f"open bandit: got policy {policy!r} and campaign {campaign!r}, {known}")
     folder = open_bandit_folder(data) / policy / campaign
-    table, source = read_words(folder / f"{campaign}.csv")
+    table, source = read_table(folder / f"{campaign}.csv")
     items = _items(folder / "item_context.csv")
     features = [name for name in table.columns if name.startswith("user_feature_")]
     columns = {**COLUMNS, "propensity": "propensity_score"}
     mapping = LogMapping.model_validate({"columns": columns, "features": features, "actions": list(range(len(items)))})
-    found = to_records(table, mapping, source=source, skip_bad=skip_bad)
-    log = to_log(found.records.with_columns(pl.col("position") - 1), source=source, products=items)
-    return Log(**{**vars(log), "skipped": found.skipped})
+    converted = to_records(table, mapping, source=source, skip_bad=skip_bad)
+    log = to_log(converted.records.with_columns(pl.col("position") - 1), source=source, products=items)
+    return replace(log, skipped=converted.skipped)
 
 
 def open_bandit_folder(data: str | os.PathLike[str] | None = None) -> Path:
@@ -57,7 +59,7 @@ def open_bandit_folder(data: str | os.PathLike[str] | None = None) -> Path:
 
 def _items(path: Path) -> FloatArray:
     """Return the items' numbers `(K, 1)`, item k in row k."""
-    table, source = read_words(path)
+    table, source = read_table(path)
     if "item_id" not in table.columns or "item_feature_0" not in table.columns:
         raise DataError(f"{source}: got columns {', '.join(table.columns)}, expected item_id and item_feature_0")
     ordered = table.select(numbers(table["item_id"]), numbers(table["item_feature_0"])).sort("item_id")

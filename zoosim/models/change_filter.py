@@ -1,4 +1,4 @@
-"""A Bayes filter for a click probability that may jump: a few hypotheses about since when it is what it is.
+"""A Bayes filter for a click probability that may jump: a few hypotheses about when it last did.
 
 Each of H hypotheses is a Beta posterior (a, b) of the clicks since some visit, with a weight. Between two showings the
 probability may have jumped, each visit with hazard h; then the weight that is lost goes to a fresh hypothesis, which
@@ -12,7 +12,9 @@ from zoosim.core.jit import jit
 from zoosim.core.rng import beta, uniform
 from zoosim.core.types import FloatArray
 
-A, B, WEIGHT = 0, 1, 2
+A = 0
+B = 1
+WEIGHT = 2
 
 
 def new_cells(count: int, hypotheses: int) -> FloatArray:
@@ -47,14 +49,16 @@ def loosen(cell: FloatArray, a: float, b: float, kept: float) -> None:
         cell[k, WEIGHT] *= kept
         if cell[k, WEIGHT] < cell[weakest, WEIGHT]:
             weakest = k
-    cell[weakest, A], cell[weakest, B] = a, b
+    cell[weakest, A] = a
+    cell[weakest, B] = b
     cell[weakest, WEIGHT] += 1.0 - kept
 
 
 @jit
 def observe(cell: FloatArray, reward: float) -> bool:
-    """Take in a `reward` in [0, 1]; tell whether a younger hypothesis is now the likeliest: the chance has jumped."""
-    total, before = 0.0, likeliest(cell)
+    """Take in a `reward` in [0, 1]; return whether a younger hypothesis is now the likeliest: the chance has jumped."""
+    total = 0.0
+    before = likeliest(cell)
     for k in range(cell.shape[0]):
         chance = cell[k, A] / (cell[k, A] + cell[k, B])
         cell[k, WEIGHT] *= chance * reward + (1.0 - chance) * (1.0 - reward)
@@ -86,10 +90,11 @@ def sample(cell: FloatArray, sharpness: float, key: np.uint64, i: int, j: int) -
     total = 0.0
     for k in range(cell.shape[0]):
         total += cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
-    left, chosen = uniform(key, i, j) * total, 0
+    remaining = uniform(key, i, j) * total
+    chosen = 0
     for k in range(cell.shape[0]):
-        left -= cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
-        if left < 0.0:
+        remaining -= cell[k, WEIGHT] * np.sqrt(cell[k, WEIGHT])
+        if remaining < 0.0:
             chosen = k
             break
     return beta(key, i, j + 1, sharpness * cell[chosen, A], sharpness * cell[chosen, B])

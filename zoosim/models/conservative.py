@@ -34,21 +34,24 @@ def fit_conservative(
 
     `targets (n,)` as the networks put them out, `weights (M, n)`; the rate falls to 0.
     """
-    count, states, width = rows.shape[0], net.states, batch_size * (1 + OTHERS)
-    drawn, chosen = np.empty((width, rows.shape[1])), np.empty(batch_size, np.int64)
+    count = rows.shape[0]
+    states = net.states
+    width = batch_size * (1 + OTHERS)
+    drawn = np.empty((width, rows.shape[1]))
+    chosen = np.empty(batch_size, np.int64)
     for m in range(net.trained.shape[0]):
         for step in range(n_steps):
-            place = step * net.trained.shape[0] + m
+            draw = step * net.trained.shape[0] + m
             for b in range(batch_size):
-                chosen[b] = int(uniform(key, place, b) * count)
+                chosen[b] = int(uniform(key, draw, b) * count)
                 for j in range(1 + OTHERS):
                     drawn[b * (1 + OTHERS) + j] = rows[chosen[b]]
                     for i in range(states, rows.shape[1]):
                         if j > 0:
                             number = batch_size + (b * OTHERS + j) * rows.shape[1] + i
-                            drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, place, number) - 1.0)
-            left = 1.0 - step / n_steps
-            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * left, step + 1)
+                            drawn[b * (1 + OTHERS) + j, i] = a_max * (2.0 * uniform(key, draw, number) - 1.0)
+            rate_share = 1.0 - step / n_steps
+            _step(net, m, drawn, chosen, targets, weights[m], alpha, rate * rate_share, step + 1)
 
 
 @jit
@@ -63,20 +66,25 @@ def _step(
     rate: float,
     step: int,
 ) -> None:
-    width, total = drawn.shape[0], np.sum(net.sizes[1:])
+    width = drawn.shape[0]
+    total = np.sum(net.sizes[1:])
     tile = np.empty((drawn.shape[1], width), np.float32)
-    units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+    units = np.empty((total, width), np.float32)
+    slopes = np.empty((total, width), np.float32)
     as_tile(drawn, net.centre, net.scale, tile)
     first_layer(net, member, tile[: net.states], units[: net.sizes[1]])
     climb(net, member, tile[net.states :], units, slopes)
-    values, out = units[total - 1], slopes[total - 1]
+    values = units[total - 1]
+    out = slopes[total - 1]
     for b in range(chosen.shape[0]):
-        first, n = b * (1 + OTHERS), chosen[b]
-        most, mass = np.max(values[first : first + 1 + OTHERS]), 0.0
+        first = b * (1 + OTHERS)
+        n = chosen[b]
+        highest = np.max(values[first : first + 1 + OTHERS])
+        mass = 0.0
         for j in range(first, first + 1 + OTHERS):
-            mass += np.exp(values[j] - most)
+            mass += np.exp(values[j] - highest)
         for j in range(first, first + 1 + OTHERS):
-            out[j] = alpha * np.exp(values[j] - most) / mass / chosen.shape[0]
+            out[j] = alpha * np.exp(values[j] - highest) / mass / chosen.shape[0]
         error = values[first] - targets[n]
         out[first] += (2.0 * weights[n] * error - alpha) / chosen.shape[0]
     improve(net, member, tile, units, slopes, rate, step)

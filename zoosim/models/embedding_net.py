@@ -1,4 +1,4 @@
-"""A small network trained while it decides: features -> hidden (ReLU) -> embedding -> one prediction.
+"""A small network that is trained online: features -> hidden (ReLU) -> embedding -> one prediction.
 
 Compiled, in float32, without a framework: at this size a training step of torch is nearly all overhead. Weights start
 as torch's linear layers do, uniform in +-1/sqrt(inputs); Adam follows Kingma & Ba (2015) with torch's defaults. All
@@ -42,7 +42,8 @@ def layers(params: Float32Array, dim: int, hidden: int, embedding: int) -> Netwo
     c = b + hidden * embedding
     d = c + embedding
     e = d + embedding
-    w1, w2 = params[:a].reshape(dim, hidden), params[b:c].reshape(hidden, embedding)
+    w1 = params[:a].reshape(dim, hidden)
+    w2 = params[b:c].reshape(hidden, embedding)
     return Network(w1, params[a:b], w2, params[c:d], params[d:e], params[e : e + 1])
 
 
@@ -77,7 +78,10 @@ def rectify(hidden: Float32Array) -> None:
 @jit
 def forward(net: Network, xs: Float32Array, hidden: Float32Array, z: Float32Array) -> None:
     """Write the rectified hidden layer `(n, h)` and the embedding `(n, e)` of each row of `xs (n, d)`."""
-    w1, b1, w2, b2 = net.w1, net.b1, net.w2, net.b2
+    w1 = net.w1
+    b1 = net.b1
+    w2 = net.w2
+    b2 = net.b2
     for n in range(xs.shape[0]):
         hidden[n] = b1
         add_product(xs[n], w1, hidden[n])
@@ -92,8 +96,13 @@ def backpropagate(net: Network, grad: Network, xs: Float32Array, hidden: Float32
 
     `xs (n, d)`, their rectified `hidden (n, h)`, `slopes (n, e)`.
     """
-    w1, b1, w2, b2, ones = grad.w1, grad.b1, grad.w2, grad.b2, np.ones(xs.shape[0], np.float32)
-    down, w2_rows = np.zeros_like(hidden), net.w2.T.copy()
+    w1 = grad.w1
+    b1 = grad.b1
+    w2 = grad.w2
+    b2 = grad.b2
+    ones = np.ones(xs.shape[0], np.float32)
+    down = np.zeros_like(hidden)
+    w2_rows = net.w2.T.copy()
     for n in range(xs.shape[0]):
         add_product(slopes[n], w2_rows, down[n])
         for i in range(hidden.shape[1]):
@@ -101,7 +110,8 @@ def backpropagate(net: Network, grad: Network, xs: Float32Array, hidden: Float32
                 down[n, i] = 0.0
     add_product(ones, slopes, b2)
     add_product(ones, down, b1)
-    hidden_columns, x_columns = hidden.T.copy(), xs.T.copy()
+    hidden_columns = hidden.T.copy()
+    x_columns = xs.T.copy()
     for i in range(hidden.shape[1]):
         add_product(hidden_columns[i], slopes, w2[i])
     for k in range(xs.shape[1]):
@@ -119,10 +129,14 @@ def fit_batch(
     size, dim = xs.shape
     embedding = (trained.shape[1] - 1 - (dim + 1) * hidden_size) // (hidden_size + 2)
     gradient = np.zeros(trained.shape[1], np.float32)
-    net, grad = layers(trained[0], dim, hidden_size, embedding), layers(gradient, dim, hidden_size, embedding)
-    w3, b3 = net.w3, net.b3[0]
-    hidden, z = np.empty((size, hidden_size), np.float32), np.empty((size, embedding), np.float32)
-    slopes, scales = np.empty((size, embedding), np.float32), np.empty(size, np.float32)
+    net = layers(trained[0], dim, hidden_size, embedding)
+    grad = layers(gradient, dim, hidden_size, embedding)
+    w3 = net.w3
+    b3 = net.b3[0]
+    hidden = np.empty((size, hidden_size), np.float32)
+    z = np.empty((size, embedding), np.float32)
+    slopes = np.empty((size, embedding), np.float32)
+    scales = np.empty(size, np.float32)
     forward(net, xs, hidden, z)
     for n in range(size):
         scales[n] = np.float32(2.0) * bounded(b3 + dot(z[n], w3) - targets[n], LARGEST_ERROR) / np.float32(size)
@@ -137,12 +151,18 @@ def fit_batch(
 @jit
 def adam_step(trained: Float32Array, grad: Float32Array, rate: float, step: int) -> None:
     """Move the weights in `trained (3, p)` against `grad (p,)` by Adam with moments .9 and .999 and epsilon 1e-8."""
-    params, first, second = trained[0], trained[1], trained[2]
-    size, most = np.float32(rate / (1.0 - 0.9**step)), np.float32(LARGEST_SLOPE)
+    params = trained[0]
+    first = trained[1]
+    second = trained[2]
+    size = np.float32(rate / (1.0 - 0.9**step))
+    largest_slope = np.float32(LARGEST_SLOPE)
     root = np.float32(1.0 / np.sqrt(1.0 - 0.999**step))
-    keep1, keep2, one, tiny = np.float32(0.9), np.float32(0.999), np.float32(1.0), np.float32(1e-8)
+    keep1 = np.float32(0.9)
+    keep2 = np.float32(0.999)
+    one = np.float32(1.0)
+    tiny = np.float32(1e-8)
     for i in range(params.shape[0]):
-        slope = max(min(grad[i], most), -most)
+        slope = max(min(grad[i], largest_slope), -largest_slope)
         first[i] = keep1 * first[i] + (one - keep1) * slope
         second[i] = keep2 * second[i] + (one - keep2) * slope * slope
         params[i] -= size * first[i] / (np.sqrt(second[i]) * root + tiny)

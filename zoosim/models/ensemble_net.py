@@ -21,7 +21,9 @@ TILE = 64
 FARTHEST = 100.0
 """Inputs further than so many standard deviations from the mean of the data count as that far."""
 
-HALF, ONE, FOUR = np.float32(0.5), np.float32(1.0), np.float32(4.0)
+HALF = np.float32(0.5)
+ONE = np.float32(1.0)
+FOUR = np.float32(4.0)
 
 
 class Ensemble(NamedTuple):
@@ -47,11 +49,12 @@ def count_weights(sizes: IntArray) -> int:
 @jit
 def layer_of(params: Float32Array, sizes: IntArray, layer: int) -> tuple[Float32Array, Float32Array]:
     """Return the matrix `(n_l, n_{l-1})` and the bias `(n_l,)` of layer 1, ..., L, as views."""
-    place = 0
+    offset = 0
     for before in range(1, layer):
-        place += sizes[before] * (sizes[before - 1] + 1)
-    n, m = sizes[layer - 1], sizes[layer]
-    return params[place : place + m * n].reshape(m, n), params[place + m * n : place + m * (n + 1)]
+        offset += sizes[before] * (sizes[before - 1] + 1)
+    n = sizes[layer - 1]
+    m = sizes[layer]
+    return params[offset : offset + m * n].reshape(m, n), params[offset + m * n : offset + m * (n + 1)]
 
 
 @jit
@@ -102,12 +105,14 @@ def climb(net: Ensemble, member: int, actions: Float32Array, units: Float32Array
 
     `actions (d_a, w)`; `units` and `slopes` of all layers are written, the output in the last row of `units`.
     """
-    params, sizes = net.trained[member, 0], net.sizes
+    params = net.trained[member, 0]
+    sizes = net.sizes
     matrix, _ = layer_of(params, sizes, 1)
     add_matrix(matrix[:, net.states :], actions, units[: sizes[1]])
     start = 0
     for layer in range(2, sizes.shape[0]):
-        middle, end = start + sizes[layer - 1], start + sizes[layer - 1] + sizes[layer]
+        middle = start + sizes[layer - 1]
+        end = start + sizes[layer - 1] + sizes[layer]
         bend(units[start:middle], slopes[start:middle])
         matrix, bias = layer_of(params, sizes, layer)
         spread(bias, units[middle:end])
@@ -136,7 +141,8 @@ def summarise(outputs: FloatArray, reward: FloatArray, mean: FloatArray, std: Fl
     """Write the mean and the population standard deviation over members of `outputs (M, w)`, in units of rewards."""
     members = outputs.shape[0]
     for n in range(outputs.shape[1]):
-        total, squares = 0.0, 0.0
+        total = 0.0
+        squares = 0.0
         for m in range(members):
             total += outputs[m, n]
         centre = total / members
@@ -149,12 +155,16 @@ def summarise(outputs: FloatArray, reward: FloatArray, mean: FloatArray, std: Fl
 @jit
 def predict_rows(net: Ensemble, rows: FloatArray, mean: FloatArray, std: FloatArray) -> None:
     """Write mean and standard deviation over members `(n,)` at `rows (n, d)` of state and action."""
-    members, d, total = net.trained.shape[0], net.states, np.sum(net.sizes[1:])
+    members = net.trained.shape[0]
+    d = net.states
+    total = np.sum(net.sizes[1:])
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
         width = end - start
-        tile, outputs = np.empty((rows.shape[1], width), np.float32), np.empty((members, width))
-        units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+        tile = np.empty((rows.shape[1], width), np.float32)
+        outputs = np.empty((members, width))
+        units = np.empty((total, width), np.float32)
+        slopes = np.empty((total, width), np.float32)
         as_tile(rows[start:end], net.centre, net.scale, tile)
         for m in range(members):
             first_layer(net, m, tile[:d], units[: net.sizes[1]])

@@ -1,4 +1,4 @@
-"""The ensemble as optimisers ask for it: m requests, n candidate actions each, and slopes in the actions.
+"""An ensemble as an objective for optimisers: m requests, n candidate actions each, with gradients in the actions.
 
 What the first layer adds up over a request's state is computed once for all its candidates. Figures equal those of
 `predict_rows` to the bit, whatever m and n are.
@@ -27,11 +27,14 @@ from zoosim.models.ensemble_net import (
 @jit
 def state_parts(net: Ensemble, states: FloatArray) -> Float32Array:
     """Return what the first layer of each member adds up over bias and state, `(m, M, n_1)`, for `states (m, d_s)`."""
-    requests, members, d = states.shape[0], net.trained.shape[0], net.states
+    requests = states.shape[0]
+    members = net.trained.shape[0]
+    d = net.states
     out = np.empty((requests, members, net.sizes[1]), np.float32)
     for start in range(0, requests, TILE):
         end = min(start + TILE, requests)
-        tile, part = np.empty((d, end - start), np.float32), np.empty((net.sizes[1], end - start), np.float32)
+        tile = np.empty((d, end - start), np.float32)
+        part = np.empty((net.sizes[1], end - start), np.float32)
         as_tile(states[start:end], net.centre[:d], net.scale[:d], tile)
         for m in range(members):
             first_layer(net, m, tile, part)
@@ -43,40 +46,47 @@ def state_parts(net: Ensemble, states: FloatArray) -> Float32Array:
 @jit
 def mean_std(net: Ensemble, parts: Float32Array, actions: FloatArray, mean: FloatArray, std: FloatArray) -> None:
     """Write mean and standard deviation `(m, n)` of `actions (m, n, d_a)`; `parts` from `state_parts`."""
-    each, rows = actions.shape[1], actions.reshape(-1, actions.shape[2])
-    means, stds = mean.reshape(-1), std.reshape(-1)
+    per_request = actions.shape[1]
+    rows = actions.reshape(-1, actions.shape[2])
+    means = mean.reshape(-1)
+    stds = std.reshape(-1)
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
-        outputs, _ = _tile_up(net, parts, rows[start:end], start, each)
+        outputs, _ = _tile_up(net, parts, rows[start:end], start, per_request)
         summarise(outputs, net.reward, means[start:end], stds[start:end])
 
 
 @jit
 def _tile_up(
-    net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, each: int
+    net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, per_request: int
 ) -> tuple[FloatArray, Float32Array]:
     """Return outputs `(M, w)` and slopes of all units `(M, sum n_l, w)` at actions `rows (w, d_a)`.
 
-    They are numbers `start`, ... of all rows, of which each request has `each`.
+    They are numbers `start`, ... of all rows, of which each request has `per_request`.
     """
-    members, d, total, width = net.trained.shape[0], net.states, np.sum(net.sizes[1:]), rows.shape[0]
-    tile, units = np.empty((rows.shape[1], width), np.float32), np.empty((total, width), np.float32)
-    outputs, slopes = np.empty((members, width)), np.empty((members, total, width), np.float32)
+    members = net.trained.shape[0]
+    d = net.states
+    total = np.sum(net.sizes[1:])
+    width = rows.shape[0]
+    tile = np.empty((rows.shape[1], width), np.float32)
+    units = np.empty((total, width), np.float32)
+    outputs = np.empty((members, width))
+    slopes = np.empty((members, total, width), np.float32)
     as_tile(rows, net.centre[d:], net.scale[d:], tile)
     for m in range(members):
-        _start_from(parts, m, start, each, units[: net.sizes[1]])
+        _start_from(parts, m, start, per_request, units[: net.sizes[1]])
         climb(net, m, tile, units, slopes[m])
         copy(units[total - 1], outputs[m])
     return outputs, slopes
 
 
 @jit
-def _start_from(parts: Float32Array, member: int, start: int, each: int, out: Float32Array) -> None:
+def _start_from(parts: Float32Array, member: int, start: int, per_request: int, out: Float32Array) -> None:
     """Fill each column of `out (n_1, w)` with the part of the request that row `start` + column belongs to."""
     first = 0
     while first < out.shape[1]:
-        request = (start + first) // each
-        last = min((request + 1) * each - start, out.shape[1])
+        request = (start + first) // per_request
+        last = min((request + 1) * per_request - start, out.shape[1])
         for i in range(out.shape[0]):
             for j in range(first, last):
                 out[i, j] = parts[request, member, i]
@@ -91,12 +101,15 @@ def value_and_slope(
 
     Where all members agree the gradient of std is taken as 0.
     """
-    each, rows = actions.shape[1], actions.reshape(-1, actions.shape[2])
-    values, gradients = value.reshape(-1), slope.reshape(-1, actions.shape[2])
+    per_request = actions.shape[1]
+    rows = actions.reshape(-1, actions.shape[2])
+    values = value.reshape(-1)
+    gradients = slope.reshape(-1, actions.shape[2])
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
-        outputs, slopes = _tile_up(net, parts, rows[start:end], start, each)
-        mean, std = np.empty(end - start), np.empty(end - start)
+        outputs, slopes = _tile_up(net, parts, rows[start:end], start, per_request)
+        mean = np.empty(end - start)
+        std = np.empty(end - start)
         summarise(outputs, net.reward, mean, std)
         for n in range(end - start):
             values[start + n] = mean[n] + beta * std[n]
@@ -114,7 +127,10 @@ def _tile_down(
     out: FloatArray,
 ) -> None:
     """Write the gradient `(w, d_a)` of mean + beta std; `slopes (M, sum n_l, w)` of the units are used up."""
-    members, width, d, hidden = outputs.shape[0], outputs.shape[1], net.states, net.sizes[1]
+    members = outputs.shape[0]
+    width = outputs.shape[1]
+    d = net.states
+    hidden = net.sizes[1]
     total = np.zeros((out.shape[1], width), np.float32)
     for m in range(members):
         for n in range(width):
@@ -131,13 +147,15 @@ def _tile_down(
 class EnsembleObjective:
     """mean + beta std of an ensemble as a function of actions, for one state or for many at once.
 
-    For one state `(d_s,)` actions are `(n, d_a)` and values `(n,)`; for m states `(m, d_s)`, one a request, they are
+    For one state `(d_s,)` actions are `(n, d_a)` and values `(n,)`; for m states `(m, d_s)`, one per request, they are
     `(m, n, d_a)` and `(m, n)`. The objective is of the networks as they were when it was made.
     """
 
     def __init__(self, net: Ensemble, states: FloatArray, beta: float) -> None:
         """Make the objective; `states` have been checked."""
-        self.beta, self.single, self._net = beta, states.ndim == 1, net
+        self.beta = beta
+        self.single = states.ndim == 1
+        self._net = net
         self._parts = state_parts(net, np.atleast_2d(states))
         self._lead = (None,) if self.single else (len(states), None)
 
@@ -150,14 +168,16 @@ class EnsembleObjective:
     def mean_std(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of each action and the standard deviation over members."""
         checked = self._checked(actions)
-        mean, std = np.empty(checked.shape[:2]), np.empty(checked.shape[:2])
+        mean = np.empty(checked.shape[:2])
+        std = np.empty(checked.shape[:2])
         mean_std(self._net, self._parts, checked, mean, std)
         return (mean[0], std[0]) if self.single else (mean, std)
 
     def gradient(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean + beta std of each action, and its gradient in the action, of the shape of `actions`."""
         checked = self._checked(actions)
-        value, slope = np.empty(checked.shape[:2]), np.empty(checked.shape)
+        value = np.empty(checked.shape[:2])
+        slope = np.empty(checked.shape)
         value_and_slope(self._net, self._parts, checked, self.beta, value, slope)
         return (value[0], slope[0]) if self.single else (value, slope)
 

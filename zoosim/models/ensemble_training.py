@@ -32,7 +32,8 @@ def bootstrap_weights(key: np.uint64, rows: FloatArray, members: int) -> Float32
 
     Of equal rows the first, the second and so on have draws of their own.
     """
-    names, out = np.empty(len(rows), np.uint64), np.empty((members, len(rows)), np.float32)
+    names = np.empty(len(rows), np.uint64)
+    out = np.empty((members, len(rows)), np.float32)
     _name_rows(rows, names)
     _exponentials(key, names, _occurrences(names), out)
     return out
@@ -47,8 +48,10 @@ def visit_weights(key: np.uint64, numbers: IntArray, members: int) -> Float32Arr
 
 def _occurrences(names: NDArray[np.uint64]) -> IntArray:
     """Count, for each of `names (n,)`, how many equal ones stand before it."""
-    order, places = np.argsort(names, kind="stable"), np.arange(len(names))
-    ordered, out = names[order], np.empty(len(names), np.int64)
+    order = np.argsort(names, kind="stable")
+    places = np.arange(len(names))
+    ordered = names[order]
+    out = np.empty(len(names), np.int64)
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     out[order] = places - np.maximum.accumulate(np.where(first, places, 0))
     return out
@@ -87,7 +90,8 @@ def fit(
     `steps (2,)` counts Adam's steps and the epochs so far, and goes on; epoch number e of member m runs in an order of
     its own, settled by (key, e, m).
     """
-    count, members = rows.shape[0], net.trained.shape[0]
+    count = rows.shape[0]
+    members = net.trained.shape[0]
     inputs = np.empty((rows.shape[1], count), np.float32)
     as_tile(rows, net.centre, net.scale, inputs)
     before = steps[0]
@@ -123,9 +127,12 @@ def _fit_batch(
     step: int,
 ) -> None:
     """Take one step of Adam on the mean weighted squared error of the `chosen (b,)` columns of `inputs (d, n)`."""
-    width, total, last = chosen.shape[0], np.sum(net.sizes[1:]), np.sum(net.sizes[1:]) - 1
+    width = chosen.shape[0]
+    total = np.sum(net.sizes[1:])
+    last = total - 1
     tile = np.empty((inputs.shape[0], width), np.float32)
-    units, slopes = np.empty((total, width), np.float32), np.empty((total, width), np.float32)
+    units = np.empty((total, width), np.float32)
+    slopes = np.empty((total, width), np.float32)
     for j in range(width):
         for i in range(inputs.shape[0]):
             tile[i, j] = inputs[i, chosen[j]]
@@ -147,7 +154,8 @@ def improve(
     """
     descend(net, member, slopes)
     gradient = np.zeros(net.trained.shape[2], np.float32)
-    start, below = 0, tile
+    start = 0
+    below = tile
     for layer in range(1, net.sizes.shape[0]):
         end = start + net.sizes[layer]
         matrix, bias = layer_of(gradient, net.sizes, layer)
@@ -155,5 +163,6 @@ def improve(
         for i in range(bias.shape[0]):
             for j in range(tile.shape[1]):
                 bias[i] += slopes[start + i, j]
-        start, below = end, units[start:end]
+        below = units[start:end]
+        start = end
     adam_step(net.trained[member], gradient, rate, step)

@@ -18,7 +18,8 @@ def looked_at(clicks: BoolArray, chances: FloatArray, look: FloatArray, out: Flo
     `clicks (m,)`, `chances (m,)` of a click where looked at, `look (m,)`. All positions up to the last click were; of
     those behind it each the less, the likelier a click would have been.
     """
-    m, last = clicks.shape[0], -1
+    m = clicks.shape[0]
+    last = -1
     for n in range(m):
         if clicks[n]:
             last = n

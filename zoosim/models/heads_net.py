@@ -18,7 +18,8 @@ from zoosim.models.row_memory import RowMemory, fade, remember
 LEAST = 1e-3
 """The weight below which the memory drops a slot."""
 
-SEEN, STEPS = 0, 1
+SEEN = 0
+STEPS = 1
 
 
 class HeadsNet(NamedTuple):
@@ -57,7 +58,8 @@ def layers(params: Float32Array, dim: int, hidden: int) -> HeadsNet:
     below = (dim + 1) * hidden
     heads = (params.shape[0] - below) // (hidden + 1)
     above = below + heads * hidden
-    w1, w2 = params[: dim * hidden].reshape(dim, hidden), params[below:above].reshape(heads, hidden)
+    w1 = params[: dim * hidden].reshape(dim, hidden)
+    w2 = params[below:above].reshape(heads, hidden)
     return HeadsNet(w1, params[dim * hidden : below], w2, params[above:])
 
 
@@ -108,8 +110,11 @@ def learn(learner: Learner, x: FloatArray, head: int, reward: float) -> IntArray
 @jit
 def _train(learner: Learner, slots: IntArray) -> None:
     """Train on all slots `(n,)` when they make a batch, else on some drawn by weight."""
-    memory, counts, size = learner.memory, learner.counts, min(slots.shape[0], learner.batch_size)
-    totals, weights = np.cumsum(memory.counts[slots]), np.full(size, 1.0 / size)
+    memory = learner.memory
+    counts = learner.counts
+    size = min(slots.shape[0], learner.batch_size)
+    totals = np.cumsum(memory.counts[slots])
+    weights = np.full(size, 1.0 / size)
     batch = slots.copy()
     if size == slots.shape[0]:
         weights = memory.counts[slots] / totals[-1]
@@ -135,9 +140,12 @@ def draw_by_weight(totals: FloatArray, size: int, key: np.uint64, i: int) -> Int
 @jit
 def _add_gradient(learner: Learner, batch: IntArray, weights: FloatArray, grad: HeadsNet) -> None:
     """Add the gradient of sum weight (estimate - mean reward)^2 over slots `batch (n,)`."""
-    memory, net, hidden = learner.memory, network(learner), learner.hidden
+    memory = learner.memory
+    net = network(learner)
+    hidden = learner.hidden
     for n in range(batch.shape[0]):
-        x, head = memory.xs[batch[n]], memory.heads[batch[n]]
+        x = memory.xs[batch[n]]
+        head = memory.heads[batch[n]]
         z = hidden_layer(net, x)
         if learner.dropout > 0.0:
             drop_out(z, learner.dropout, learner.key[0], -learner.counts[STEPS], batch.shape[0] + n * hidden)

@@ -23,7 +23,7 @@ PIECES = 4
 
 
 class RewardModel(NamedTuple):
-    """`coefficients (F, 1 + d, K)` of the model that has not seen fold f; `fold (n,)` of each row.
+    """Cross-fitted linear reward models: `coefficients (F, 1 + d, K)` without each fold f; `fold (n,)` of each row.
 
     Features are `inputs (n, d)` less `centre`, times `scale`; guesses are cut to the rewards seen, `low` to `high`.
     """
@@ -57,7 +57,7 @@ Solve = Callable[[float], FloatArray]
 
 
 class Fitting(NamedTuple):
-    """How to solve by moments and folds for any of the `strengths`; `without`, what does not need it."""
+    """A way to fit: how to solve for each of the `strengths`, and `without`, what does not need the model."""
 
     solver: Callable[["Moments", list[int]], Solve]
     strengths: tuple[float, ...]
@@ -67,7 +67,7 @@ class Fitting(NamedTuple):
 def fit_linear_model(
     inputs: FloatArray,
     actions: IntArray,
-    told: Sequence[FloatArray],
+    rewards_by_fold: Sequence[FloatArray],
     n_actions: int,
     fold: IntArray,
     folds: int,
@@ -75,14 +75,17 @@ def fit_linear_model(
 ) -> RewardModel:
     """Fit rewards linear in `inputs (n, d)` for each of `actions (n,)`, without each `fold (n,)` in turn.
 
-    What is `told` are the rewards `(n,)`, once or by fold. Raises `ConfigError` for more actions and inputs than memory
-    takes.
+    `rewards_by_fold` holds rewards `(n,)`, one array for all folds or one per fold. Raises `ConfigError` for more
+    actions and inputs than memory takes.
     """
     _check_size(inputs, n_actions, folds, fitting)
     rows = _scaled(inputs, fold, actions)
-    moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in told]
+    moments = [sum_moments(rows, rewards, folds, n_actions) for rewards in rewards_by_fold]
     coefficients = np.stack([_fit_without(moments[f % len(moments)], f, fitting) for f in range(folds)])
-    bounds = (min(float(rewards.min()) for rewards in told), max(float(rewards.max()) for rewards in told))
+    bounds = (
+        min(float(rewards.min()) for rewards in rewards_by_fold),
+        max(float(rewards.max()) for rewards in rewards_by_fold),
+    )
     return RewardModel(np.ascontiguousarray(coefficients), fold, rows.inputs, rows.centre, rows.scale, *bounds)
 
 
@@ -107,7 +110,7 @@ def fit_pooled_model(
     folds: int,
     traits: FloatArray | None,
 ) -> PooledModel:
-    """Fit the same to rewards `(n,)`, and take what all actions share apart from what is each one's own.
+    """Fit as `fit_linear_model` does, and split coefficients into those that actions share and deviations from them.
 
     So actions that were never seen have coefficients, too. Raises `ConfigError` as `fit_linear_model` does.
     """
@@ -118,20 +121,22 @@ def fit_pooled_model(
     coefficients = np.mean([_fit_without(moments, f, fitting) for f in range(folds)], axis=0)
     without = [[other for other in range(folds) if other != f] for f in range(folds)]
     shared = np.atleast_2d(np.mean([_shared_weights(moments, others, traits) for others in without], axis=0))
-    known = np.zeros((n_actions, 0)) if traits is None else traits
-    own = coefficients.T - with_ones(known) @ shared
-    return PooledModel(shared, own, rows.centre, rows.scale)
+    known_traits = np.zeros((n_actions, 0)) if traits is None else traits
+    deviations = coefficients.T - with_ones(known_traits) @ shared
+    return PooledModel(shared, deviations, rows.centre, rows.scale)
 
 
 def _check_size(inputs: FloatArray, n_actions: int, folds: int, fitting: Fitting) -> None:
     size = 8 * folds * n_actions * (inputs.shape[1] + 1) ** 2
     if size * PIECES > MAX_BYTES:
-        what = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
-        raise ConfigError(f"reward model: got {what}, too many for a model of each action; leave out {fitting.without}")
+        size_text = f"{n_actions:,} actions and {inputs.shape[1]:,} features"
+        raise ConfigError(
+            f"reward model: got {size_text}, too many for a model of each action; leave out {fitting.without}"
+        )
 
 
 class Rows(NamedTuple):
-    """What is known of rows but their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
+    """Rows without their rewards: `inputs (n, d)`, brought to `centre` and `scale`; `fold`, `actions`."""
 
     inputs: FloatArray
     centre: FloatArray
@@ -148,17 +153,19 @@ def _scaled(inputs: FloatArray, fold: IntArray, actions: IntArray) -> Rows:
     return Rows(np.ascontiguousarray(inputs), centre, 1.0 / spread, fold, actions)
 
 
-def sum_moments(told: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
-    """Add up in a fixed number of pieces, so that sums do not depend on the number of threads."""
-    d = told.inputs.shape[1] + 1
+def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
+    """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits."""
+    d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
     parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
     bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
     def add(piece: int) -> None:
-        rows = slice(bounds[piece], bounds[piece + 1])
-        inputs, centre, scale, fold, actions = told
-        _add_moments(parts[piece], inputs[rows], centre, scale, fold[rows], actions[rows], rewards[rows])
+        piece_rows = slice(bounds[piece], bounds[piece + 1])
+        inputs, centre, scale, fold, actions = rows
+        _add_moments(
+            parts[piece], inputs[piece_rows], centre, scale, fold[piece_rows], actions[piece_rows], rewards[piece_rows]
+        )
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))
@@ -181,7 +188,9 @@ def _add_moments(
     for i in range(inputs.shape[0]):
         for j in range(1, d):
             x[j] = (inputs[i, j - 1] - centre[j - 1]) * scale[j - 1]
-        f, a, r = fold[i], actions[i], rewards[i]
+        f = fold[i]
+        a = actions[i]
+        r = rewards[i]
         moments.square[f, a] += r * r
         for j in range(d):
             moments.cross[f, a, j] += x[j] * r
@@ -193,11 +202,11 @@ def _fit_without(moments: Moments, fold: int, fitting: Fitting) -> FloatArray:
     """Return coefficients `(D, K)` from all folds but one, with the strength that guesses the others best."""
     others = [f for f in range(len(moments.square)) if f != fold]
     errors = np.zeros(len(fitting.strengths))
-    for held in others:
-        train = [f for f in others if f != held]
+    for held_out in others:
+        train = [f for f in others if f != held_out]
         solve = fitting.solver(moments, train)
         for number, strength in enumerate(fitting.strengths):
-            errors[number] += _squared_error(moments, held, solve(strength))
+            errors[number] += _squared_error(moments, held_out, solve(strength))
     return fitting.solver(moments, others)(fitting.strengths[int(errors.argmin())]).T
 
 
@@ -221,7 +230,8 @@ def _shared_weights(moments: Moments, folds: list[int], traits: FloatArray | Non
 
     With z = [1, traits] of an action the model is x^T M z; vec M solves sum_a kron(zz^T, gram_a) + 1.
     """
-    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    gram = moments.gram[folds].sum(axis=0)
+    cross = moments.cross[folds].sum(axis=0)
     d = gram.shape[-1]
     if traits is None:
         return np.asarray(np.linalg.solve(gram.sum(axis=0) + np.eye(d), cross.sum(axis=0)))
@@ -238,11 +248,12 @@ def with_ones(columns: FloatArray) -> FloatArray:
 
 def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:
     """Return coefficients `(K, D)`: ridge deviations of each action from the `shared` ones."""
-    gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
+    gram = moments.gram[folds].sum(axis=0)
+    cross = moments.cross[folds].sum(axis=0)
     fitted = gram @ shared if shared.ndim == 1 else (gram @ shared[..., None])[..., 0]
-    own = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
-    found: FloatArray = shared + own
-    return found
+    deviations = np.linalg.solve(gram + shrinkage * np.eye(gram.shape[-1]), (cross - fitted)[..., None])[..., 0]
+    coefficients: FloatArray = shared + deviations
+    return coefficients
 
 
 def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> float:
@@ -254,13 +265,13 @@ def _squared_error(moments: Moments, fold: int, coefficients: FloatArray) -> flo
 @jit
 def _predict_row(model: RewardModel, row: int, out: FloatArray) -> None:
     """Fill in the guesses for all actions `(K,)`."""
-    own = model.coefficients[model.fold[row]]
+    coefficients = model.coefficients[model.fold[row]]
     for a in range(out.shape[0]):
-        out[a] = own[0, a]
+        out[a] = coefficients[0, a]
     for j in range(model.inputs.shape[1]):
         x = (model.inputs[row, j] - model.centre[j]) * model.scale[j]
         for a in range(out.shape[0]):
-            out[a] += x * own[j + 1, a]
+            out[a] += x * coefficients[j + 1, a]
     for a in range(out.shape[0]):
         out[a] = min(max(out[a], model.low), model.high)
 
@@ -278,6 +289,7 @@ def model_terms(
     guesses = np.empty(probabilities.shape[1])
     for i in range(actions.shape[0]):
         _predict_row(model, start + i, guesses)
-        predicted[i], expected[i] = guesses[actions[i]], 0.0
+        predicted[i] = guesses[actions[i]]
+        expected[i] = 0.0
         for a in range(guesses.shape[0]):
             expected[i] += probabilities[i, a] * guesses[a]

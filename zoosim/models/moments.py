@@ -8,7 +8,7 @@ from zoosim.core.types import FloatArray
 
 
 class Moments(NamedTuple):
-    """Of the `seen (1,)` rows so far: `mean (d,)`, and the sum of `squares (d,)` of deviations from it."""
+    """Moments of `seen (1,)` rows: `mean (d,)`, and the sum of `squares (d,)` of deviations from it."""
 
     seen: FloatArray
     mean: FloatArray
@@ -23,7 +23,8 @@ class Moments(NamedTuple):
         """Return the moments with `rows (n, d)` added (Chan, Golub & LeVeque 1983)."""
         seen = self.seen + len(rows)
         mean = rows.mean(axis=0)
-        gap, share = mean - self.mean, len(rows) / seen
+        gap = mean - self.mean
+        share = len(rows) / seen
         squares = self.squares + ((rows - mean) ** 2).sum(axis=0) + gap**2 * self.seen * share
         return Moments(seen, self.mean + gap * share, squares)
 

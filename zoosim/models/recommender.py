@@ -23,7 +23,7 @@ MAGIC = b"zoosim-model-1\n"
 
 
 class Training(NamedTuple):
-    """How the recommender is trained."""
+    """Settings of the recommender's training."""
 
     embedding: int = 32
     epochs: int = 10
@@ -83,11 +83,12 @@ def _train(
     users, products = (torch.from_numpy(np.array(log[name], np.int64)) for name in ("user_id", "action"))
     clicks = torch.from_numpy(np.array(log["reward"], np.float32))
     order = torch.randperm(len(clicks))
-    held = int(len(clicks) * training.holdout)
+    n_held_out = int(len(clicks) * training.holdout)
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits
     losses = {"train_loss": float("nan"), "validation_loss": float("nan")}
     for epoch in range(training.epochs):
-        total, batches = 0.0, order[held:][torch.randperm(len(order) - held)].split(training.batch_size)
+        total = 0.0
+        batches = order[n_held_out:][torch.randperm(len(order) - n_held_out)].split(training.batch_size)
         for batch in batches:
             optimizer.zero_grad(set_to_none=True)
             loss = loss_of(_logits(torch, model, users[batch], products[batch]), clicks[batch])
@@ -95,7 +96,7 @@ def _train(
             optimizer.step()
             total += loss.item()
         with torch.no_grad():
-            check = order[:held] if held else order
+            check = order[:n_held_out] if n_held_out else order
             validation = loss_of(_logits(torch, model, users[check], products[check]), clicks[check]).item()
         losses = {"train_loss": total / len(batches), "validation_loss": validation}
         progress(f"offline model: epoch {epoch + 1}/{training.epochs}, validation loss {validation:.4f}")

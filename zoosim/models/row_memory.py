@@ -17,7 +17,7 @@ WAYS = 8
 
 
 class RowMemory(NamedTuple):
-    """Slots, C of them: `xs (C, d)`, `heads (C,)`, weight `counts (C,)` and weighted reward `sums (C,)`.
+    """A memory of C slots: `xs (C, d)`, `heads (C,)`, weight `counts (C,)` and weighted reward `sums (C,)`.
 
     `seen (C,)` numbers the visit that used the slot last, 0 for never.
     """
@@ -63,7 +63,8 @@ def _slot(memory: RowMemory, x: FloatArray, head: int) -> int:
 
 @jit
 def _hash(x: FloatArray, head: int) -> np.uint64:
-    code, bits = mix(np.uint64(head)), x.view(np.uint64)
+    code = mix(np.uint64(head))
+    bits = x.view(np.uint64)
     for i in range(x.shape[0]):
         if x[i] != 0.0:
             code = mix(np.uint64(code ^ mix(np.uint64(bits[i] + np.uint64(i)))))
@@ -71,13 +72,14 @@ def _hash(x: FloatArray, head: int) -> np.uint64:
 
 
 @jit
-def fade(memory: RowMemory, keep: float, least: float) -> IntArray:
-    """Multiply all weights by `keep`, forget what falls below `least`, and return the slots in use `(n,)`."""
-    used, n = np.empty(memory.seen.shape[0], np.int64), 0
+def fade(memory: RowMemory, keep: float, least_weight: float) -> IntArray:
+    """Multiply all weights by `keep`, forget what falls below `least_weight`, and return the slots in use `(n,)`."""
+    used = np.empty(memory.seen.shape[0], np.int64)
+    n = 0
     for slot in range(memory.seen.shape[0]):
         memory.counts[slot] *= keep
         memory.sums[slot] *= keep
-        if memory.counts[slot] < least:
+        if memory.counts[slot] < least_weight:
             memory.seen[slot] = 0
         if memory.seen[slot] > 0:
             used[n] = slot

@@ -26,7 +26,7 @@ LENGTH, SUM, SQUARES = range(3)
 
 
 class AdwinState(NamedTuple):
-    """n detectors.
+    """The state of n detectors.
 
     `buckets (n, rows, 6, 2)`, the sum and the sum of squares of each bucket, the oldest of a row first; `filled
     (n, rows)` how many buckets a row holds; `totals (n, 3)` the window's length, sum and sum of squares; `delta`.
@@ -47,17 +47,19 @@ def new_adwin(n: int, delta: float = 0.002, rows: int = 24) -> AdwinState:
 @jit
 def observe(state: AdwinState, i: int, x: float) -> bool:
     """Add x in [0, 1] to detector i; True when a change is found, and then its window holds what came after."""
-    buckets, filled, totals = state.buckets[i], state.filled[i], state.totals[i]
+    buckets = state.buckets[i]
+    filled = state.filled[i]
+    totals = state.totals[i]
     totals[LENGTH] += 1.0
     totals[SUM] += x
     totals[SQUARES] += x * x
     _append(buckets, filled, 0, x, x * x)
     _compress(buckets, filled, totals)
-    found = False
+    changed = False
     while _differs(buckets, filled, totals, state.delta):
         _drop_oldest(buckets, filled, totals)
-        found = True
-    return found
+        changed = True
+    return changed
 
 
 @jit
@@ -70,14 +72,16 @@ def reset(state: AdwinState, i: int) -> None:
 
 @jit
 def _differs(buckets: FloatArray, filled: IntArray, totals: FloatArray, delta: float) -> bool:
-    """Tell whether the means on the two sides of any cut differ by epsilon_cut or more.
+    """Return whether the means on the two sides of any cut differ by epsilon_cut or more.
 
     Multiplied by n0 n1, the comparison needs no division: the difference is |s1 n - s n1|, and n0 n1 / m = n.
     """
-    n, s = totals[LENGTH], totals[SUM]
+    n = totals[LENGTH]
+    s = totals[SUM]
     log_term = math.log(2.0 * max(math.log(n), 1.0) / delta)
     variance = max(totals[SQUARES] / n - (s / n) ** 2, 0.0)
-    linear, square = 2.0 / 3.0 * n * log_term, 2.0 * n * variance * log_term
+    linear = 2.0 / 3.0 * n * log_term
+    square = 2.0 * n * variance * log_term
     n1 = s1 = 0.0
     size = 1.0
     for row in range(filled.shape[0]):
@@ -108,7 +112,8 @@ def _compress(buckets: FloatArray, filled: IntArray, totals: FloatArray) -> None
     for row in range(last):
         if filled[row] <= MAX_BUCKETS:
             return
-        older, newer = buckets[row, 0], buckets[row, 1]
+        older = buckets[row, 0]
+        newer = buckets[row, 1]
         _append(buckets, filled, row + 1, older[0] + newer[0], older[1] + newer[1])
         _shift(buckets, filled, row, 2)
     if filled[last] > MAX_BUCKETS:

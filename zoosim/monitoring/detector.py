@@ -1,4 +1,4 @@
-"""What every drift detector offers to people; kernels call the compiled functions of its file instead."""
+"""The interface of drift detectors in Python; kernels call the compiled functions of each detector's file."""
 
 import math
 from abc import ABC, abstractmethod
@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.checks import alike
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import check_parameters, shown, written
 
 
 class Detector(ABC):
-    """Watch one stream of numbers from `low` to `high` and tell when its mean has changed.
+    """Watch one stream of numbers from `low` to `high` and report when its mean has changed.
 
     A subclass declares its parameters, makes the compiled state of one detector, and names the function that observes.
     """
@@ -33,8 +34,10 @@ class Detector(ABC):
         """Observe x and return whether a change is found; raises `DataError` before anything moves if x is refused."""
         value = _number(x)
         if not self.low <= value <= self.high:
-            wanted = "finite number" if self.high > 1.0 else f"number from {written(self.low)} to {written(self.high)}"
-            raise DataError(f"{type(self).__name__}: got {shown(x)}, expected a {wanted}")
+            expected = (
+                "finite number" if self.high > 1.0 else f"number from {written(self.low)} to {written(self.high)}"
+            )
+            raise DataError(f"{type(self).__name__}: got {shown(x)}, expected a {expected}")
         return bool(self._observe(self._state, 0, value))
 
     @property
@@ -62,14 +65,15 @@ class Detector(ABC):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a detector of this class saved; raises `ConfigError` before anything moves if it is not."""
-        own = self._arrays()
-        if set(state) != set(own) or not all(_alike(state[name], own[name]) for name in own) or not self._sound(state):
+        arrays = self._arrays()
+        fits = set(state) == set(arrays) and all(alike(state[name], arrays[name]) for name in arrays)
+        if not fits or not self._sound(state):
             raise ConfigError(f"{type(self).__name__}: the saved state is of another detector, or broken")
-        for name, array in own.items():
+        for name, array in arrays.items():
             np.copyto(array, state[name])
 
     def _sound(self, state: Mapping[str, np.ndarray]) -> bool:
-        """Tell whether arrays of the right shapes and types can be a state: compiled code trusts them."""
+        """Return whether arrays of the right shapes and types can be a state: compiled code trusts them."""
         return True
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -82,8 +86,3 @@ def _number(x: Any) -> float:
         return float(x) if isinstance(x, Real | np.bool_) else math.nan
     except OverflowError:  # an integer too large for a float
         return math.nan
-
-
-def _alike(saved: Any, own: np.ndarray) -> bool:
-    same = isinstance(saved, np.ndarray) and saved.shape == own.shape and saved.dtype == own.dtype
-    return same and bool(np.isfinite(saved).all())

@@ -4,7 +4,7 @@ A change is found after n observations when, at some split s,
 
     s kl(mean of 1..s, mean of all) + (n - s) kl(mean of s+1..n, mean of all) >= beta(n, delta) = ln(3 n^(3/2) / delta)
 
-where kl is the relative entropy of two Bernoulli laws. The paper proves that P(ever a false alarm) <= delta for
+where kl is the relative entropy of two Bernoulli variables. The paper proves that P(ever a false alarm) <= delta for
 2 T(ln(3 n^(3/2) / delta) / 2) + 6 ln(1 + ln n). This beta is its leading term: the full one is near three times as
 large, and so are its delays. That the leading term keeps to delta as well is measured, in the tests, not proven.
 
@@ -27,7 +27,7 @@ COUNT, SUM = range(2)
 
 
 class GLRState(NamedTuple):
-    """n detectors: `prefixes (n, rings, size)` sums up to the splits, `totals (n, 2)` count and sum; `delta`."""
+    """Of n detectors `prefixes (n, rings, size)`, sums up to the splits, `totals (n, 2)`, count and sum; `delta`."""
 
     prefixes: FloatArray
     totals: FloatArray
@@ -42,10 +42,12 @@ def new_glr(n: int, delta: float = 0.01, rings: int = 18, size: int = 32) -> GLR
 @jit
 def observe(state: GLRState, i: int, x: float) -> bool:
     """Add x in [0, 1] to detector i; True when a change is found, and then it starts anew."""
-    prefixes, totals = state.prefixes[i], state.totals[i]
+    prefixes = state.prefixes[i]
+    totals = state.totals[i]
     totals[COUNT] += 1.0
     totals[SUM] += x
-    count, total = int(totals[COUNT]), totals[SUM]
+    count = int(totals[COUNT])
+    total = totals[SUM]
     if _changed(prefixes, count, total, state.delta):
         reset(state, i)
         return True
@@ -66,13 +68,14 @@ def reset(state: GLRState, i: int) -> None:
 
 @jit
 def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bool:
-    """Tell whether the ratio reaches beta at any split that the rings hold.
+    """Return whether the ratio reaches beta at any split that the rings hold.
 
     kl(p, q) <= (p - q)^2 / (q (1 - q)), so the ratio is at most (s0 n - s n0)^2 / (n0 n1 n q (1 - q)): where that
     stays below beta no logarithm is needed, and that is nearly everywhere.
     """
     rings, size = prefixes.shape
-    n, mean = float(count), total / count
+    n = float(count)
+    mean = total / count
     beta = math.log(3.0 * n * math.sqrt(n) / delta)
     bound = beta * n * mean * (1.0 - mean)
     if bound <= 0.0:  # nothing but zeros, or ones, up to rounding
@@ -81,7 +84,8 @@ def _changed(prefixes: FloatArray, count: int, total: float, delta: float) -> bo
     for ring in range(rings):
         oldest = max(((count - 1) >> ring) - size + 1, 1)
         for k in range(newest, oldest - 1, -1):
-            n0, s0 = float(k << ring), prefixes[ring, k % size]
+            n0 = float(k << ring)
+            s0 = prefixes[ring, k % size]
             gap = s0 * n - total * n0
             if gap * gap > bound * n0 * (n - n0) and ratio(n0, s0, n, total) >= beta:
                 return True
@@ -100,7 +104,7 @@ def ratio(n0: float, s0: float, n: float, total: float) -> float:
 
 @jit
 def kl(p: float, q: float) -> float:
-    """Return the relative entropy of Bernoulli laws, p ln(p/q) + (1-p) ln((1-p)/(1-q)).
+    """Return the relative entropy of two Bernoulli distributions, p ln(p/q) + (1-p) ln((1-p)/(1-q)).
 
     q lies inside (0, 1); p is cut to [0, 1].
     """

@@ -23,7 +23,7 @@ LARGEST = sys.float_info.max
 
 
 class PageHinkleyState(NamedTuple):
-    """n detectors: `cells (n, 4)` holds count, mean and the sums up and down of each; the rest are parameters."""
+    """Of n detectors `cells (n, 4)`: count, mean and the sums up and down; the other fields are parameters."""
 
     cells: FloatArray
     delta: float
@@ -44,7 +44,8 @@ def observe(state: PageHinkleyState, i: int, x: float) -> bool:
     cell = state.cells[i]
     count = cell[COUNT] + 1.0
     mean = cell[MEAN] + (x / count - cell[MEAN] / count)
-    cell[COUNT], cell[MEAN] = count, mean
+    cell[COUNT] = count
+    cell[MEAN] = mean
     # Two numbers near the largest float differ by infinity: cut there, lest infinities meet and make NaN.
     cell[UP] = min(max(0.0, cell[UP] + (x - mean - state.delta)), LARGEST)
     cell[DOWN] = min(max(0.0, cell[DOWN] + (mean - x - state.delta)), LARGEST)

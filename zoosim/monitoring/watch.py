@@ -1,4 +1,4 @@
-"""One of the detectors, by number, for kernels that let their user choose."""
+"""Dispatch to one of the drift detectors by number, for kernels whose detector is a parameter."""
 
 from zoosim.core.jit import jit
 from zoosim.monitoring import adwin, glr, page_hinkley
@@ -17,10 +17,10 @@ def observe(a: AdwinState, p: PageHinkleyState, g: GLRState, detector: int, i: i
         return page_hinkley.observe(p, i, x)
     if detector == GLR:
         return glr.observe(g, i, x)
-    found = adwin.observe(a, i, x)
-    if found:
+    changed = adwin.observe(a, i, x)
+    if changed:
         adwin.reset(a, i)
-    return found
+    return changed
 
 
 @jit

@@ -13,8 +13,8 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
-from zoosim.models.mlp import count_weights
 from zoosim.neural.kernel import column, cross, noise_of, norm, weighted_gradients
+from zoosim.neural.mlp import count_weights
 
 CHUNK = 64
 """Candidates that are solved for together."""
@@ -67,7 +67,8 @@ def _posterior(
     cross(factors, candidates.T.copy(), sizes, first, v)
     solve_lower(lower, v)
     for j in range(means.shape[0]):
-        means[j], variances[j] = 0.0, norm(candidates[j], sizes, first)
+        means[j] = 0.0
+        variances[j] = norm(candidates[j], sizes, first)
     for i in range(v.shape[0]):
         for j in range(means.shape[0]):
             means[j] += v[i, j] * target[i]
@@ -91,9 +92,13 @@ class Dual:
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
-        self.sizes, self.first, self.noise, self.n = sizes, first, noise, 0
+        self.sizes = sizes
+        self.first = first
+        self.noise = noise
+        self.n = 0
         width = int((sizes[1:] + sizes[:-1]).sum())
-        self.factors, self.lower = np.zeros((0, width)), np.zeros((0, 0))
+        self.factors = np.zeros((0, width))
+        self.lower = np.zeros((0, 0))
         self.target, self.weights, self.sums = np.zeros((3, 0))
         self._theta: FloatArray | None = None
 
@@ -112,7 +117,9 @@ class Dual:
         self._grow(len(factors))
         self.n = len(factors)
         self._theta = None
-        self.factors[: self.n], self.weights[: self.n], self.sums[: self.n] = factors, weights, sums
+        self.factors[: self.n] = factors
+        self.weights[: self.n] = weights
+        self.sums[: self.n] = sums
         kernel = np.empty((self.n, self.n))
         cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, kernel)
         _fit(self.lower, self.target, kernel, self.noise, weights, sums)
@@ -124,7 +131,9 @@ class Dual:
         column(self.factors[: self.n], factors, self.sizes, self.first, products)
         length = norm(factors, self.sizes, self.first)
         _append(self.lower, self.target, self.n, products, length + noise_of(self.noise, length), reward)
-        self.factors[self.n], self.weights[self.n], self.sums[self.n] = factors, 1.0, reward
+        self.factors[self.n] = factors
+        self.weights[self.n] = 1.0
+        self.sums[self.n] = reward
         self.n += 1
         self._theta = None
 
@@ -132,7 +141,8 @@ class Dual:
         """Return mean and variance `(m,)` at `candidates (m, f)`."""
         means, variances = np.empty((2, len(candidates)))
         for i in range(0, len(candidates), CHUNK):
-            part, n = slice(i, i + CHUNK), self.n
+            part = slice(i, i + CHUNK)
+            n = self.n
             history = (self.factors[:n], self.lower[:n], self.target[:n])
             _posterior(*history, candidates[part], self.sizes, self.first, means[part], variances[part])
         return means, variances
@@ -143,10 +153,12 @@ class Dual:
 
     def _grow(self, needed: int) -> None:
         """Make room for `needed` observations, at least twice as many as before."""
-        room, n = len(self.factors), self.n
+        room = len(self.factors)
+        n = self.n
         if needed > room:
             room = max(needed, 2 * room, 64)
             old = self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n]
-            self.factors, self.lower = np.zeros((room, self.factors.shape[1])), np.zeros((room, room))
+            self.factors = np.zeros((room, self.factors.shape[1]))
+            self.lower = np.zeros((room, room))
             self.target, self.weights, self.sums = np.zeros((3, room))
             self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n] = old

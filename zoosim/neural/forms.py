@@ -1,4 +1,4 @@
-"""The one place that decides in which form the posterior over a network's parameters is kept.
+"""Choose the form of the posterior over a network's parameters that is cheapest to keep.
 
 All exact forms give the same numbers to rounding, which the condition number of A scales: bonuses agree to 8 digits up
 to one of 1e7, and beyond it the policies warn. Up to there this is about cost alone.
@@ -10,8 +10,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.models.mlp import count_weights
 from zoosim.neural.dual import Dual
+from zoosim.neural.mlp import count_weights
 from zoosim.neural.primal import Primal
 from zoosim.neural.rows import Rows
 
@@ -47,36 +47,36 @@ class Form(Protocol):
         """Return means and variances."""
 
 
-def cheapest(wanted: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:
-    """Return the form to run: `wanted`, or the cheapest exact one where that is `auto` or `last-layer`.
+def cheapest(requested: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:
+    """Return the form to run: `requested`, or the cheapest exact one where that is `auto` or `last-layer`.
 
-    `distinct` counts the rows U that have come up, candidates included, and `mergeable` tells whether equal rows have
+    `distinct` counts the rows U that have come up, candidates included, and `mergeable` says whether equal rows have
     equal gradients and U is worth counting: not as published, nor when there were too many already. `observations` n
     are those of the history, equal ones merged where they can be. For K candidates a decision costs U^2 in rows,
     K (n^2 / 2 + f n) with f factors a row in the dual and K p^2 / 2 in the primal form; `DUAL_UP_TO` is where the times
     of both were measured to cross, with 50 candidates and learning included.
     """
-    if wanted not in ("auto", "last-layer"):
-        return wanted
+    if requested not in ("auto", "last-layer"):
+        return requested
     if mergeable and distinct <= min(MAX_ROWS, parameters):
         return "rows"
     return "dual" if observations <= DUAL_UP_TO * parameters else "primal"
 
 
-def possible(wanted: str, fresh: bool) -> tuple[str, ...]:
-    """Return the forms that `wanted` may come to."""
-    if wanted not in ("auto", "last-layer"):
-        return (wanted,)
+def possible(requested: str, fresh: bool) -> tuple[str, ...]:
+    """Return the forms that `requested` may come to."""
+    if requested not in ("auto", "last-layer"):
+        return (requested,)
     return ("rows", "dual", "primal") if fresh else ("dual", "primal")
 
 
-def matrix_bytes(wanted: str, sizes: tuple[int, ...]) -> int:
-    """Return the bytes of what the form `wanted` keeps whatever it observes: matrices over all p weights, or none.
+def matrix_bytes(requested: str, sizes: tuple[int, ...]) -> int:
+    """Return the bytes of what the form `requested` keeps whatever it observes: matrices over all p weights, or none.
 
     `sizes` are those of all layers. The forms that `auto` turns to grow with the history.
     """
     p = count_weights(np.array(sizes))
-    return 8 * p * (p + 1) if wanted == "primal" else 0
+    return 8 * p * (p + 1) if requested == "primal" else 0
 
 
 def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:

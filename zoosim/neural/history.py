@@ -1,4 +1,4 @@
-"""What was observed, by distinct row: how often (fading) and with what sum of rewards."""
+"""Observations merged by distinct row: their number, which fades, and their sum of rewards."""
 
 from typing import Any, ClassVar
 
@@ -20,8 +20,12 @@ class History:
 
     def __init__(self, dim: int) -> None:
         """`dim` is the length of a row."""
-        self._xs, self._counts, self._sums = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
-        self._last, self._index, self.time = np.zeros(0, np.int64), dict[bytes, int](), 0
+        self._xs = np.zeros((0, dim))
+        self._counts = np.zeros(0)
+        self._sums = np.zeros(0)
+        self._last = np.zeros(0, np.int64)
+        self._index = dict[bytes, int]()
+        self.time = 0
         self.n_observed = 0
 
     def __len__(self) -> int:
@@ -45,17 +49,20 @@ class History:
     def number(self, x: FloatArray) -> int:
         """Return the number of row `x (d,)`, a new one if need be."""
         n = len(self)
-        found = self._index.setdefault((x + 0.0).tobytes(), n)  # -0.0 is 0.0
-        if found == n:
+        number = self._index.setdefault((x + 0.0).tobytes(), n)  # -0.0 is 0.0
+        if number == n:
             if n == len(self._xs):
                 self._grow(max(64, 2 * n))
-            self._xs[n], self._counts[n], self._sums[n], self._last[n] = x, 0.0, 0.0, -1
-        return found
+            self._xs[n] = x
+            self._counts[n] = 0.0
+            self._sums[n] = 0.0
+            self._last[n] = -1
+        return number
 
     def weight(self, x: FloatArray) -> float:
         """Return the weight of the observations of row `x (d,)`, -1 when it has no number."""
-        found = self._index.get((x + 0.0).tobytes(), -1)
-        return float(self._counts[found]) if found >= 0 else -1.0
+        number = self._index.get((x + 0.0).tobytes(), -1)
+        return float(self._counts[number]) if number >= 0 else -1.0
 
     def add(self, number: int, reward: float) -> None:
         """Count one observation of a row."""
@@ -70,24 +77,24 @@ class History:
         seen = np.flatnonzero(self.counts)
         return seen[np.argsort(self._last[seen])]
 
-    def fade(self, keep: float, most: int) -> None:
-        """Multiply all weights by `keep`; forget all but the `most` rows that were observed last.
+    def fade(self, keep: float, max_rows: int) -> None:
+        """Multiply all weights by `keep`; forget all but the `max_rows` rows that were observed last.
 
         Rows that are forgotten keep their numbers.
         """
         self._counts *= keep
         self._sums *= keep
-        gone, seen = self.counts < FORGOTTEN, self.observed()
-        if len(seen) > most:
-            gone[seen[:-most]] = True
+        gone = self.counts < FORGOTTEN
+        seen = self.observed()
+        if len(seen) > max_rows:
+            gone[seen[:-max_rows]] = True
         self.counts[gone] = self.sums[gone] = 0.0
         self.n_observed = int(np.count_nonzero(self.counts))
 
     def keep_observed(self) -> None:
         """Drop the rows that do not count; the others get new numbers."""
         seen = self.observed()
-        rows, counts, sums, last = self._xs[seen], self._counts[seen], self._sums[seen], self._last[seen]
-        self._replace(rows, counts, sums, last)
+        self._replace(self._xs[seen], self._counts[seen], self._sums[seen], self._last[seen])
 
     def state(self) -> dict[str, Any]:
         """Return copies of all arrays."""
@@ -101,7 +108,10 @@ class History:
         self.time = int(state["time"])
 
     def _replace(self, xs: FloatArray, counts: FloatArray, sums: FloatArray, last: IntArray) -> None:
-        self._xs, self._counts, self._sums, self._last = xs, counts, sums, last
+        self._xs = xs
+        self._counts = counts
+        self._sums = sums
+        self._last = last
         self.n_observed = int(np.count_nonzero(counts))
         self._index = {(x + 0.0).tobytes(): n for n, x in enumerate(xs)}
 

@@ -1,6 +1,6 @@
 """Inner products of gradients, from their factors: the neural tangent kernel (Jacot, Gabriel & Hongler 2018).
 
-For two rows of factors (`zoosim.models.mlp`) it is sum_l (delta_l . delta'_l) (a_{l-1} . a'_{l-1} + 1). `first` leaves
+For two rows of factors (`zoosim.neural.mlp`) it is sum_l (delta_l . delta'_l) (a_{l-1} . a'_{l-1} + 1). `first` leaves
 out the layers below it (counted from 0): the last one alone gives the kernel of a last-layer model.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_matrix, dot
-from zoosim.models.mlp import SIDE_BY_SIDE, factorise, factorise_rows
+from zoosim.neural.mlp import SIDE_BY_SIDE, factorise, factorise_rows
 
 LEAST = 1e-10
 """The least noise, as a share of a gradient's squared length, at which double precision still follows the posterior."""
@@ -24,13 +24,16 @@ def noise_of(noise: float, length: float) -> float:
 @jit
 def norm(factors: FloatArray, sizes: IntArray, first: int) -> float:
     """Return the squared length of the gradient that `factors (f,)` stand for."""
-    total, place = 0.0, 0
+    total = 0.0
+    offset = 0
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
         if layer > first:
-            inputs, deltas = factors[place : place + n], factors[place + n : place + n + m]
+            inputs = factors[offset : offset + n_in]
+            deltas = factors[offset + n_in : offset + n_in + n_out]
             total += np.sum(deltas * deltas) * (np.sum(inputs * inputs) + 1.0)
-        place += n + m
+        offset += n_in + n_out
     return total
 
 
@@ -44,37 +47,40 @@ def trace(factors: FloatArray, weights: FloatArray, sizes: IntArray, first: int)
 
 
 @jit
-def cross(left: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
-    """Write the inner products `(n, m)` of the rows of `left (n, f)` and the columns of `columns (f, m)`."""
-    inner, outer = np.empty((4, out.shape[1])), np.empty((4, out.shape[1]))
-    for i in range(0, left.shape[0], 4):
-        rows = left[i : i + 4]
+def cross(factor_rows: FloatArray, columns: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the inner products `(n, m)` of the rows of `factor_rows (n, f)` and the columns of `columns (f, m)`."""
+    inner = np.empty((4, out.shape[1]))
+    outer = np.empty((4, out.shape[1]))
+    for i in range(0, factor_rows.shape[0], 4):
+        rows = factor_rows[i : i + 4]
         out[i : i + 4] = 0.0
-        place = 0
+        offset = 0
         for layer in range(1, sizes.shape[0]):
-            middle = place + sizes[layer - 1]
+            middle = offset + sizes[layer - 1]
             end = middle + sizes[layer]
             if layer > first:
-                inner[:], outer[:] = 1.0, 0.0
-                add_matrix(rows[:, place:middle], columns[place:middle], inner[: len(rows)])
+                inner[:] = 1.0
+                outer[:] = 0.0
+                add_matrix(rows[:, offset:middle], columns[offset:middle], inner[: len(rows)])
                 add_matrix(rows[:, middle:end], columns[middle:end], outer[: len(rows)])
                 for j in range(rows.shape[0]):
                     out[i + j] += inner[j] * outer[j]
-            place = end
+            offset = end
 
 
 @jit
-def column(left: FloatArray, factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
-    """Write the inner products `(n,)` of the rows of `left (n, f)` and one row of `factors (f,)`."""
-    for i in range(left.shape[0]):
-        total, place = 0.0, 0
+def column(factor_rows: FloatArray, factors: FloatArray, sizes: IntArray, first: int, out: FloatArray) -> None:
+    """Write the inner products `(n,)` of the rows of `factor_rows (n, f)` and one row of `factors (f,)`."""
+    for i in range(factor_rows.shape[0]):
+        total = 0.0
+        offset = 0
         for layer in range(1, sizes.shape[0]):
-            middle = place + sizes[layer - 1]
+            middle = offset + sizes[layer - 1]
             end = middle + sizes[layer]
             if layer > first:
-                inner = dot(left[i, place:middle], factors[place:middle]) + 1.0
-                total += inner * dot(left[i, middle:end], factors[middle:end])
-            place = end
+                inner = dot(factor_rows[i, offset:middle], factors[offset:middle]) + 1.0
+                total += inner * dot(factor_rows[i, middle:end], factors[middle:end])
+            offset = end
         out[i] = total
 
 
@@ -83,18 +89,20 @@ def weighted_gradients(factors: FloatArray, weights: FloatArray, sizes: IntArray
     """Write the sum `(p,)` of the gradients that `factors (n, f)` stand for, times `weights (n,)`."""
     out[:] = 0.0
     for row in range(weights.shape[0]):
-        place, k = 0, 0
+        offset = 0
+        weight_index = 0
         for layer in range(1, sizes.shape[0]):
-            n, m = sizes[layer - 1], sizes[layer]
+            n_in = sizes[layer - 1]
+            n_out = sizes[layer]
             if layer > first:
-                for i in range(m):
-                    slope = weights[row] * factors[row, place + n + i]
+                for i in range(n_out):
+                    slope = weights[row] * factors[row, offset + n_in + i]
                     if slope != 0.0:  # about half of the units of a ReLU network
-                        for j in range(n):
-                            out[k + j] += slope * factors[row, place + j]
-                        out[k + n] += slope
-                    k += n + 1
-            place += n + m
+                        for j in range(n_in):
+                            out[weight_index + j] += slope * factors[row, offset + j]
+                        out[weight_index + n_in] += slope
+                    weight_index += n_in + 1
+            offset += n_in + n_out
 
 
 @jit
@@ -122,28 +130,35 @@ def _along(
     columns: FloatArray, theta: FloatArray, sizes: IntArray, first: int, means: FloatArray, norms: FloatArray
 ) -> None:
     """Write g'theta and g'g `(n,)` of the gradients g whose factors are `columns (f, n)`, without expanding them."""
-    means[:], norms[:] = 0.0, 0.0
-    part, inner, outer = np.empty((4, means.shape[0])), np.empty(means.shape[0]), np.empty(means.shape[0])
-    place, k = 0, 0
+    means[:] = 0.0
+    norms[:] = 0.0
+    part = np.empty((4, means.shape[0]))
+    inner = np.empty(means.shape[0])
+    outer = np.empty(means.shape[0])
+    offset = 0
+    weight_index = 0
     for layer in range(1, sizes.shape[0]):
-        n, m = sizes[layer - 1], sizes[layer]
+        n_in = sizes[layer - 1]
+        n_out = sizes[layer]
         if layer > first:
-            inputs, deltas = columns[place : place + n], columns[place + n : place + n + m]
-            weights = theta[k : k + m * (n + 1)].reshape(m, n + 1)
-            for i in range(0, m, 4):
-                block = part[: min(4, m - i)]
+            inputs = columns[offset : offset + n_in]
+            deltas = columns[offset + n_in : offset + n_in + n_out]
+            weights = theta[weight_index : weight_index + n_out * (n_in + 1)].reshape(n_out, n_in + 1)
+            for i in range(0, n_out, 4):
+                block = part[: min(4, n_out - i)]
                 block[:] = 0.0
-                add_matrix(weights[i : i + 4, :n], inputs, block)
+                add_matrix(weights[i : i + 4, :n_in], inputs, block)
                 for j in range(block.shape[0]):
-                    means += deltas[i + j] * (block[j] + weights[i + j, n])
-            inner[:], outer[:] = 1.0, 0.0
-            for i in range(n):
+                    means += deltas[i + j] * (block[j] + weights[i + j, n_in])
+            inner[:] = 1.0
+            outer[:] = 0.0
+            for i in range(n_in):
                 inner += inputs[i] * inputs[i]
-            for i in range(m):
+            for i in range(n_out):
                 outer += deltas[i] * deltas[i]
             norms += inner * outer
-            k += m * (n + 1)
-        place += n + m
+            weight_index += n_out * (n_in + 1)
+        offset += n_in + n_out
 
 
 @jit

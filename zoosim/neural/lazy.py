@@ -10,31 +10,34 @@ import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
 
-FIRST_BATCH, LARGEST_BATCH = 16, 64
+FIRST_BATCH = 16
+LARGEST_BATCH = 64
 SLACK = 1e-9
 """The share that bounds are raised by, so that rounding cannot bring one below the value that it bounds."""
 
 
 def lazy_argmax(bounds: FloatArray, places: IntArray, evaluate: Callable[[IntArray], FloatArray]) -> int:
-    """Return the candidate with the highest score, of equal ones that of the lowest place; -1 where none may be chosen.
+    """Return the candidate with the highest score, the lowest place on ties; -1 where none may be chosen.
 
     `bounds (R,)` are at least the scores, -inf for what may not be chosen, and are overwritten; `places (R,)` differ;
     `evaluate` returns the scores of the candidates that it is asked about.
     """
-    known, size = np.zeros(len(bounds), bool), FIRST_BATCH
+    is_known = np.zeros(len(bounds), bool)
+    size = FIRST_BATCH
     while True:
-        top, asked = bounds.max(), _highest(bounds, known, size)
+        top = bounds.max()
+        batch = _highest(bounds, is_known, size)
         ties = np.flatnonzero(bounds == top)
-        if known[ties].all() or not len(asked):
+        if is_known[ties].all() or not len(batch):
             return int(ties[np.argmin(places[ties])]) if top > -np.inf else -1
-        bounds[asked] = evaluate(asked)
-        known[asked] = True
+        bounds[batch] = evaluate(batch)
+        is_known[batch] = True
         size = min(2 * size, LARGEST_BATCH)
 
 
-def _highest(bounds: FloatArray, known: np.ndarray, size: int) -> IntArray:
+def _highest(bounds: FloatArray, is_known: np.ndarray, size: int) -> IntArray:
     """Return up to `size` candidates of the highest bounds that are not known yet and may be chosen."""
-    open_bounds = np.where(known, -np.inf, bounds)
+    open_bounds = np.where(is_known, -np.inf, bounds)
     if size < len(bounds):
         highest = np.argpartition(open_bounds, len(bounds) - size)[len(bounds) - size :]
     else:

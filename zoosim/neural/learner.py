@@ -19,11 +19,11 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
-from zoosim.models.mlp import count_factors
 from zoosim.neural.dual import Dual
 from zoosim.neural.forms import MAX_ROWS, Form, cheapest, new_form, possible
 from zoosim.neural.history import History
 from zoosim.neural.kernel import trace
+from zoosim.neural.mlp import count_factors
 from zoosim.neural.network import Network
 from zoosim.neural.rows import Rows
 from zoosim.neural.state import OTHER, flat, taken
@@ -40,7 +40,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class Settings:
-    """How a `Learner` learns.
+    """Settings of a `Learner`.
 
     `hidden` layer sizes; `fresh` or as published; `form`; `noise` lambda; `normalise` gradients to a mean squared
     length of 1 or not; `discount` a decision; `memory` in distinct rows; and the training.
@@ -76,12 +76,12 @@ class Candidates:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of values that it holds."""
         return self.xs.size + 5 * len(self.xs)
 
 
 class Learner:
-    """The network, what was observed, and the posterior in whichever form is cheapest."""
+    """A network, its history, and the posterior over its parameters in whichever form is cheapest."""
 
     def __init__(self, settings: Settings, dim: int, rng: np.random.Generator) -> None:
         """`dim` is the length of a row [user, product]."""
@@ -89,7 +89,8 @@ class Learner:
         first = len(settings.hidden) if settings.form == "last-layer" else 0
         self.network = Network((dim, *settings.hidden, 1), first, settings.learning_rate, settings.normalise, rng)
         self.history = History(dim)
-        self.since, self.trace = 0, 0.0
+        self.since = 0
+        self.trace = 0.0
         self.few = settings.fresh
         self.numbering = 0
         self.form = self._new_form(self._wanted())
@@ -120,7 +121,7 @@ class Learner:
 
     @property
     def in_rows(self) -> bool:
-        """Tell whether the rows form runs, where every posterior is at hand."""
+        """Whether the rows form runs, which holds every posterior ready."""
         return isinstance(self.form, Rows)
 
     def posterior(self, candidates: Candidates, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -145,9 +146,9 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that was learned, as `PART.NAME`, and what it was `made_for`."""
-        own = {"since": self.since, "few": self.few, "trace": self.trace}
-        held = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
-        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": own, **held})}
+        counters = {"since": self.since, "few": self.few, "trace": self.trace}
+        parts = {"network": self.network.state(), "history": self.history.state(), "form": _saved(self.form)}
+        return {"made_for": self._made_for(), "form": self.form.name, **flat({"learner": counters, **parts})}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned; raises `ConfigError` when it is another learner's, and changes nothing."""
@@ -156,24 +157,30 @@ class Learner:
             setattr(self.form, name, value)
         self.network.load(parts["network"])
         self.history.load(parts["history"])
-        own = parts["learner"]
-        self.since, self.few, self.trace = int(own["since"]), bool(own["few"]), float(own["trace"])
+        counters = parts["learner"]
+        self.since = int(counters["since"])
+        self.few = bool(counters["few"])
+        self.trace = float(counters["trace"])
         self.numbering += 1
 
     def _made_for(self) -> str:
-        """Say what a state must have been made for to be this learner's."""
-        sizes, settings = "-".join(map(str, self.network.sizes)), self.settings
-        history, scale = "fresh" if settings.fresh else "published", "normalised" if settings.normalise else "plain"
+        """Describe the settings that a saved state must share to be loaded."""
+        sizes = "-".join(map(str, self.network.sizes))
+        settings = self.settings
+        history = "fresh" if settings.fresh else "published"
+        scale = "normalised" if settings.normalise else "plain"
         return f"layers {sizes}, history {history}, form {settings.form}, lambda {settings.noise}, {scale} gradients"
 
     def _checked(self, state: Mapping[str, Any]) -> tuple[Form | Rows, dict[str, dict[str, Any]]]:
         """Return an empty form of the state's name, and copies of its parts; or raise `ConfigError`."""
-        made_for, name = state.get("made_for"), state.get("form")
+        made_for = state.get("made_for")
+        name = state.get("form")
         if not isinstance(made_for, str) or made_for != self._made_for():
             raise ConfigError(f"{OTHER}: it was made for {shown(made_for)}, expected {self._made_for()!r}")
         if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
             raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
-        form, network = self._new_form(name), self.network
+        form = self._new_form(name)
+        network = self.network
         sides = {"d": network.sizes[0], "f": count_factors(network.sizes), "m": 3, "w": network.trained.shape[1]}
         sides |= {"p": network.slopes, "q": network.slopes + 1}
         shapes = {"learner": dict.fromkeys(("since", "few", "trace"), ""), "form": form.saved}
@@ -212,7 +219,7 @@ class Learner:
         form.observe(factors[0], reward)
 
     def _outgrown(self) -> bool:
-        """Tell whether another form is cheaper now, or the dual one holds most rows twice."""
+        """Return whether another form is cheaper now, or the dual one holds most rows twice."""
         repeats = isinstance(self.form, Dual) and self.form.n >= max(64, 2 * len(self.history))
         return repeats or self._wanted() != self.form.name
 
@@ -236,16 +243,16 @@ class Learner:
         self._refit()
 
     def _enter(self, candidates: Candidates) -> None:
-        """Number the candidates' rows, and see what is known of the new ones; or leave the rows form: too many."""
+        """Number the candidates' rows and condition the new ones, or leave the rows form if there are too many."""
         self._make_room(candidates.xs)
-        known = len(self.history)
+        known_rows = len(self.history)
         candidates.numbers = np.array([self.history.number(x) for x in candidates.xs])
         candidates.numbering = self.numbering
-        if len(self.history) > known:
+        if len(self.history) > known_rows:
             self._refit()
 
     def _make_room(self, xs: FloatArray) -> None:
-        """See to it that the distinct rows `xs (m, d)` fit into the rows form where it may not be left."""
+        """Make room for the distinct rows `xs (m, d)` in the rows form where it may not be left."""
         weights = [self.history.weight(x) for x in xs] if self.settings.form == "rows" else []
         if len(self.history) + sum(weight < 0 for weight in weights) <= MOST_ROWS or not weights:
             return
@@ -271,7 +278,8 @@ class Learner:
         if not isinstance(self.form, Rows):
             self.few = False
             self._drop_unobserved()
-        factors, network = self.network.factors(self.history.xs), self.network
+        factors = self.network.factors(self.history.xs)
+        network = self.network
         self.trace = trace(factors, self.history.counts, network.sizes, network.first)
         self.form.fit(factors, self.history.counts, self.history.sums)
 

@@ -1,4 +1,4 @@
-"""The network behind a neural bandit: what it says, the factors of its gradients, and its training."""
+"""The network of a neural bandit: outputs, factors of gradients, training."""
 
 from typing import Any, ClassVar
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from zoosim.core.rng import draw_key, uniforms
 from zoosim.core.types import FloatArray
-from zoosim.models import mlp
+from zoosim.neural import mlp
 from zoosim.neural.history import History
 from zoosim.neural.kernel import means_and_norms, outputs_and_norms
 
 
 class Network:
-    """Weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
+    """A network: weights `trained (3, p)` with their moments; `version` changes whenever they do, and at each training.
 
     Gradients are those in the layers `first` and up, `slopes` numbers, divided by `length`: the root of their mean
     squared length over the rows first seen, and then over those observed at each training; or 1.
@@ -24,7 +24,10 @@ class Network:
         self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator
     ) -> None:
         """`sizes` are those of all layers; `rate` is Adam's."""
-        self.sizes, self.first, self.rate, self.normalise = np.array(sizes), first, rate, normalise
+        self.sizes = np.array(sizes)
+        self.first = first
+        self.rate = rate
+        self.normalise = normalise
         params = mlp.new_params(self.sizes, rng=rng)
         self.trained = np.stack([params, np.zeros_like(params), np.zeros_like(params)])
         self.key = draw_key(rng)
@@ -55,7 +58,8 @@ class Network:
         """Take Adam steps on the distinct rows of `history`, or on observations drawn where they exceed a batch."""
         seen = history.observed()
         for _ in range(steps if len(seen) else 0):
-            chosen, weights = seen, history.counts[seen]
+            chosen = seen
+            weights = history.counts[seen]
             if len(seen) > batch_size:
                 shares = np.cumsum(weights)
                 draws = uniforms(self.key, np.full(batch_size, self.steps), np.arange(batch_size)) * shares[-1]
@@ -79,7 +83,9 @@ class Network:
     def load(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self.trained[:] = state["trained"]
-        self.key, self.steps, self.length = np.uint64(state["key"]), int(state["steps"]), float(state["length"])
+        self.key = np.uint64(state["key"])
+        self.steps = int(state["steps"])
+        self.length = float(state["length"])
         self.version += 1
 
     def _measure(self, xs: FloatArray) -> None:

@@ -13,8 +13,8 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_matrix, add_product, dot
-from zoosim.models.mlp import expand
 from zoosim.neural.kernel import noise_of
+from zoosim.neural.mlp import expand
 
 MIN_PERIOD = 64
 CHUNK = 64
@@ -27,8 +27,8 @@ def kept(g: FloatArray, weights: FloatArray, noise: float) -> FloatArray:
     keep = np.ones(g.shape[0])
     for n in range(g.shape[0]):
         if weights[n] > 0.0:
-            own = noise / weights[n]
-            keep[n] = own / noise_of(own, dot(g[n], g[n]))
+            own_noise = noise / weights[n]
+            keep[n] = own_noise / noise_of(own_noise, dot(g[n], g[n]))
     return keep
 
 
@@ -46,7 +46,8 @@ def _accumulate(square: FloatArray, b: FloatArray, g: FloatArray, weight: float,
 @jit
 def _accumulate_rows(square: FloatArray, b: FloatArray, g: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
     """Do `_accumulate` for all rows of `g (n, p)`, four rows of the sums at a time."""
-    size, part = b.shape[0], np.empty(4 * b.shape[0])
+    size = b.shape[0]
+    part = np.empty(4 * b.shape[0])
     left = np.empty((size, g.shape[0]))
     for n in range(g.shape[0]):
         for i in range(size):
@@ -65,7 +66,8 @@ def _accumulate_rows(square: FloatArray, b: FloatArray, g: FloatArray, weights: 
 def _rebuild(square: FloatArray, b: FloatArray, theta: FloatArray, noise: float) -> None:
     """Write the inverse of A, upper half, and theta = A^-1 b, from the sums in the lower half of `square`."""
     size = b.shape[0]
-    a, inverse = np.empty((size, size)), np.empty((size, size))
+    a = np.empty((size, size))
+    inverse = np.empty((size, size))
     for i in range(size):
         a[i, : i + 1] = square[i + 1, : i + 1]
         a[i, i] += noise
@@ -107,10 +109,12 @@ def _posterior(
     variances: FloatArray,
 ) -> None:
     size = theta.shape[0]
-    gradients, half = np.empty((candidates.shape[0], size)), np.empty((4, candidates.shape[0]))
+    gradients = np.empty((candidates.shape[0], size))
+    half = np.empty((4, candidates.shape[0]))
     for n in range(candidates.shape[0]):
         expand(candidates[n], sizes, first, gradients[n])
-        means[n], variances[n] = dot(gradients[n], theta), 0.0
+        means[n] = dot(gradients[n], theta)
+        variances[n] = 0.0
     columns = gradients.T.copy()
     for i in range(0, size, 4):
         end = min(i + 4, size)
@@ -132,15 +136,19 @@ class Primal:
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
-        self.sizes, self.first, self.noise = sizes, first, noise
+        self.sizes = sizes
+        self.first = first
+        self.noise = noise
         size = int((sizes[first + 1 :] * (sizes[first:-1] + 1)).sum())
-        self.square, self.age = np.zeros((size + 1, size)), 0
+        self.square = np.zeros((size + 1, size))
+        self.age = 0
         self.b, self.theta = np.zeros((2, size))
         self.square[np.arange(size), np.arange(size)] = 1.0 / noise
 
     def fit(self, factors: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """Begin anew with observations of `factors (n, f)`, `weights (n,)` above 0 and weighted `sums (n,)`."""
-        self.square[:], self.b[:] = 0.0, 0.0
+        self.square[:] = 0.0
+        self.b[:] = 0.0
         for i in range(0, len(factors), CHUNK):
             part = slice(i, i + CHUNK)
             g = np.empty((len(factors[part]), len(self.b)))

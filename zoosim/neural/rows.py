@@ -28,8 +28,10 @@ def condition(
     where nothing cancels.
     """
     seen = np.flatnonzero(counts > 0.0)
-    n, size = seen.shape[0], prior.shape[0]
-    lower, right = np.empty((n, n)), np.empty((n, size + 1))
+    n = seen.shape[0]
+    size = prior.shape[0]
+    lower = np.empty((n, n))
+    right = np.empty((n, size + 1))
     noises = np.empty(n)
     for i in range(n):
         noises[i] = noise_of(noise / counts[seen[i]], prior[seen[i], seen[i]])
@@ -62,7 +64,8 @@ def _subtract(prior: FloatArray, right: FloatArray, mean: FloatArray, spread: Fl
 @jit
 def observe_row(mean: FloatArray, spread: FloatArray, row: int, reward: float, noise: float) -> None:
     """Follow one observation of `row` in `mean (U,)` and `spread (U, U)`."""
-    column, total = spread[row].copy(), noise + max(spread[row, row], 0.0)
+    column = spread[row].copy()
+    total = noise + max(spread[row, row], 0.0)
     error = (reward - mean[row]) / total
     for i in range(column.shape[0]):
         mean[i] += column[i] * error
@@ -79,15 +82,20 @@ class Rows:
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
-        self.sizes, self.first, self.noise = sizes, first, noise
+        self.sizes = sizes
+        self.first = first
+        self.noise = noise
         self.prior = np.zeros((0, 0))
-        self.mean, self.spread, self.age = np.zeros(0), np.zeros((0, 0)), 0
+        self.mean = np.zeros(0)
+        self.spread = np.zeros((0, 0))
+        self.age = 0
 
     def fit(self, factors: FloatArray, counts: FloatArray, sums: FloatArray) -> None:
         """Begin anew with rows whose gradients have `factors (U, f)`, observed `counts (U,)` times with `sums (U,)`."""
         self.prior = np.empty((len(factors), len(factors)))
         cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, self.prior)
-        self.mean, self.spread = np.zeros(len(factors)), np.zeros_like(self.prior)
+        self.mean = np.zeros(len(factors))
+        self.spread = np.zeros_like(self.prior)
         self.rebuild(counts, sums)
 
     def rebuild(self, counts: FloatArray, sums: FloatArray) -> None:

@@ -1,4 +1,4 @@
-"""What a saved state must look like before anything of it is taken over."""
+"""Check names and shapes of a saved state before any of it is loaded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,11 +26,11 @@ def taken(state: Mapping[str, Any], parts: Mapping[str, Shapes], sides: dict[str
     shapes = flat(parts)
     if set(state) != set(shapes):
         raise ConfigError(OTHER)
-    found: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    values: dict[str, dict[str, Any]] = {part: {} for part in parts}
     for name, letters in shapes.items():
         part, _, key = name.partition(".")
-        found[part][key] = _checked(state[name], letters, sides)
-    return found
+        values[part][key] = _checked(state[name], letters, sides)
+    return values
 
 
 def _checked(value: Any, letters: str, sides: dict[str, int]) -> Any:

@@ -1,19 +1,22 @@
 """Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""
 
-from zoosim.logs.importing.importing import import_log
+from zoosim.core.action_space import ActionSpace
+from zoosim.logs.importing.convert import import_log
 from zoosim.logs.importing.mapping import LogMapping
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
-from zoosim.logs.reading import read_log, to_log
+from zoosim.logs.parse import read_log, to_log
 from zoosim.off_policy.actions.products import ESTIMATORS
+from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evaluate import Difference, Evaluation, Result, evaluate
+from zoosim.off_policy.evaluate import Evaluation, Result, evaluate
 from zoosim.off_policy.intervals.intervals import bernstein_interval
 from zoosim.off_policy.intervals.sequences import confidence_sequence
 from zoosim.off_policy.targets.products import spec_of
 
 __all__ = [
     "ESTIMATORS",
+    "ActionSpace",
     "Difference",
     "Evaluation",
     "Log",

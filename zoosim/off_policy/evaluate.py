@@ -1,7 +1,7 @@
-"""Judge policies by a log: values, intervals, figures, verdicts and paired differences in one call."""
+"""Evaluate policies on a log: values, intervals, figures, verdicts and paired differences in one call."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,54 +9,42 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.statistics import Interval
 from zoosim.core.types import Progress
-from zoosim.logs.boost_log import BoostLog
 from zoosim.logs.log import Log
-from zoosim.logs.ranking_log import RankingLog
-from zoosim.off_policy.actions.base import Estimated, Judgement, Kind
-from zoosim.off_policy.actions.boosts import Boosts
-from zoosim.off_policy.actions.products import Actions
-from zoosim.off_policy.actions.rankings import Rankings
-from zoosim.off_policy.diagnostics import Moved, WeightFigures, halves
+from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
+from zoosim.off_policy.actions.table import EVALUATORS
+from zoosim.off_policy.compare import LOGGED, Comparison, Difference
+from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups, group_rows
-from zoosim.off_policy.intervals.bootstrap import Bootstrap, bootstrap, bootstraps
-from zoosim.off_policy.intervals.clusters import (
-    Clusters,
-    Sums,
-    difference,
-    go_together,
-    group_sums,
-    make_clusters,
-    standard_error,
-)
-from zoosim.off_policy.intervals.comparisons import Lead, Ranked, rank_policies
-from zoosim.off_policy.intervals.intervals import (
-    asymptotic_interval,
-    bernstein_interval,
-    bootstrap_interval,
-    bootstrap_p,
-    rows_to_decide,
-)
+from zoosim.off_policy.intervals.bootstrap import bootstraps
+from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
+from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
 from zoosim.off_policy.intervals.sequences import confidence_sequence
 from zoosim.off_policy.options import Options, read_options
 from zoosim.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap
-from zoosim.off_policy.targets.products import named
-from zoosim.off_policy.verdict import CARRIERS, CARRIERS_ASYMPTOTIC, DO_NOT_USE, TRUST, WEAK, WORDS, Verdict
+from zoosim.off_policy.targets.base import naming
+from zoosim.off_policy.verdict import (
+    DO_NOT_USE,
+    EFFECTIVE_GROUPS,
+    EFFECTIVE_GROUPS_ASYMPTOTIC,
+    TRUST,
+    WEAK,
+    WORDS,
+    Verdict,
+)
 
 NOTHING = Interval(math.nan, None, None)
-LOGGED = "logged"
-NEVER = "the policy would have made none of the logged choices"
-TOGETHER = "a user's rows go together, for which a sequence does not allow (bernstein does)"
-GUESSED = "the interval takes the log's smallest and largest reward for the range of all; give their reward_range"
-KINDS: Mapping[type, type[Kind]] = {Log: Actions, RankingLog: Rankings, BoostLog: Boosts}
-"""What judges policies by each kind of log."""
+NO_OVERLAP = "no overlap: the policy never chooses a logged action"
+GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (bernstein does)"
+GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
 
 
 class Result(NamedTuple):
-    """What one estimator says of one policy; figures are those of the weights that the estimator leans on.
+    """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
 
     `value` is NaN for a self-normalised estimator where all weights are 0.
     """
@@ -73,38 +61,19 @@ class Result(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Found(NamedTuple):
-    """A result, and the sums that it comes from; None where there is no estimate."""
+class Estimate(NamedTuple):
+    """A result, and the sums by group that it comes from; None where there is no estimate."""
 
     result: Result
     sums: Sums | None
 
 
-class Difference(NamedTuple):
-    """How much more `policy` earns than `other` (the logged choices, by default), estimated on the same rows.
-
-    `verdict` is the worse of the two policies'; `p` is two-sided, not corrected for several comparisons; `rows_needed`
-    is how many rows like these would show a difference of this size at the intervals' level with 80% power, None when
-    there is none.
-    """
-
-    policy: str
-    other: str
-    estimator: str
-    value: float
-    low: float | None
-    high: float | None
-    p: float
-    rows_needed: int | None
-    verdict: str
-
-
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of `evaluate`: one a policy and estimator; `logged` is what the log's own choices earned.
+    """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
 
-    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` tells of each policy where its
-    weights lie, if it was asked for; `notes` what else there is to say of it. `unit` says what `n` counts.
+    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` says where each policy's weights
+    lie, if that was asked for; `notes` are remarks on each. `unit` says what `n` counts.
     """
 
     results: tuple[Result, ...]
@@ -121,7 +90,7 @@ class Evaluation:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row a policy and estimator; reasons in one string."""
+        """One row per policy and estimator; reasons in one string."""
         return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
 
     @property
@@ -142,7 +111,7 @@ class Evaluation:
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
-    """Ctrl-C came while policies were judged.
+    """Ctrl-C came while policies were evaluated.
 
     Carries the `evaluation` of those that are finished, None without any, and the names of those that are `missing`.
     """
@@ -153,7 +122,7 @@ class EvaluationInterrupted(KeyboardInterrupt):
 
 
 def evaluate(
-    log: Log | RankingLog | BoostLog,
+    log: Log,
     policies: Mapping[str, Any],
     *,
     estimators: Sequence[str] | None = None,
@@ -167,216 +136,231 @@ def evaluate(
     compare: bool = True,
     progress: Progress = lambda line: None,
 ) -> Evaluation:
-    """Estimate what each of `policies` would have earned on a log, and say whether to trust it.
+    """Estimate the mean reward per visit that each policy would have earned, from a log of another policy.
 
-    A policy is a `zoosim.Policy`, a function (log, start, stop), an array of probabilities `(K,)` or `(n, K)`, or the
-    name of a column of the log with the probabilities of the logged actions, for which estimators that need a reward
-    model are left out. On a `RankingLog` these are probabilities of what stands at the top, and below it of what is
-    left; on a `BoostLog` arrays and functions give a policy's boosts, columns its densities.
+    No policy is run: logged rewards are reweighted by how much likelier the policy makes the logged actions
+    (Horvitz & Thompson 1952); some estimators add a reward model (Dudik, Langford & Li 2011).
 
-    `estimators` are by default those of the log's kind. Clipped, switch and shrunken forms choose their limit by an
-    estimate of their error, kernels over boosts their bandwidth by `choose_bandwidth` where `bandwidth` is None.
-    `interval` is bootstrap, asymptotic, bernstein, or sequence (valid at all times; rows in order of time where the log
-    tells it); the last two bound the policy's value whatever the estimator, and need to know the `reward_range`, by
-    default the smallest and largest reward of a visit of the log. `overlap` asks for the weights by size, action and
-    segment; without `compare` there are no differences and no ranking. `progress` is called with lines such as
-    "linucb: judged 2,000 of 50,000 rows". Raises `ConfigError`, `DataError`, or `PolicyError` with the policy's name;
-    on Ctrl-C `EvaluationInterrupted`, a `KeyboardInterrupt` with the results so far.
+    Args:
+        log: n visits with propensities, of products, rankings or boosts.
+        policies: Name -> a `zoosim.Policy` (a frozen copy is asked), probabilities `(K,)` or `(n, K)`, a function
+            (log, start, stop) that returns `(stop - start, K)`, or the name of a log column with the probability
+            of the logged action (this leaves out estimators with a reward model). Rankings: probabilities of
+            the top position, lower ones are drawn without replacement. Boosts: boosts `(d,)` or `(n, d)`, columns of
+            densities.
+        estimators: Such as ["snips", "dr"]. Default: those of the log's action space. Clipped, switch and shrunken
+            forms choose their limit by the least estimated error (Su et al. 2020).
+        interval: "bootstrap" (studentised), "asymptotic", or a bound on the value itself, whatever the estimator:
+            "bernstein" (Maurer & Pontil 2009), "sequence" (Waudby-Smith et al. 2024; valid at all times, rows in order
+            of time where the log tells it).
+        level: Confidence level, in (0, 1).
+        samples: Number of bootstrap samples.
+        seed: Their seed, from 0 to 2**63 - 1.
+        reward_range: (low, high) of a visit's total reward. Default: the range in the log, which makes "bernstein"
+            and "sequence" at most `weak` unless rewards are single clicks.
+        bandwidth: Kernel width in units of the boosts. Default: chosen from the log (SLOPE, Su et al. 2020).
+        overlap: Also tabulate weights by size, action and segment.
+        compare: Also compare and rank the policies.
+        progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
+
+    Returns:
+        One `Result` per policy and estimator: value and interval in reward units per visit, effective sample size
+        (Kish 1965), verdict and reasons. The value is NaN where all weights of a self-normalised estimator are 0.
+
+    Raises:
+        ConfigError: an option or a policy's name is invalid, or there is no policy.
+        DataError: no estimator applies, or no policy ever chooses a logged action.
+        PolicyError: a policy fails, returns invalid probabilities, or changes its state; it is named.
+        EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt` with the results so far.
     """
     if LOGGED in policies:
         raise ConfigError(
             f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
         )
-    given = {"estimators": estimators, "interval": interval, "level": level, "samples": samples, "seed": seed}
-    options = read_options(KINDS[type(log)], log, {**given, "reward_range": reward_range})
+    evaluator_class = EVALUATORS[log.action_space]
+    options = read_options(
+        log,
+        evaluator_class,
+        estimators=estimators,
+        interval=interval,
+        level=level,
+        samples=samples,
+        seed=seed,
+        reward_range=reward_range,
+    )
     clusters = make_clusters(len(log), log.user_ids)
-    kind = KINDS[type(log)](log, clusters, options.estimators, bandwidth)
-    taken = {name: _taken(name, policy, kind, progress) for name, policy in policies.items()}
-    if not taken:
+    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth)
+    prepared = {}
+    for name, policy in policies.items():
+        with naming(name):
+            prepared[name] = evaluator.prepare(policy, _prefixed(progress, name))
+    if not prepared:
         raise ConfigError("policies: got none, expected at least one to judge")
-    findings = _Findings(log, clusters, kind.unit, options, compare)
+
+    findings = _Findings(log, clusters, evaluator.unit, options, compare)
     groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
     finished = list[str]()
     try:
-        for name, judged in taken.items():
-            findings.add(name, *_judged(name, judged, options), groups)
+        for name, evaluate_policy in prepared.items():
+            with naming(name):
+                policy_evaluation = evaluate_policy()
+                estimates = _estimates(name, policy_evaluation, options)
+            findings.add(name, estimates, policy_evaluation, groups)
             finished.append(name)
     except KeyboardInterrupt:
-        missing = [name for name in taken if name not in finished]
+        missing = [name for name in prepared if name not in finished]
         raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
     evaluation = findings.evaluation(finished)
     if not any(row.ess for row in evaluation.results) and any(math.isnan(row.value) for row in evaluation.results):
-        raise DataError(
-            f"policies: {', '.join(policies)} would have made none of the logged choices: nothing to judge by"
-        )
+        names = ", ".join(policies)
+        raise DataError(f"no overlap: none of the policies ({names}) ever chooses a logged action; evaluate others")
     return evaluation
 
 
-def _judged(name: str, judged: Callable[[], Judgement], options: Options) -> tuple[list[Found], Judgement]:
-    try:
-        judgement = judged()
-        return _results(name, judgement, options), judgement
-    except (PolicyError, DataError, ConfigError) as error:
-        raise named(name, error) from error
+def _prefixed(progress: Progress, name: str) -> Progress:
+    return lambda line: progress(f"{name}: {line}")
 
 
 class _Findings:
     """What was found so far, of one policy after another."""
 
-    def __init__(
-        self, log: Log | RankingLog | BoostLog, clusters: Clusters, unit: str, options: Options, compare: bool
-    ) -> None:
-        logged = group_sums(clusters, Terms(log.earned))
-        self._known = (len(log), clusters.n_clusters, dict(log.skipped), log.source)
-        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
-        self._compared = _Compared(logged, options) if compare else None
+    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool) -> None:
+        logged = group_sums(clusters, Terms(log.visit_rewards))
+        self._log = log
+        self._n_clusters = clusters.n_clusters
         self._unit = unit
+        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
+        self._comparison = Comparison(logged, options) if compare else None
         self._results: list[Result] = []
         self._overlaps: dict[str, Overlap] = {}
         self._notes: dict[str, tuple[str, ...]] = {}
 
-    def add(self, name: str, found: Sequence[Found], judgement: Judgement, groups: Groups | None) -> None:
-        """Take in the results of a policy; with `groups` of rows, where its weights lie, too."""
+    def add(self, name: str, estimates: Sequence[Estimate], evaluated: PolicyEvaluation, groups: Groups | None) -> None:
+        """Take in the estimates of a policy; with `groups` of rows, where its weights lie, too."""
         if groups is not None:
-            self._overlaps[name] = judgement.overlap(groups)
-        self._notes[name] = judgement.notes
-        for result, sums in found:
+            self._overlaps[name] = evaluated.overlap(groups)
+        self._notes[name] = evaluated.notes
+        for result, sums in estimates:
             self._results.append(result)
-            if self._compared is not None and sums is not None:
-                self._compared.add(result, sums)
+            if self._comparison is not None and sums is not None:
+                self._comparison.add(name, result.estimator, sums, result.verdict)
 
     def evaluation(self, finished: Sequence[str]) -> Evaluation:
         """Return what was found of the policies that are finished."""
         results = tuple(row for row in self._results if row.policy in finished)
-        compared = self._compared
+        differences: tuple[Difference, ...] = ()
+        ranking: tuple[Ranked, ...] = ()
+        if self._comparison is not None:
+            differences = tuple(each for each in self._comparison.differences if each.policy in finished)
+            ranking = self._comparison.ranking(_usable_values(results))
         return Evaluation(
             results,
-            () if compared is None else tuple(each for each in compared.differences if each.policy in finished),
+            differences,
             self._logged,
-            *self._known,
-            ranking=() if compared is None else compared.ranking(results),
+            len(self._log),
+            self._n_clusters,
+            dict(self._log.skipped),
+            self._log.source,
+            ranking=ranking,
             overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
             notes={name: self._notes[name] for name in finished},
             unit=self._unit,
         )
 
 
-class _Compared:
-    """Compare each result with the logged choices and with those before it of the same estimator."""
-
-    def __init__(self, logged: Sums, options: Options) -> None:
-        self.logged, self.options = logged, options
-        self.differences: list[Difference] = []
-        self._known: dict[tuple[str, str], tuple[Sums, str]] = {}
-        self._leads: dict[tuple[str, str, str], Lead] = {}
-
-    def add(self, result: Result, sums: Sums) -> None:
-        """Compare one more result, estimated by `sums`."""
-        name, estimator, verdict = result.policy, result.estimator, result.verdict
-        self._compare((name, LOGGED, estimator), difference(sums, self.logged), verdict)
-        for (other, by), (rival, word) in self._known.items():
-            if by == estimator:
-                worse = max(word, verdict, key=WORDS.index)
-                self._compare((name, other, estimator), difference(sums, rival), worse)
-        self._known[name, estimator] = (sums, verdict)
-
-    def _compare(self, names: tuple[str, str, str], sums: Sums, verdict: str) -> None:
-        drawn = bootstrap(sums, samples=self.options.samples, seed=self.options.seed)
-        self.differences.append(_difference(names, sums, drawn, self.options, verdict))
-        self._leads[names] = Lead(sums.value, standard_error(sums), drawn.ratios)
-
-    def ranking(self, results: Sequence[Result]) -> tuple[Ranked, ...]:
-        """Rank the policies whose estimate can be used and has a standard error, for each estimator."""
-        ranked: list[Ranked] = []
-        for estimator in self.options.estimators:
-            own = {row.policy: row.value for row in results if row.estimator == estimator and row.verdict != DO_NOT_USE}
-            over = {name: self._leads[name, LOGGED, estimator] for name in own}
-            pairs = {key[:2]: lead for key, lead in self._leads.items() if key[2] == estimator and key[1] != LOGGED}
-            if own:
-                ranked += rank_policies(estimator, own, over, pairs, self.options.level)
-        return tuple(ranked)
+def _usable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Return the values of estimates that can be used, by estimator and policy."""
+    values: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row.verdict != DO_NOT_USE:
+            values.setdefault(row.estimator, {})[row.policy] = row.value
+    return values
 
 
-def _taken(name: str, given: Any, kind: Kind, progress: Progress) -> Callable[[], Judgement]:
-    try:
-        return kind.take(given, lambda line: progress(f"{name}: {line}"))
-    except (PolicyError, DataError, ConfigError) as error:
-        raise named(name, error) from error
+def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> list[Estimate]:
+    """Return the estimates of a policy's value, in the order of the options; raises `DataError` if there are none."""
+    estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
+    if not estimators:
+        raise DataError(f"none of {', '.join(options.estimators)} can do with {evaluated.known} alone")
+    sums_and_drifts = {}
+    for estimator in estimators:
+        sums_and_drift = _sums_and_drift(evaluated, estimator, options)
+        if sums_and_drift is not None:  # None: every importance weight is 0
+            sums_and_drifts[estimator] = sums_and_drift
+    # One call for all estimators, because they share the bootstrap's resampling counts.
+    intervals = _intervals([sums for sums, _ in sums_and_drifts.values()], evaluated, options)
+    interval_of = dict(zip(sums_and_drifts, intervals, strict=True))
+    interval_verdict = _interval_verdict(evaluated, options)
+    min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS
+
+    estimates = []
+    for estimator in estimators:
+        weights = evaluated.weights(estimator).figures
+        if estimator not in sums_and_drifts:
+            no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
+            estimates.append(Estimate(_result(policy, estimator, NOTHING, weights, no_overlap), None))
+            continue
+        sums, drift = sums_and_drifts[estimator]
+        interval = interval_of[estimator]
+        estimated = Estimated(sums, weights, interval, drift, min_groups)
+        verdict = _worse_verdict(evaluated.verdict(estimator, estimated), interval_verdict)
+        estimates.append(Estimate(_result(policy, estimator, interval, weights, verdict), sums))
+    return estimates
 
 
-def _results(name: str, judgement: Judgement, options: Options) -> list[Found]:
-    """Return results with their sums for each estimator that the target allows."""
-    names = [estimator for estimator in options.estimators if estimator in judgement.estimators]
-    if not names:
-        raise DataError(f"none of {', '.join(options.estimators)} can do with {judgement.known} alone")
-    summed = {estimator: _summed(judgement, estimator, options) for estimator in names}
-    estimates = {estimator: own for estimator, own in summed.items() if own is not None}
-    intervals = _intervals([sums for sums, _ in estimates.values()], judgement, options)
-    carriers, known = CARRIERS_ASYMPTOTIC if options.interval == "asymptotic" else CARRIERS, _known(judgement, options)
-    found = dict[str, Found]()
-    for (estimator, (sums, moved)), interval in zip(estimates.items(), intervals, strict=True):
-        weights = judgement.figures(estimator)
-        own = judgement.verdict(estimator, Estimated(sums, weights, interval, moved, carriers))
-        less, more = sorted((own, known), key=lambda verdict: WORDS.index(verdict.word))
-        verdict = Verdict(more.word, (*more.reasons, *less.reasons))
-        found[estimator] = Found(_result(name, estimator, interval, weights, verdict), sums)
-    for estimator in names:
-        if estimator not in found:
-            never = Verdict(DO_NOT_USE, (NEVER,))
-            found[estimator] = Found(_result(name, estimator, NOTHING, judgement.figures(estimator), never), None)
-    return [found[estimator] for estimator in names]
+def _worse_verdict(estimate: Verdict, interval: Verdict) -> Verdict:
+    """Return the graver word with both lists of reasons, the graver first (on a tie the interval's)."""
+    if WORDS.index(estimate.word) > WORDS.index(interval.word):
+        return Verdict(estimate.word, (*estimate.reasons, *interval.reasons))
+    return Verdict(interval.word, (*interval.reasons, *estimate.reasons))
 
 
-def _known(judgement: Judgement, options: Options) -> Verdict:
-    """Return what is to be said of an interval before any estimate."""
-    if options.interval == "sequence" and go_together(judgement.clusters, np.multiply(*judgement.bounded())):
-        return Verdict(DO_NOT_USE, (TOGETHER,))
-    return Verdict(WEAK, (GUESSED,)) if options.guessed else Verdict(TRUST, ())
+def _interval_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
+    """Return what speaks against the kind of interval, whatever the estimate."""
+    if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
+        return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
+    return Verdict(WEAK, (GUESSED_RANGE,)) if options.guessed_range else Verdict(TRUST, ())
 
 
-def _result(name: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
-    return Result(name, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
+def _result(policy: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
+    return Result(policy, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
 
 
-def _summed(judgement: Judgement, estimator: str, options: Options) -> tuple[Sums, Moved | None] | None:
-    """Add an estimate up by group, and tell how it moved over the log's time; None where weights sum to 0 below it."""
-    terms = judgement.terms(estimator)
+def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Options) -> tuple[Sums, Drift | None] | None:
+    """Return an estimate as sums by group, and how it differs between the log's halves; None if all weights are 0."""
+    terms = evaluated.terms(estimator)
     if terms.bottom is not None and not terms.bottom.any():
         return None
-    sums = group_sums(judgement.clusters, terms)
-    return sums, None if options.later is None else halves(terms, options.later, judgement.clusters)
+    drift = None
+    if options.later is not None:
+        drift = drift_between_halves(terms, options.later, evaluated.clusters)
+    return group_sums(evaluated.clusters, terms), drift
 
 
-def _intervals(estimates: Sequence[Sums], judgement: Judgement, options: Options) -> list[Interval]:
+def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: Options) -> list[Interval]:
     if options.interval == "bootstrap":
         drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
-        return [bootstrap_interval(sums, options.level, drawn=own) for sums, own in zip(estimates, drawn, strict=True)]
+        pairs = zip(estimates, drawn, strict=True)
+        return [bootstrap_interval(sums, options.level, drawn=samples) for sums, samples in pairs]
     if options.interval == "asymptotic":
         return [asymptotic_interval(sums, options.level) for sums in estimates]
-    bounds = _bounds(judgement, options)
+    bounds = _bounds(evaluated, options)
     return [bounds._replace(mean=sums.value) for sums in estimates]
 
 
-def _bounds(judgement: Judgement, options: Options) -> Interval:
-    """Return bounds of the policy's value that no estimator moves."""
-    weights, rewards = judgement.bounded()
+def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
+    """Return bounds of the policy's value, the same for all estimators."""
+    weights, rewards = evaluated.bounded()
+    log = evaluated.log
     if options.interval == "bernstein":
-        units = make_clusters(len(weights), options.user_ids, max_groups=len(weights))
+        units = make_clusters(len(weights), log.user_ids, max_groups=len(weights))
         return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
-    order = np.arange(len(weights)) if options.times is None else np.argsort(options.times, kind="stable")
+    order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")
     low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
     return Interval(math.nan, float(low[-1]), float(high[-1]))
-
-
-def _difference(
-    names: tuple[str, str, str], sums: Sums, drawn: Bootstrap, options: Options, verdict: str
-) -> Difference:
-    interval, p = bootstrap_interval(sums, options.level, drawn=drawn), bootstrap_p(sums, drawn=drawn)
-    needed = rows_to_decide(sums, options.level) if math.isfinite(standard_error(sums)) else None
-    return Difference(*names, *interval, p, needed, verdict)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     """Return values without NaN, infinity and tuples."""
     lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in lists.items()}
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in lists.items()}

@@ -1,6 +1,6 @@
-"""Where a policy's weights lie: by size, by action, by category of products and by segment of visitors.
+"""Tabulate a policy's weights by size, by action, by category of products and by segment of visitors.
 
-Sums alone, no row of a user.
+Tables hold sums alone, no row of a user.
 """
 
 from collections.abc import Sequence
@@ -59,53 +59,58 @@ class Overlap(NamedTuple):
 def overlap_of(
     weights: FloatArray, actions: tuple[ActionShare, ...], groups: Groups, log: Log | None = None
 ) -> Overlap:
-    """Sum the `weights (n,)` of a policy up by size and segment, and by category in a log of single actions."""
+    """Sum up the `weights (n,)` of a policy by size and group of visits, and by category of the products of a `log`."""
     n = len(weights)
-    above = weights[weights > 0.0]
-    place = np.clip(np.searchsorted(EDGES, above, side="right") - 1, 0, len(EDGES) - 2)
-    classes = np.bincount(place, minlength=len(EDGES) - 1) / n
-    segments = _parts(weights, groups.labels, [f"segment {s + 1}" for s in range(groups.n_groups)])
-    head = (1.0 - len(above) / n, tuple(classes.tolist()), actions, segments, groups.how)
-    return Overlap(*head, *((), "") if log is None else _categories(log, weights))
+    positive = weights[weights > 0.0]
+    size_class = np.clip(np.searchsorted(EDGES, positive, side="right") - 1, 0, len(EDGES) - 2)
+    classes = np.bincount(size_class, minlength=len(EDGES) - 1) / n
+    segments = _parts(weights, groups.labels, [f"segment {number + 1}" for number in range(groups.n_groups)])
+    categories, categories_how = ((), "") if log is None else _categories(log, weights)
+    return Overlap(
+        unused=1.0 - len(positive) / n,
+        classes=tuple(classes.tolist()),
+        actions=actions,
+        segments=segments,
+        how=groups.how,
+        categories=categories,
+        categories_how=categories_how,
+    )
 
 
 def action_shares(
     actions: IntArray, weights: FloatArray, n_actions: int, n: int, mass: FloatArray | None
 ) -> tuple[ActionShare, ...]:
     """Return the share of `n` choices that each action has, from `actions (m,)`, `weights (m,)` and `mass (K,)`."""
-    counts = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
+    logged = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
     found = np.bincount(actions, weights, n_actions) / n
-    wanted = None if mass is None else mass / n
-    return tuple(
-        ActionShare(a, float(counts[a]), float(found[a]), None if wanted is None else float(wanted[a]))
-        for a in range(n_actions)
-    )
+    wanted = [None] * n_actions if mass is None else (mass / n).tolist()
+    return tuple(map(ActionShare, range(n_actions), logged.tolist(), found.tolist(), wanted))
 
 
 def _categories(log: Log, weights: FloatArray) -> tuple[tuple[Part, ...], str]:
     """Sum up by category, those of the catalogue where products share them, else patterns or clusters of features."""
     known = sorted(set(log.categories))
     if 0 < len(known) < log.n_actions:
-        return _parts(weights, np.searchsorted(known, log.categories)[log.actions], known), "the catalogue's"
+        category_of = np.searchsorted(known, log.categories)
+        return _parts(weights, category_of[log.actions], known), "the catalogue's"
     if not log.products.shape[1]:
         return (), ""
     groups = group_rows(log.products, MOST_PATTERNS, FEW_GROUPS)
-    return _parts(weights, groups.labels[log.actions], [f"group {g + 1}" for g in range(groups.n_groups)]), groups.how
+    names = [f"group {number + 1}" for number in range(groups.n_groups)]
+    return _parts(weights, groups.labels[log.actions], names), groups.how
 
 
 def _parts(weights: FloatArray, labels: IntArray, names: Sequence[str]) -> tuple[Part, ...]:
-    """Sum up by label; what has no rows is left out."""
-    rows, total, squares = (np.bincount(labels, values, len(names)) for values in (None, weights, weights**2))
+    """Sum up by label; labels without rows are left out."""
+    rows = np.bincount(labels, None, len(names))
+    total = np.bincount(labels, weights, len(names))
+    squares = np.bincount(labels, weights**2, len(names))
     largest = np.zeros(len(names))
     np.maximum.at(largest, labels, weights)
-    return tuple(
-        Part(
-            name,
-            int(rows[s]),
-            float(total[s] / rows[s]),
-            float(total[s] ** 2 / squares[s]) if squares[s] else 0.0,
-            float(largest[s]),
-        )
-        for s, name in enumerate(names)
-        if rows[s]
-    )
+    parts = []
+    for label, name in enumerate(names):
+        if rows[label]:
+            ess = float(total[label] ** 2 / squares[label]) if squares[label] else 0.0
+            mean = float(total[label] / rows[label])
+            parts.append(Part(name, int(rows[label]), mean, ess, float(largest[label])))
+    return tuple(parts)

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.targets.products import blamed
 from zoosim.policies.base import Policy
 
 EARLIER = 0.6

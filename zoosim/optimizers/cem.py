@@ -4,8 +4,8 @@ A normal distribution over actions is fitted to the best of its own samples, aga
 De Boer et al. 2005). The objective takes all samples of an iteration at once, and costs nearly all that a call costs.
 
 Three things differ from the plain method. The deviations of the elites are taken from the mean that they were drawn
-around, not from their own: taken from their own, the spread shrinks in directions that the objective has told nothing
-about yet, and the search ends there (Hansen & Ostermeier 2001). The mean itself is the first sample of each iteration.
+around, not from their own: taken from their own, the spread shrinks in directions that the samples have not explored
+yet, and the search ends there (Hansen & Ostermeier 2001). The mean itself is the first sample of each iteration.
 And a start stops when it has converged, rather than keep a floor under its spread: a floor is noise that hides what is
 left to gain.
 """
@@ -32,6 +32,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.optimizers.projection import copy, project
 from zoosim.optimizers.region import Region, best_starts, make_region
+from zoosim.ranking.top_k import top_of
 
 Objective = Callable[[FloatArray], Any]
 """Takes actions `(n, d)`, or `(m, n, d)` for m requests, and returns their values `(n,)` or `(m, n)`."""
@@ -39,7 +40,7 @@ Objective = Callable[[FloatArray], Any]
 
 @dataclass(frozen=True)
 class CEMConfig:
-    """How to search; raises `ConfigError` at construction with the field, its value and its range.
+    """Settings of the cross-entropy method; raises `ConfigError` at construction for a field out of range.
 
     `n_samples` an iteration and start, at most `n_iters` iterations, `n_starts` starts side by side. The best
     `elite_fraction` are the elites. `alpha` is the weight of the former mean and deviation, 0 for none. All of
@@ -49,8 +50,8 @@ class CEMConfig:
     deviation is above `tolerance` and `min_std`, or when all its samples are worth the same; `init_std` must be above
     both.
 
-    `spread` says what the elites' deviations are taken from: the "former" mean, or that of the "elites", as in
-    algorithm 7.1 of the chapter on continuous boosts.
+    `spread` says what the elites' deviations are taken from: the "former" mean, or that of the "elites", as
+    the method is usually printed.
     """
 
     n_samples: int = 96
@@ -90,8 +91,8 @@ class CEMConfig:
     def fast(cls, a_max: float = 0.5, trust_region_delta: float | None = None) -> "CEMConfig":
         """Return the preset of 5 iterations of 64 samples: a good action soon, not the best one.
 
-        In 10 dimensions it ends .14 (Euclidean, .23 at worst) from the optimum of the chapter's quadratic, where the
-        default ends .001 from it, and 73% of the way from a random action to the best of Rastrigin's function (default:
+        In 10 dimensions it ends .14 (Euclidean, .23 at worst) from the optimum of a quadratic, where the default ends
+        .001 from it, and 73% of the way from a random action to the best of Rastrigin's function (default:
         99%), over 100 seeds: `pytest tests/optimizers -k presets -s -n 0`.
         """
         quick = cls(n_samples=64, n_iters=5, elite_fraction=0.1, alpha=0.0)
@@ -99,16 +100,16 @@ class CEMConfig:
 
     @property
     def n_elites(self) -> int:
-        """Say how many samples of an iteration are elites: `elite_fraction` of them, rounded up."""
+        """The number of elites per iteration: `elite_fraction` of the samples, rounded up."""
         return ceil(self.elite_fraction * self.n_samples)
 
 
 @dataclass(frozen=True)
 class CEMResult:
-    """The best `action (d,)` that was sampled, and its `value`.
+    """The result of a search: the best `action (d,)` that was sampled, and its `value`.
 
-    `history (t,)` is the best value found by each iteration. `converged` tells whether every start stopped by itself
-    rather than at `n_iters`, and `n_evaluations` how many samples were drawn until then.
+    `history (t,)` is the best value found by each iteration. `converged`: whether every start stopped by itself
+    rather than at `n_iters`; `n_evaluations`: how many samples were drawn until then.
     """
 
     action: FloatArray
@@ -120,7 +121,7 @@ class CEMResult:
 
 @dataclass(frozen=True)
 class CEMResults:
-    """The same for m requests: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
+    """The results of m searches: `actions (m, d)`, `values`, `converged` and `n_evaluations (m,)`, `histories (m, t)`.
 
     In the histories a request that stopped before others keeps its last value.
     """
@@ -142,23 +143,35 @@ def cem_optimize(
     base_action: Any = None,
     radius: float | None = None,
 ) -> CEMResult:
-    """Search the action in [-a_max, a_max]^d that `objective`, `(n, d) -> (n,)`, values most.
+    """Search the action in [-a_max, a_max]^d with the highest `objective`, by the cross-entropy method.
 
-    Without a `config` the default one is taken. The first start begins at `init_mean (d,)`: by default the base action,
-    or 0. Others begin anywhere in the region. `base_action (d,)` is the centre of the trust region, which
-    `config.trust_region_delta` asks for; `radius` takes its place for this call. Each start draws a number from `rng`.
-    Raises `ConfigError` for arguments that do not fit, and `ObjectiveError` when the objective returns NaN, infinity or
-    another shape.
+    Args:
+        objective: Takes actions `(n, d)`, returns their values `(n,)`.
+        action_dim: d, at least 1.
+        config: How to search; None for `CEMConfig()`.
+        rng: Each start draws one number from it.
+        init_mean: Where the first start begins, `(d,)`; by default the base action, or 0. Others begin anywhere.
+        base_action: Centre `(d,)` of the trust region, inside the box.
+        radius: Radius of the trust region in this call, in place of `config.trust_region_delta`.
+
+    Raises:
+        ConfigError: An argument does not fit, or of base action and radius only one is known.
+        ObjectiveError: The objective returned NaN, infinity or another shape.
     """
-    made = _made(config)
-    region = make_region(made, None, action_dim, rng, init_mean, base_action, radius)
+    config = _checked_config(config)
+    region = make_region(config, None, action_dim, rng, init_mean, base_action, radius)
 
     def values(actions: FloatArray) -> FloatArray:
         return check_output("values", objective(actions[0].copy()), (actions.shape[1],)).reshape(1, -1)
 
-    found = _search(values, region, made)
-    ended = bool(found.converged[0]), int(found.n_evaluations[0])
-    return CEMResult(found.actions[0], float(found.values[0]), found.histories[0], *ended)
+    results = _search(values, region, config)
+    return CEMResult(
+        action=results.actions[0],
+        value=float(results.values[0]),
+        history=results.histories[0],
+        converged=bool(results.converged[0]),
+        n_evaluations=int(results.n_evaluations[0]),
+    )
 
 
 def cem_optimize_many(
@@ -177,23 +190,23 @@ def cem_optimize_many(
     `init_mean` and `base_action` are `(m, d)`, or `(d,)` for all; `radius` is `(m,)`, or a number for all. Each request
     gets what `cem_optimize` gives in m calls with the same `rng`, if the objective values it alike.
     """
-    made = _made(config)
-    region = make_region(made, n_requests, action_dim, rng, init_mean, base_action, radius)
+    config = _checked_config(config)
+    region = make_region(config, n_requests, action_dim, rng, init_mean, base_action, radius)
 
     def values(actions: FloatArray) -> FloatArray:
         return check_output("values", objective(actions.copy()), actions.shape[:2])
 
-    return _search(values, region, made)
+    return _search(values, region, config)
 
 
-def _made(config: CEMConfig | None) -> CEMConfig:
+def _checked_config(config: CEMConfig | None) -> CEMConfig:
     if config is not None and not isinstance(config, CEMConfig):
         raise ConfigError(f"config: got {shown(config)}, expected a CEMConfig")
     return CEMConfig() if config is None else config
 
 
 class Search(NamedTuple):
-    """Where r starts are: their distributions, the best that each has found, and which of them go on."""
+    """The state of r starts: their distributions, the best action of each, and which of them go on."""
 
     mean: FloatArray  # (r, d)
     std: FloatArray  # (r, d)
@@ -206,9 +219,11 @@ class Search(NamedTuple):
 
 
 def _search(objective: Callable[[FloatArray], FloatArray], region: Region, config: CEMConfig) -> CEMResults:
-    search, starts = _begin(region, config), config.n_starts
+    search = _begin(region, config)
+    starts = config.n_starts
     rows, d = search.mean.shape
-    requests, n = rows // starts, config.n_samples
+    requests = rows // starts
+    n = config.n_samples
     history = []
     for iteration in range(config.n_iters):
         actions = np.empty((requests, starts * n, d))
@@ -228,15 +243,29 @@ def _search(objective: Callable[[FloatArray], FloatArray], region: Region, confi
 
 def _begin(region: Region, config: CEMConfig) -> Search:
     rows, d = region.start.shape
-    given = [(config.init_std, 1.0), (config.min_std, 1e-6), (config.tolerance, 2e-3)]
-    width, min_std, tolerance = (share * region.scale if x is None else np.full(rows, float(x)) for x, share in given)
+    width = _in_units_of(region, config.init_std, 1.0)
+    min_std = _in_units_of(region, config.min_std, 1e-6)
+    tolerance = _in_units_of(region, config.tolerance, 2e-3)
     spread = np.repeat(np.maximum(width, min_std)[:, np.newaxis], d, axis=1)
     stop = np.maximum(min_std, tolerance)
     if config.init_std is not None and (width <= stop).any():
         expected = f"more than {stop.max():g}, the tolerance in this region"
         raise ConfigError(f"CEMConfig.init_std: got {config.init_std:g}, expected {expected}: it would end at once")
-    best = np.empty((rows, d)), np.full(rows, -np.inf)
-    return Search(region.start.copy(), spread, min_std, stop, *best, np.ones(rows, np.bool_), np.zeros(rows, np.int64))
+    return Search(
+        mean=region.start.copy(),
+        std=spread,
+        min_std=min_std,
+        tolerance=stop,
+        best=np.empty((rows, d)),
+        best_value=np.full(rows, -np.inf),
+        active=np.ones(rows, np.bool_),
+        iterations=np.zeros(rows, np.int64),
+    )
+
+
+def _in_units_of(region: Region, value: float | None, default_share: float) -> FloatArray:
+    """Return `value` for each start `(r,)`; None stands for a share of the region's width."""
+    return default_share * region.scale if value is None else np.full(len(region.scale), float(value))
 
 
 @jit
@@ -256,7 +285,9 @@ def draw(
 
 
 @jit
-def refit_all(samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, own: bool, search: Search) -> int:
+def refit_all(
+    samples: FloatArray, values: FloatArray, n_elites: int, alpha: float, around_elites: bool, search: Search
+) -> int:
     """Fit each start that goes on to its elites; return -1, or the number of the first value that is not finite.
 
     Nothing is changed where one is not.
@@ -268,11 +299,11 @@ def refit_all(samples: FloatArray, values: FloatArray, n_elites: int, alpha: flo
     for i in range(rows):
         if search.active[i]:
             search.iterations[i] += 1
-            elites = best_of(values[i], n_elites)
+            elites = top_of(values[i], n_elites)
             if values[i, elites[0]] > search.best_value[i]:
                 search.best_value[i] = values[i, elites[0]]
                 copy(samples[i, elites[0]], search.best[i])
-            refit(samples[i], elites, alpha, search.min_std[i], own, search.mean[i], search.std[i])
+            refit(samples[i], elites, alpha, search.min_std[i], around_elites, search.mean[i], search.std[i])
             search.active[i] = _varies(values[i]) and _above(search.std[i], search.tolerance[i])
     return -1
 
@@ -294,39 +325,26 @@ def _above(std: FloatArray, tolerance: float) -> bool:
 
 
 @jit
-def best_of(values: FloatArray, count: int) -> np.ndarray:
-    """Return the indices of the `count` highest of `values (n,)`, highest first, ties to the lowest index."""
-    out, held = np.empty(count, np.int64), 0
-    for j in range(values.shape[0]):
-        if held < count or values[j] > values[out[count - 1]]:
-            held = min(held + 1, count)
-            place = held - 1
-            while place > 0 and values[out[place - 1]] < values[j]:
-                out[place] = out[place - 1]
-                place -= 1
-            out[place] = j
-    return out
-
-
-@jit
 def refit(
     samples: FloatArray,
     elites: np.ndarray,
     alpha: float,
     min_std: float,
-    own: bool,
+    around_elites: bool,
     mean: FloatArray,
     std: FloatArray,
 ) -> None:
     """Move `mean (d,)` and `std (d,)` to those of the elites among `samples (n, d)`, with weight `alpha` on the former.
 
-    Deviations are divided by the number of elites, and taken from the former mean, or from the elites' where `own`.
+    Deviations are divided by the number of elites, and taken from the former mean, or with `around_elites` from the
+    elites' own.
     """
     for k in range(mean.shape[0]):
-        elite_mean, squares = 0.0, 0.0
+        elite_mean = 0.0
+        squares = 0.0
         for j in elites:
             elite_mean += samples[j, k] / elites.shape[0]
-        around = elite_mean if own else mean[k]
+        around = elite_mean if around_elites else mean[k]
         for j in elites:
             squares += (samples[j, k] - around) ** 2
         elite_std = np.sqrt(squares / elites.shape[0])

@@ -16,8 +16,14 @@ from zoosim.core.types import FloatArray
 def project_trust_region(a: FloatArray, a_prev: FloatArray, delta: float, a_max: float = np.inf) -> FloatArray:
     """Return the point of the trust region that is nearest to `a`, the same shape: `(d,)`, or `(n, d)` for n points.
 
-    The region is {a : |a - a_prev| <= delta} within [-a_max, a_max]^d; without `a_max` it is the ball alone. Raises
-    `ConfigError` unless `a_prev (d,)` lies in the box, `a` is finite and `delta` above 0.
+    Args:
+        a: Points to project, finite.
+        a_prev: Centre `(d,)` of the ball, inside the box.
+        delta: Radius of the ball, above 0.
+        a_max: Half the width of the box [-a_max, a_max]^d; infinite for the ball alone.
+
+    Raises:
+        ConfigError: An argument is out of range or of another shape.
     """
     points = check_points("a", a)
     centre = check_base("a_prev", a_prev, points.shape[-1:], a_max)
@@ -44,25 +50,27 @@ def copy(a: FloatArray, out: FloatArray) -> None:
 def project(a: FloatArray, centre: FloatArray, radius: float, a_max: float) -> None:
     """Replace `a (d,)` by the nearest point of ball and box; with an infinite `radius` of the box, whatever `centre`.
 
-    The loop solves for s without sorting: with no side of the box reached, s is too small; each pass takes the sides
-    that this s already reaches as reached, so s only grows, and at most d passes end at the exact one.
+    The loop solves for `share` (s above) without sorting: with no side of the box reached it is too small; each pass
+    takes the sides that it already reaches as reached, so it only grows, and at most d passes end at the exact one.
     """
     if _distance(a, centre, a_max, 1.0) <= radius:
         _place(a, centre, a_max, 1.0)
         return
-    s, before = 0.0, -1.0
-    while s > before:
-        before = s
-        left, free = radius * radius, 0.0
+    share = 0.0
+    previous = -1.0
+    while share > previous:
+        previous = share
+        remaining = radius * radius
+        free = 0.0
         for i in range(a.shape[0]):
             v = abs(a[i] - centre[i])
             b = _room(a[i], centre[i], a_max)
-            if s * v >= b:
-                left -= b * b
+            if share * v >= b:
+                remaining -= b * b
             else:
                 free += v * v
-        s = max(s, np.sqrt(max(left, 0.0) / free)) if free > 0.0 else s
-    _place(a, centre, a_max, s)
+        share = max(share, np.sqrt(max(remaining, 0.0) / free)) if free > 0.0 else share
+    _place(a, centre, a_max, share)
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Where an optimizer may look, and where it starts: a box, a trust region, and keys for its draws."""
+"""The region of a search: a box and a trust region, starting points, and keys for random draws."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ STARTS = -1
 
 
 class Bounds(Protocol):
-    """What configurations of optimizers have in common."""
+    """The fields that configurations of optimizers share."""
 
     @property
     def a_max(self) -> float: ...
@@ -27,7 +27,7 @@ class Bounds(Protocol):
 
 
 class Region(NamedTuple):
-    """Ball and box of r starts, those of a request next to each other."""
+    """Starting point, ball and box of r starts; starts of a request stand next to each other."""
 
     keys: np.ndarray  # (r,) of the draws of each start
     start: FloatArray  # (r, d)
@@ -40,7 +40,7 @@ class Region(NamedTuple):
 def make_region(
     config: Bounds, n_requests: int | None, d: int, rng: np.random.Generator, init: Any, base: Any, radius: Any
 ) -> Region:
-    """Check what a call was given, for several requests or (None) a single one, and draw a key for each start.
+    """Check the arguments of a search, of several requests or (None) a single one, and draw a key for each start.
 
     Raises `ConfigError`.
     """
@@ -48,7 +48,8 @@ def make_region(
     check_whole("n_requests", requests, 1, 10_000_000)
     check_whole("action_dim", d, 1, 100_000)
     check_rng(rng)
-    a_max, starts = float(config.a_max), config.n_starts
+    a_max = float(config.a_max)
+    starts = config.n_starts
     shape = (d,) if n_requests is None else (n_requests, d)
     radii = np.broadcast_to(_radii(config, shape[:-1], base, radius), (requests,))
     centre = np.zeros(shape) if base is None else check_base("base_action", base, shape, a_max)

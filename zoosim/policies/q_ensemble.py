@@ -8,7 +8,7 @@
 Members start from their own weights, see the data in their own order, and weigh it by their own Bayesian bootstrap, so
 that they differ where data is thin or noisy (Lakshminarayanan, Pritzel & Blundell 2017; Osband et al. 2016). The spread
 is the population standard deviation, divided by M. It is about the mean reward: what one visit earns scatters around
-that by far more (`zoosim.models.calibration`).
+that by far more (`python -m studies calibration`).
 """
 
 from collections.abc import Mapping

@@ -2,24 +2,17 @@
 
 import hashlib
 import importlib
-import importlib.util
-import marshal
 import re
-import sys
-import types
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.blame import source_file, user_place
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import check_parameters, unknown
-from zoosim.core.sources import PACKAGE, imports_of, source_digest
 from zoosim.core.types import PolicySpec
+from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import Policy, policy_name
 
 FIXED: dict[str, dict[str, Any]] = {
@@ -101,7 +94,7 @@ def make_entry(
         raise ConfigError(f"policy name: got {name!r}, expected letters, digits, dots and hyphens, 64 at most")
     checked: dict[str, Any] = check_parameters(name, cls, params or {})
     inner = [find_class(value) for value in checked.values() if isinstance(value, str) and value in BUILT_IN]
-    code = [_code_digest(part) for part in (cls, *inner)]
+    code = [code_digest(part) for part in (cls, *inner)]
     fingerprint = hashlib.sha256(repr((code, sorted(checked.items()))).encode()).hexdigest()[:16]
     return PolicyEntry(name, source, checked, fingerprint)
 
@@ -115,7 +108,7 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
         cls = getattr(importlib.import_module(module), attribute)
         return _with_fixed(cls, source) if source in FIXED else cls
     if ":" in source or source.endswith(".py"):
-        return _from_file(source)
+        return _checked_class(class_in_file(source, "policy", PolicyError), source)
     raise ConfigError(unknown("unknown policy", source, BUILT_IN) + "; your own is given as FILE.py:Class")
 
 
@@ -125,55 +118,6 @@ def _with_fixed(cls: type[Policy], name: str) -> type[Policy]:
     fixed = ", ".join(f"{key} {value}" for key, value in FIXED[name].items())
     own = {"name": name, "__module__": cls.__module__, "__doc__": f"`{policy_name(cls)}` with {fixed}."}
     return type(f"{cls.__name__}({fixed})", (cls,), own | FIXED[name])
-
-
-def _from_file(source: str) -> type[Policy]:
-    file, _, name = source.rpartition(":")
-    if not file or not name or not file.endswith(".py"):
-        raise PolicyError(f"policy file: got {source!r}, expected FILE.py:Class")
-    path = Path(file).resolve()
-    if not path.is_file():
-        raise PolicyError(f"policy file: {file} is not there; give the path of a Python file")
-    module = _import_file(path)
-    if not hasattr(module, name):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")]
-        raise PolicyError(unknown(f"policy file: {file} has no class", name, classes))
-    found = getattr(module, name)
-    if not isinstance(found, type):
-        raise PolicyError(f"policy file: {name} in {file} is a {type(found).__name__}, expected a class")
-    return _checked_class(found, source)
-
-
-def _import_file(path: Path) -> Any:
-    """Import a file once for each content that it has."""
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    except OSError as error:
-        raise PolicyError(f"policy file: {path.name} cannot be read ({error.strerror})") from None
-    module_name = f"zoosim_user_{path.stem}_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:16]}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    module.__dict__["__source_digest__"] = digest
-    sys.modules[module_name] = module
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # modules beside the file
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise PolicyError(f"policy file: {_place(error, path)} does not import: {reason}") from error
-    return module
-
-
-def _place(error: BaseException, path: Path) -> str:
-    if isinstance(error, SyntaxError) and error.lineno:
-        return f"{path.name}:{error.lineno}"
-    return user_place(error, str(path)) or path.name
 
 
 def _checked_class(cls: type, label: str) -> type[Policy]:
@@ -186,28 +130,3 @@ def _checked_class(cls: type, label: str) -> type[Policy]:
         return cls
     mixed: type[Policy] = type(cls.__name__, (cls, Policy), {"__module__": cls.__module__})
     return mixed
-
-
-def _code_digest(cls: type) -> str:
-    """Hash a policy's code with what it uses of zoosim, so that edited code is not taken for the old."""
-    ours = {base.__module__ for base in cls.__mro__ if base.__module__.startswith(f"{PACKAGE}.")}
-    if cls.__module__ in ours:
-        return f"{cls.__qualname__} {source_digest(cls.__module__)}"
-    content = _content(cls)
-    with suppress(SyntaxError, ValueError):  # no source, but compiled methods
-        ours |= imports_of(content)
-    imported = getattr(sys.modules.get(cls.__module__), "__source_digest__", "")
-    own = imported or hashlib.sha256(content).hexdigest()[:16]
-    return f"{cls.__qualname__} {own} {source_digest(*sorted(ours))}"
-
-
-def _content(cls: type) -> bytes:
-    """Return the file that a class stands in, else its compiled methods."""
-    file = source_file(cls)
-    return Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
-
-
-def _code(cls: type) -> bytes:
-    """Return the compiled methods of a class that stands in no file, such as one typed into a notebook."""
-    methods = (value for value in vars(cls).values() if isinstance(value, types.FunctionType))
-    return repr(cls).encode() + b"".join(marshal.dumps(method.__code__) for method in methods)

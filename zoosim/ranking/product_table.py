@@ -1,4 +1,4 @@
-"""What a search shop knows of the products of a request, as its context tells policies."""
+"""The properties of a request's products, as contexts of a search shop hold them."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class ProductTable(NamedTuple):
     strategic: BoolArray
 
     def rows(self, products: IntArray) -> "ProductTable":
-        """Return the table of some products `(n,)`, by index, in arrays of its own."""
+        """Return the table of some products `(n,)`, by index, in new arrays."""
         return ProductTable(
             category=self.category[products],
             price=self.price[products],

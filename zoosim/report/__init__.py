@@ -1,6 +1,6 @@
-"""The pages that show a comparison or a study: data, figures, one self-contained HTML file."""
+"""Reports as self-contained HTML pages, and their figures: of runs, worlds, evaluations and studies."""
 
-from zoosim.report.data import Curve, ReportData, Sweep
+from zoosim.report.data import Curve, ReportData
 from zoosim.report.figures import figures
 from zoosim.report.page import render_page
 from zoosim.report.sections import Drawing, Story, Table, render_story
@@ -10,7 +10,6 @@ __all__ = [
     "Drawing",
     "ReportData",
     "Story",
-    "Sweep",
     "Table",
     "figures",
     "render_page",

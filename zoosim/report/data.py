@@ -1,4 +1,4 @@
-"""What a report is made of: the curves, the summary and the words around them."""
+"""The data that the report of a run is drawn from: curves, summary and texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,20 +24,8 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What an experiment varies: `axis` says what, `points` maps a policy to the line it belongs to and its place.
-
-    With `at_end` the last phase is compared, else the whole run.
-    """
-
-    axis: str
-    points: Mapping[str, tuple[str, float]]
-    at_end: bool = False
-
-
-@dataclass(frozen=True)
 class ReportData:
-    """One comparison, ready to be drawn.
+    """The results of one run, ready to be drawn.
 
     `summary` is the content of summary.json. `curves` maps a policy to 'ctr' and 'share' of the oracle (moving averages
     over 500 visits), 'clicks' and 'regret' (both cumulative). `shocks` holds (step, name). `reference`, where given, is
@@ -58,12 +46,11 @@ class ReportData:
     reference_name: str = ""
     reward_name: str = "CTR"
     reward_key: str = "ctr"
-    sweep: Sweep | None = None
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def crowded(self) -> bool:
-        """Tell whether there are too many policies to draw each one's curves and pairs."""
+        """Return whether there are too many policies to draw curves and pairs of each."""
         return len(self.summary["policies"]) > CROWD
 
 
@@ -74,7 +61,7 @@ def ranked(summary: Mapping[str, Any]) -> list[str]:
 
 
 def shock_names(summary: Mapping[str, Any]) -> list[str]:
-    """List the shocks that recoveries are told of."""
+    """List the shocks that the summary has recovery times for."""
     return list(dict.fromkeys(name for policy in summary["policies"].values() for name in policy["recovery_steps"]))
 
 

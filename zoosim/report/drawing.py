@@ -1,4 +1,4 @@
-"""How figures look: colours, fonts, axes, panels and labels that all of them share."""
+"""The common style of figures: colours, fonts, axes, panels and labels."""
 
 import html
 import itertools
@@ -11,7 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-INK, MUTED, GRID, ACCENT = "#1f2933", "#66717e", "#e9ecef", "#0072B2"
+INK = "#1f2933"
+MUTED = "#66717e"
+GRID = "#e9ecef"
+ACCENT = "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 # Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
@@ -54,9 +57,10 @@ def _feature_style(name: str, features: Mapping[str, tuple[str, str]]) -> Style:
 
 
 def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figure:
-    """Lay out one panel a title, at most `across` side by side; in each one row a policy, best on top."""
+    """Lay out one panel per title, at most `across` side by side; in each one row per policy, best on top."""
     rows, columns = grid_of(len(titles), across)
-    inner, gap = 28 * len(names), 104
+    inner = 28 * len(names)
+    gap = 104
     height = rows * inner + (rows - 1) * gap
     figure = make_subplots(
         rows,
@@ -76,7 +80,7 @@ def panels(names: Sequence[str], titles: Sequence[str], across: int) -> go.Figur
 
 
 def grid_of(panels: int, across: int) -> tuple[int, int]:
-    """Return rows and columns for so many panels."""
+    """Return the rows and columns of a grid of `panels`, at most `across` side by side."""
     rows = math.ceil(panels / across)
     return rows, math.ceil(panels / rows)
 
@@ -88,7 +92,7 @@ def panel_of(index: int, panels: int, across: int) -> dict[str, int]:
 
 
 def layout_style(**extra: Any) -> dict[str, Any]:
-    """Return the layout that all figures share, and what is `extra`."""
+    """Return the layout that all figures share, with `extra` entries."""
     base = {"template": "none", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": False}
     label = {"bgcolor": "rgba(255,255,255,0.96)", "bordercolor": "#cfd4d9", "font": {"size": 12, "color": INK}}
     clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
@@ -96,26 +100,26 @@ def layout_style(**extra: Any) -> dict[str, Any]:
 
 
 def axis_style() -> dict[str, Any]:
-    """Return how an axis of numbers looks."""
+    """Return the style of an axis of numbers."""
     title = {"font": {"size": 12, "color": MUTED}, "standoff": 10}
     lines = {"gridcolor": GRID, "zeroline": False, "showline": False, "ticks": ""}
     return {**lines, "title": title, "tickfont": {"size": 12, "color": MUTED}, "tickangle": 0}
 
 
 def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
-    """Return how an axis with a label a row looks, the first on top."""
+    """Return the style of an axis with one label per row, the first on top."""
     ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
     return {**axis_style(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
 
 
 def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:
-    """Return how a dot looks."""
+    """Return the style of a dot."""
     marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
     return {"mode": "markers", "marker": marker}
 
 
 def words_style(text: list[str], position: str) -> dict[str, Any]:
-    """Return how words beside a dot look."""
+    """Return the style of words beside a dot."""
     spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}
     return {**spacer, "text": text, "textposition": position, "textfont_size": 11}
 
@@ -125,17 +129,17 @@ def _is_baseline(name: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Escape for plotly, whose labels are a small HTML with %{...} templates."""
+    """Escape a text for plotly, whose labels are a small HTML with %{...} templates."""
     return html.escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def shortened(text: str, length: int) -> str:
-    """Cut a text to so many letters."""
+    """Cut a text to `length` letters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def label_of(text: str, length: int) -> str:
-    """Return a text as a label of at most so many letters."""
+    """Escape a text and cut it to `length` letters."""
     return escaped(shortened(text, length))
 
 

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from zoosim.off_policy.evaluate import Difference, Evaluation, Result
+from zoosim.off_policy.compare import Difference
+from zoosim.off_policy.evaluate import Evaluation, Result
 from zoosim.off_policy.overlap import Part
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
@@ -21,63 +22,72 @@ TERMS = {
     "effective rows": "How many rows of the policy's own the log counts for, (sum w)^2 / sum w^2.",
     "estimators": "ips weighs rewards; snips divides by the weights' sum; dr corrects a reward model; dm trusts it.",
 }
-RANKED = {
+RANKING_TERMS = {
     "rankings": "standard weighs a visit by its whole ranking; cascade a position by what stands there and above; "
     "independent by its own action alone. Each holds if a position's reward depends on no more than that.",
 }
-KERNELS = {
+KERNEL_TERMS = {
     "bandwidth": "How far logged boosts may lie from those of a policy without chance and stand for them, in units of "
     "the boosts. A wide one blurs the policy, which is bias; a narrow one leaves few rows.",
 }
 
 
-def tell(evaluation: Evaluation) -> Story:
-    """Tell what an evaluation found; it must hold overlaps."""
-    shown = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
-    drawings = [
+def build_page(evaluation: Evaluation) -> Story:
+    """Build the page of an evaluation, which must hold overlaps."""
+    drawn = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
+    values = Drawing(
+        "Values",
+        "What a visit would have earned, with intervals. Blue: trust; yellow: weak; grey: do not use. Dotted: what the "
+        "logged choices earned.",
+        values_figure(evaluation),
+    )
+    weights = Drawing(
+        "Weights",
+        "Share of the log's rows by the size of their weight: those left of 1 count little, those far to the right "
+        "carry the estimate.",
+        weights_figure(drawn),
+    )
+    actions = [
         Drawing(
-            "Values",
-            "What a visit would have earned, with intervals. Blue: trust; yellow: weak; grey: do not use. Dotted: what "
-            "the logged choices earned.",
-            values_figure(evaluation),
-        ),
-        Drawing(
-            "Weights",
-            "Share of the log's rows by the size of their weight: those left of 1 count little, those far to the right "
-            "carry the estimate.",
-            weights_figure(shown),
-        ),
-        *(
-            Drawing(
-                f"Overlap by action: {name}",
-                f"How often the log shows an action, and how often the policy would: those that it takes most, "
-                f"{MOST_ACTIONS} at most. Blue far right of grey: the log can hardly tell.",
-                actions_figure(overlap, ()),
-            )
-            for name, overlap in shown.items()
-            if overlap.actions
-        ),
+            f"Overlap by action: {policy}",
+            f"How often the log shows an action, and how often the policy would: those that it takes most, "
+            f"{MOST_ACTIONS} at most. Blue far right of grey: the log can hardly tell.",
+            actions_figure(overlap, ()),
+        )
+        for policy, overlap in drawn.items()
+        if overlap.actions
     ]
-    tables = [_results(evaluation), _reasons(evaluation), _ranking(evaluation)]
-    tables += [_differences(evaluation), _segments(evaluation), *_categories(evaluation)]
+    tables = [
+        _results(evaluation),
+        _reasons(evaluation),
+        _ranking(evaluation),
+        _differences(evaluation),
+        _segments(evaluation),
+        *_categories(evaluation),
+    ]
     families = {row.estimator.partition("-")[0] for row in evaluation.results}
-    ranked, kernels = families & {"standard", "cascade", "independent"}, families & {"kernel"}
-    terms = {**TERMS, **(RANKED if ranked else {}), **(KERNELS if kernels else {})}
-    return Story(_verdict(evaluation), tables, drawings, terms)
+    terms = dict(TERMS)
+    if families & {"standard", "cascade", "independent"}:
+        terms |= RANKING_TERMS
+    if "kernel" in families:
+        terms |= KERNEL_TERMS
+    return Story(_verdict(evaluation), tables, [values, weights, *actions], terms)
 
 
 def _verdict(evaluation: Evaluation) -> str:
     """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
-    told, usual = [], _usual(evaluation)
-    for name in dict.fromkeys(row.policy for row in evaluation.results):
-        rows = [row for row in evaluation.results if row.policy == name]
+    usual = _usual(evaluation)
+    sentences = [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
+    for policy in dict.fromkeys(row.policy for row in evaluation.results):
+        rows = [row for row in evaluation.results if row.policy == policy]
         best = min(rows, key=lambda row: (WORDS.index(row.verdict), row.estimator != usual))
         if best.verdict == DO_NOT_USE:
-            told.append(f"{name}: the log cannot tell ({best.reasons[0]}).")
-        else:
-            hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
-            told.append(f"{name} would have earned {best.value:.4g} a visit ({best.estimator}: {_range(best)}){hint}.")
-    return f"The logged choices earned {evaluation.logged.mean:.4g} a visit. {' '.join(told)}"
+            sentences.append(f"{policy}: the log cannot tell ({best.reasons[0]}).")
+            continue
+        hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
+        value = f"{best.value:.4g} a visit ({best.estimator}: {_range(best)})"
+        sentences.append(f"{policy} would have earned {value}{hint}.")
+    return " ".join(sentences)
 
 
 def _usual(evaluation: Evaluation) -> str:
@@ -85,11 +95,11 @@ def _usual(evaluation: Evaluation) -> str:
     rows = evaluation.results
     names = list(dict.fromkeys(row.estimator for row in rows))
 
-    def use(name: str) -> tuple[int, int, int]:
+    def usefulness(name: str) -> tuple[int, int, int]:
         words = [row.verdict for row in rows if row.estimator == name]
         return len(words) - words.count(DO_NOT_USE), words.count(TRUST), names.index(name)
 
-    return max(names, key=use)
+    return max(names, key=usefulness)
 
 
 def _value(row: Result) -> str:
@@ -118,12 +128,12 @@ def _results(evaluation: Evaluation) -> Table:
 
 
 def _reasons(evaluation: Evaluation) -> Table:
-    """List reasons once a policy, with the estimators that they speak against."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """List reasons once per policy, with the estimators that they speak against."""
+    estimators_of: dict[tuple[str, str], list[str]] = {}
     for row in evaluation.results:
         for reason in row.reasons:
-            found.setdefault((row.policy, reason), []).append(row.estimator)
-    rows = [(policy, reason, ", ".join(names)) for (policy, reason), names in found.items()]
+            estimators_of.setdefault((row.policy, reason), []).append(row.estimator)
+    rows = [(policy, reason, ", ".join(names)) for (policy, reason), names in estimators_of.items()]
     nothing = [("all", "nothing speaks against the estimates", "")]
     return Table("Reasons", ("policy", "reason", "estimators"), rows or nothing, n_text=3)
 
@@ -132,7 +142,7 @@ def _ranking(evaluation: Evaluation) -> Table:
     rows = [
         (
             *(row.estimator, row.policy, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.5g}"),
-            *(f"{row.low:+.4g}", "<0.001" if row.p_better < 0.001 else f"{row.p_better:.3f}"),
+            *(f"{row.low:+.4g}", _p_value(row.p_better)),
         )
         for row in evaluation.ranking
     ]
@@ -147,15 +157,19 @@ def _ranking(evaluation: Evaluation) -> Table:
 def _differences(evaluation: Evaluation) -> Table:
     rows = [
         (
-            *(f"{found.policy} less {found.other}", found.estimator, found.verdict),
-            *(f"{found.value:+.4g}", _range(found), "<0.001" if found.p < 0.001 else f"{found.p:.3f}"),
-            "" if found.rows_needed is None else f"{found.rows_needed:,}",
+            *(f"{row.policy} less {row.other}", row.estimator, row.verdict),
+            *(f"{row.value:+.4g}", _range(row), _p_value(row.p)),
+            "" if row.rows_needed is None else f"{row.rows_needed:,}",
         )
-        for found in evaluation.differences
+        for row in evaluation.differences
     ]
     heads = ("", "estimator", "verdict", "difference", "interval", "p", "rows that would show it")
     caption = "On the same rows; p is not corrected for several comparisons."
     return Table("Differences", heads, rows, n_text=3, caption=caption)
+
+
+def _p_value(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _weight(weight: float) -> str:
@@ -169,11 +183,12 @@ def _segments(evaluation: Evaluation) -> Table:
 
 
 def _categories(evaluation: Evaluation) -> list[Table]:
-    """Tell of categories of products, where anything is known of them."""
+    """Return the table of categories of products, where anything is known of them."""
     parts = {name: overlap.categories for name, overlap in evaluation.overlaps.items()}
     how = next(iter(evaluation.overlaps.values())).categories_how
-    told = f"Categories of the products that were shown: {how}."
-    return [_parts("Overlap by category", "category", parts, told)] if any(parts.values()) else []
+    if not any(parts.values()):
+        return []
+    return [_parts("Overlap by category", "category", parts, f"Categories of the products that were shown: {how}.")]
 
 
 def _parts(title: str, kind: str, parts: Mapping[str, Sequence[Part]], caption: str) -> Table:

@@ -35,26 +35,25 @@ from zoosim.report.drawing import (
     spread_apart,
     words_style,
 )
-from zoosim.report.features import features_figure, sweep_figure
-from zoosim.report.spread import seeds_figure
+from zoosim.report.features import features_figure
 
-PHASES_ACROSS, RECOVERY_ACROSS = 3, 2
+PHASES_ACROSS = 3
+RECOVERY_ACROSS = 2
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 SIGNIFICANT = 0.05
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'sweep', 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
+    """Draw 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
 
     Curves are 'ctr', or where rewards are amounts the 'share' of the oracle, which has less noise; 'clicks'; 'regret'.
     What has no data is left out, and in a crowd of policies what draws each one's own.
     """
     drawn = {
-        "sweep": sweep_figure(report),
         "features": features_figure(report),
         **({} if report.crowded else _all_curves(report)),
         "phases": _phases(report),
-        "seeds": None if report.crowded else seeds_figure(report),
+        "seeds": None if report.crowded else _seeds(report),
         "recovery": _recovery(report),
         "pairs": None if report.crowded else _pairs(report.summary["pairs"]),
     }
@@ -62,7 +61,8 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
 
 
 def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
-    rewards, unit = ("clicks" if report.reward_name == "CTR" else "reward"), ", EUR" * (report.reward_key == "reward")
+    rewards = "clicks" if report.reward_name == "CTR" else "reward"
+    unit = ", EUR" * (report.reward_key == "reward")
     rate = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
     return {
         rate[0]: _curves(report, rate[0], f"{rate[1]}, moving average", "~%"),
@@ -108,7 +108,9 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
     common = {"mode": "lines", "meta": name, "name": escaped(name), "showlegend": False}
     wide = (curve.high > curve.low) & (not style.muted)
     if bool(wide.any()):  # one polygon, not fill="tonexty": that turns the order of the hover box round
-        x, low, high = curve.steps[wide], curve.low[wide], curve.high[wide]
+        x = curve.steps[wide]
+        low = curve.low[wide]
+        high = curve.high[wide]
         band = {"fill": "toself", "fillcolor": rgba(style.color, 0.13), "line_width": 0, "hoverinfo": "skip"}
         figure.add_scatter(x=np.r_[x, x[::-1]], y=np.r_[high, low[::-1]], **common, **band)
     line = {"color": style.color, "dash": style.dash, "width": 1 if style.muted else 2}
@@ -116,7 +118,7 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
 
 
 def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:
-    """Range of y; a moving average is judged from its first full window on, before that it is noise."""
+    """Return the range of y; of a moving average from its first full window on, since it is noise before."""
     parts = [values[_settled(curve.steps, settle)] for curve in curves for values in (curve.low, curve.high)]
     values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
     values = values[np.isfinite(values)]
@@ -141,13 +143,14 @@ def _label_ends(
     ends = {name: _last(curve) for name, curve in curves.items()}
     names = sorted(ends, key=lambda name: -ends[name][1])
     scale = inner / (bounds[1] - bounds[0])
-    wanted = [(bounds[1] - ends[name][1]) * scale for name in names]
-    for name, want, place in zip(names, wanted, spread_apart(wanted, LINE_HEIGHT, inner), strict=True):
+    wanted_heights = [(bounds[1] - ends[name][1]) * scale for name in names]
+    heights = spread_apart(wanted_heights, LINE_HEIGHT, inner)
+    for name, wanted_height, height in zip(names, wanted_heights, heights, strict=True):
         color = styles[name].color
         leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": rgba(color, 0.6)}
         label = {"text": label_of(name, NAME), "xanchor": "left", "font": {"color": darker(color), "size": 12}}
         x, y = ends[name]
-        figure.add_annotation(x=x, y=y, ax=30, ay=place - want, name=name, **label, **leader)
+        figure.add_annotation(x=x, y=y, ax=30, ay=height - wanted_height, name=name, **label, **leader)
 
 
 def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
@@ -155,9 +158,11 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
     levels: list[int] = []
     spans: list[tuple[float, float]] = []
     for step, name in shocks:
-        width, at = CHARACTER * len(shortened(name, 40)) + 16, PRINTED * step / max(steps, 1)
-        left = {"left": at, "right": at - width, "center": at - width / 2}[_anchor(step, name, steps)]
-        span = (left, left + width)
+        width = CHARACTER * len(shortened(name, 40)) + 16
+        position = PRINTED * step / max(steps, 1)
+        starts = {"left": position, "right": position - width, "center": position - width / 2}
+        start = starts[_anchor(step, name, steps)]
+        span = (start, start + width)
         taken = {levels[i] for i, other in enumerate(spans) if span[0] < other[1] and other[0] < span[1]}
         levels.append(next(level for level in itertools.count() if level not in taken))
         spans.append(span)
@@ -165,9 +170,12 @@ def _levels(shocks: Sequence[tuple[int, str]], steps: int) -> list[int]:
 
 
 def _anchor(step: int, name: str, steps: int) -> str:
-    """Say on which side of its line a shock's name is written, so that it stays inside the plot."""
-    half, at = CHARACTER * len(shortened(name, 40)) / 2, PRINTED * step / max(steps, 1)
-    return "left" if at < half else "right" if at > PRINTED - half else "center"
+    """Return on which side of its line a shock's name is written, so that it stays inside the plot."""
+    half = CHARACTER * len(shortened(name, 40)) / 2
+    position = PRINTED * step / max(steps, 1)
+    if position < half:
+        return "left"
+    return "right" if position > PRINTED - half else "center"
 
 
 def _add_shocks(figure: go.Figure, shocks: Sequence[tuple[int, str]], levels: Sequence[int], steps: int) -> None:
@@ -205,11 +213,15 @@ def _phases(report: ReportData) -> go.Figure | None:
 
 
 def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Range and ticks for fractions of oracle, 100% always in view, with room for a figure right of the last dot."""
+    """Return range and ticks for fractions of oracle: 100% in view, and room for a number right of the last dot."""
     ends = [value[key] for value in values for key in ("low", "mean", "high") if value[key] is not None]
     lowest = min((value["mean"] for value in values if value["mean"] is not None), default=0.0)
-    bottom, top = max(min(0.0, lowest), min(ends, default=0.0) - 0.05), max([1.0, *ends])
-    step = 0.25 if bottom < 0.5 else 0.1 if bottom < 0.8 else 0.05
+    bottom = max(min(0.0, lowest), min(ends, default=0.0) - 0.05)
+    top = max([1.0, *ends])
+    if bottom < 0.5:
+        step = 0.25
+    else:
+        step = 0.1 if bottom < 0.8 else 0.05
     ticks = [step * count for count in range(math.ceil(bottom / step), round(1 / step) + 1)]
     size = {"size": 11, "color": MUTED}
     return {"tickformat": ".0%", "range": [bottom, top + 0.22 * (top - bottom)], "tickvals": ticks, "tickfont": size}
@@ -217,7 +229,11 @@ def _fraction_axis(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _phase_title(span: tuple[int, int], shocks: Sequence[tuple[int, str]]) -> str:
     named = " + ".join(name for step, name in shocks if step == span[0])
-    first = f"after {named}" if named else "before shocks" if shocks and not span[0] else ""
+    first = ""
+    if named:
+        first = f"after {named}"
+    elif shocks and not span[0]:
+        first = "before shocks"
     lines = textwrap.wrap(first, 24, max_lines=2, placeholder="\u2026")
     head = "".join(f"<b>{escaped(line)}</b><br>" for line in lines)
     return f"{head}visits {span[0]:,}\u2013{span[1]:,}"
@@ -235,16 +251,43 @@ def _add_fraction(
     figure.add_scatter(x=[high], y=[row], **words_style([f"{mean:.1%}"], "middle right"), **cell)
 
 
+def _seeds(report: ReportData) -> go.Figure | None:
+    """Draw one mark per seed and policy; None with a single seed."""
+    policies = report.summary["policies"]
+    seeds = report.summary["seeds"]
+    names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
+    if not names or len(seeds) < 2:
+        return None
+    width = CHARACTER * max(len(shortened(name, NAME)) for name in names)
+    margin = {"l": width + 24, "r": 16, "t": 12, "b": 54}
+    figure = go.Figure(layout=layout_style(height=66 + 28 * len(names), margin=margin))
+    for row, name in enumerate(names):
+        marks = [
+            (x, seed)
+            for x, seed in zip(policies[name]["oracle_fraction"]["per_seed"], seeds, strict=True)
+            if x is not None
+        ]
+        dot = dot_style(policy_styles(policies, report.features)[name].color, "line-ns")
+        dot["marker"] |= {"size": 13, "opacity": 0.75}
+        hover = [f"{escaped(name)}<br>seed {seed}: {x:.1%}" for x, seed in marks]
+        points = {"x": [x for x, _ in marks], "y": [row] * len(marks)}
+        figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
+    figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12))
+    figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, one mark per seed")
+    return figure
+
+
 def _recovery(report: ReportData) -> go.Figure | None:
-    policies, shocks = report.summary["policies"], shock_names(report.summary)
+    policies = report.summary["policies"]
+    shocks = shock_names(report.summary)
     names = [name for name in ranked(report.summary) if policies[name]["recovery_steps"]]
     if not shocks or not names:
         return None
     figure = panels(names, [f"<b>after {label_of(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
-    found = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
-    top = max((value["median"] or 0 for value in found.values() if value), default=0) or 1
-    never = any(value and value["median"] is None for value in found.values())
-    for (name, shock), value in found.items():
+    recoveries = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
+    top = max((value["median"] or 0 for value in recoveries.values() if value), default=0) or 1
+    never = any(value and value["median"] is None for value in recoveries.values())
+    for (name, shock), value in recoveries.items():
         if value:
             color = policy_styles(policies, report.features)[name].color
             cell = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
@@ -265,19 +308,20 @@ def _recovery(report: ReportData) -> go.Figure | None:
 def _add_recovery(
     figure: go.Figure, value: Mapping[str, Any], row: int, cell: Mapping[str, int], name: str, color: str, never: float
 ) -> None:
-    median, seeds = value["median"], f"{value['recovered']}/{value['of']}"
-    found = "never" if median is None else f"{median:,.0f}"
+    median = value["median"]
+    seeds = f"{value['recovered']}/{value['of']}"
+    median_label = "never" if median is None else f"{median:,.0f}"
     dot = dot_style(color) if median is not None else dot_style(color, "x-thin")
-    hover = f"{escaped(name)}<br>median: {found}<br>recovered in {seeds} seeds<extra></extra>"
+    hover = f"{escaped(name)}<br>median: {median_label}<br>recovered in {seeds} seeds<extra></extra>"
     place = {"x": [never if median is None else median], "y": [row], **cell}
     figure.add_scatter(**place, **dot, hovertemplate=hover)
-    words = seeds if median is None else f"{found} <span style='color:{MUTED}'>({seeds})</span>"
-    left = median is not None and median > 0.4 * never
-    figure.add_scatter(**place, **words_style([words], "middle left" if left else "middle right"))
+    words = seeds if median is None else f"{median_label} <span style='color:{MUTED}'>({seeds})</span>"
+    label_left = median is not None and median > 0.4 * never
+    figure.add_scatter(**place, **words_style([words], "middle left" if label_left else "middle right"))
 
 
 def _ticks(top: float) -> list[float]:
-    """Round values from 0 to at most `top`, two to four of them."""
+    """Return two to four round values from 0 to at most `top`."""
     rough = top / 3
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -304,7 +348,8 @@ def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
 
 
 def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
-    middle, sure = 100 * pair["difference"], pair["p"] is not None and pair["p"] < SIGNIFICANT
+    middle = 100 * pair["difference"]
+    sure = pair["p"] is not None and pair["p"] < SIGNIFICANT
     low, high = (middle if pair[key] is None else 100 * pair[key] for key in ("low", "high"))
     bars = {"type": "data", "array": [high - middle], "arrayminus": [middle - low], "thickness": 1.8, "width": 0}
     hover = f"{escaped(pair['a'])} over {escaped(pair['b'])}<br>{middle:+.1f} points"

@@ -1,4 +1,4 @@
-"""The page of a fitted world: what it rests on, and how well it fits rows that it has not seen."""
+"""The page of a world fitted to a log: its click table, and its fit on held-out rows."""
 
 import numpy as np
 
@@ -28,12 +28,12 @@ TERMS = {
 }
 
 
-def tell(world: FittedWorld, fit: Fit) -> Story:
-    """Tell what world was found, and how well it fits, no better than it is."""
+def build_page(world: FittedWorld, fit: Fit) -> Story:
+    """Return the page of a fitted world: its click table, and its fit on held-out rows."""
     drawings = [
         Drawing(
             "The click table",
-            "Click probabilities with their 95% intervals, a panel a segment, as they are at the end of the log. "
+            "Click probabilities with their 95% intervals, one panel per segment, as they are at the end of the log. "
             f"{'' if len(world.category_names) <= MOST_ROWS else f'The {MOST_ROWS} categories that were shown most. '}"
             "Hover for counts.",
             table_figure(world),
@@ -56,19 +56,20 @@ def tell(world: FittedWorld, fit: Fit) -> Story:
 
 
 def _verdict(world: FittedWorld, fit: Fit) -> str:
-    told = [fit.sentence]
+    sentences = [fit.sentence]
     if world.selected:
         names = " and ".join(f"{segment} x {category}" for segment, category in world.selected[:2])
         others = f" and {len(world.selected) - 2} more cells" if len(world.selected) > 2 else ""
-        told.append(
+        sentences.append(
             f"In {names}{others} weighting by propensity moves the click rate by more than chance: there the logging "
             "policy chose by something that segments and categories do not tell."
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 def _parts(world: FittedWorld) -> Table:
-    segments, categories = len(world.segment_names), len(world.category_names)
+    segments = len(world.segment_names)
+    categories = len(world.category_names)
     counted = f"{world.n:,} rows of {world.n_clusters:,} users or visits"
     rows = [
         ("log", counted),
@@ -83,16 +84,18 @@ def _parts(world: FittedWorld) -> Table:
 
 
 def _segments(world: FittedWorld) -> Table:
-    """Tell in which columns of the visitors' features each segment stands out."""
+    """Return the columns of the visitors' features in which each segment stands out."""
     centres = world.segments.centres * (world.segments.scale > 0.0)
     apart = np.abs(centres - centres.mean(axis=0)) * world.segments.scale
     visits = np.bincount(world.segments.labels, minlength=len(world.segment_names))
     rows = []
     for number, name in enumerate(world.segment_names):
-        best = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
-        told = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in best)
-        told = told or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
-        rows.append((name, told, f"{100 * world.mix[number]:.1f}%"))
+        columns = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
+        traits = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in columns)
+        traits = (
+            traits or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
+        )
+        rows.append((name, traits, f"{100 * world.mix[number]:.1f}%"))
     return Table("Segments", ("", "mean features that stand out, columns from 0", "visits"), rows, n_text=2)
 
 

@@ -1,4 +1,4 @@
-"""Figures of a fitted world: its click table, and what it expects against what came."""
+"""Figures of a fitted world: its click table, and expected against observed clicks."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ MOST_ROWS = 25
 
 
 def table_figure(world: FittedWorld) -> go.Figure:
-    """Draw the click probabilities at the log's end, a panel a segment, with their intervals."""
+    """Draw the click probabilities at the log's end, one panel per segment, with their intervals."""
     shown: dict[str, int] = {}
     for cell in world.cells:
         shown[cell.category] = shown.get(cell.category, 0) + cell.rows
@@ -29,7 +29,7 @@ def table_figure(world: FittedWorld) -> go.Figure:
     return figure
 
 
-def _add_cells(figure: go.Figure, cells: Sequence[Cell], place: dict[str, int]) -> None:
+def _add_cells(figure: go.Figure, cells: Sequence[Cell], panel: dict[str, int]) -> None:
     hover = [
         f"{escaped(c.category)}: {c.estimate:.2%} ({c.low:.2%} to {c.high:.2%})<br>{c.clicks:,} clicks of {c.rows:,}"
         for c in cells
@@ -42,11 +42,11 @@ def _add_cells(figure: go.Figure, cells: Sequence[Cell], place: dict[str, int]) 
         "width": 0,
     }
     rows = {"x": [c.estimate for c in cells], "y": list(range(len(cells))), "error_x": bars}
-    figure.add_scatter(**rows, text=hover, hovertemplate="%{text}<extra></extra>", **dot_style(ACCENT), **place)
+    figure.add_scatter(**rows, text=hover, hovertemplate="%{text}<extra></extra>", **dot_style(ACCENT), **panel)
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw clicks that came (dots) over the range that the world allows (bars), a row a share of the held-out rows."""
+    """Draw observed clicks (dots) over the range that the world allows (bars), one row per part of the log."""
     shares = [share for kind in ("day", "segment", "category") for share in _most(shares, kind)]
     margin = {"l": 190, "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))
@@ -67,20 +67,21 @@ def expected_figure(shares: Sequence[Share]) -> go.Figure:
 
 
 def _most(shares: Sequence[Share], kind: str) -> list[Share]:
-    own = [share for share in shares if share.kind == kind]
-    kept = sorted(own, key=lambda share: -share.rows)[:MOST_ROWS]
-    return [share for share in own if share in kept]
+    of_kind = [share for share in shares if share.kind == kind]
+    kept = sorted(of_kind, key=lambda share: -share.rows)[:MOST_ROWS]
+    return [share for share in of_kind if share in kept]
 
 
 def calibration_figure(shares: Sequence[Share]) -> go.Figure:
-    """Draw the click rate that came against the rate expected, for tenths of the held-out rows."""
+    """Draw observed against expected click rates, for tenths of the held-out rows."""
     tenths = [share for share in shares if share.kind == "tenth"]
     figure = go.Figure(layout=layout_style(height=380, margin={"l": 64, "r": 24, "t": 12, "b": 54}))
     top = max(max(share.high, share.clicks) / share.rows for share in tenths)
     line = {"mode": "lines", "line": {"color": MUTED, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
     figure.add_scatter(x=[0.0, top], y=[0.0, top], **line)
     for share in tenths:
-        x, inside = share.expected / share.rows, share.low <= share.clicks <= share.high
+        x = share.expected / share.rows
+        inside = share.low <= share.clicks <= share.high
         bar = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
         figure.add_scatter(x=[x, x], y=[share.low / share.rows, share.high / share.rows], **bar)
         words = f"expected {x:.2%}, came {share.clicks / share.rows:.2%}<extra></extra>"

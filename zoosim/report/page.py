@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network."""
+"""The report of a run as one HTML file that needs no network."""
 
 import itertools
 import re
@@ -15,14 +15,14 @@ from zoosim.report.drawing import policy_styles
 from zoosim.report.figures import SIGNIFICANT, figures
 
 CURVES = ("ctr", "share", "clicks", "regret")
-FIRST = ("sweep", "features")
+FIRST = ("features",)
 MISSING = "\u2013"
 NBSP = "\u00a0"
 _SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 def render_page(report: ReportData) -> str:
-    """Render one self-contained HTML page: every text of the report is escaped, plotly.js is inlined once."""
+    """Render the report of a run as one self-contained HTML page: texts are escaped, plotly.js is inlined."""
     drawn = figures(report)
     parts = [(key, *_words(report)[key], _height(drawn[key])) for key in drawn]
     summary = report.summary
@@ -65,7 +65,7 @@ def environment() -> jinja2.Environment:
 
 
 def figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
-    """JSON of the figures in which no character can end the script element that holds it."""
+    """Return figures as JSON in which no character can end the script element around it."""
     parts = (f'"{key}":{figure.to_json()}' for key, figure in drawn.items())
     return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))
 
@@ -79,23 +79,18 @@ def _failures(policies: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _words(report: ReportData) -> dict[str, tuple[str, str]]:
-    """Heading and caption of each figure."""
+    """Return heading and caption of each figure."""
     seeds = len(report.summary["seeds"])
     line = f"A line is the mean of {seeds} seeds, its band the 95% interval." if seeds > 1 else "One seed, so no band."
     bars = "dots with their 95% intervals" if seeds > 1 else "one seed, so no intervals"
     shocks = " Dashed lines mark the shocks." if report.shocks else ""
-    reward, share = report.reward_name, report.reward_key == "ctr"
+    reward = report.reward_name
+    share = report.reward_key == "ctr"
     when = "between shocks" if report.shocks else "over the stream"
     clicks = "clicks" if reward == "CTR" else "reward"
-    swept = report.sweep.axis if report.sweep else ""
     end = f"last {_tail(report.summary):,} visits"
-    when_swept = f" in the {end}" if report.sweep and report.sweep.at_end else ""
     step_back = " Thin grey lines are policies that learn nothing, the best of them named." if report.features else ""
     return {
-        "sweep": (
-            f"Fraction of oracle by {swept}",
-            f"Means over seeds{when_swept} with their 95% intervals, by {swept}; the full dot is the best of its line.",
-        ),
         "features": (
             "What each set of features gains or loses",
             f"Fraction of oracle in the {end}, in brackets the points gained over the first set ({bars}). How widely "
@@ -184,7 +179,9 @@ def count(value: float | None) -> str:
 
 def p_value(value: float | None) -> str:
     """A p-value to three decimals; smaller ones as <0.001."""
-    return MISSING if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+    if value is None:
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def duration(seconds: float | None) -> str:

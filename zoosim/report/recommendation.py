@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
-from zoosim.describe.recommendation import Period, RecommendationDescription
+from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
 from zoosim.report.drawing import COLORS, INK, NAME, axis_style, escaped, label_of, layout_style, row_axis_style
 from zoosim.report.page import environment, figures_json, plotly_js
 from zoosim.report.shades import column_axis, column_room, row_room, shades
@@ -41,8 +41,11 @@ def render_recommendation(world: RecommendationDescription, title: str, command:
 
 
 def _chances(world: RecommendationDescription) -> go.Figure:
-    periods, rows, columns = _different(world.periods), list(world.personas), list(world.categories)
-    inner, gap = 28 * len(rows), 46
+    periods = _different(world.periods)
+    rows = list(world.personas)
+    columns = list(world.categories)
+    inner = 28 * len(rows)
+    gap = 46
     height = inner * len(periods) + gap * (len(periods) - 1)
     titles = [f"from visit {p.start:,}{': ' + label_of(p.name, 60) if p.name else ''}" for p in periods]
     figure = make_subplots(
@@ -61,7 +64,7 @@ def _chances(world: RecommendationDescription) -> go.Figure:
     return figure
 
 
-def _different(periods: Sequence[Period]) -> list[Period]:
+def _different(periods: Sequence[PeriodFacts]) -> list[PeriodFacts]:
     """Leave out periods whose table is that of the period before."""
     kept = [periods[0]]
     for period in periods[1:]:
@@ -71,7 +74,7 @@ def _different(periods: Sequence[Period]) -> list[Period]:
 
 
 def _mark_changes(figure: go.Figure, before: FloatArray, after: FloatArray, row: int) -> None:
-    """Draw a frame around what is not as before."""
+    """Draw a frame around the cells of a table that have changed."""
     changed = ~((before == after) | (np.isnan(before) & np.isnan(after)))
     for y, x in np.argwhere(changed).tolist():
         corners = {"x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.46, "y1": y + 0.46}

@@ -11,7 +11,7 @@ from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
 from zoosim.describe.search import PositionFacts, SearchDescription
 from zoosim.describe.spread import Spread
-from zoosim.describe.visit import BOOSTED, MOODS, Ranking
+from zoosim.describe.visit import BOOSTED, REPLICATES, Ranking
 from zoosim.report.drawing import (
     ACCENT,
     COLORS,
@@ -27,7 +27,9 @@ from zoosim.report.drawing import (
 from zoosim.report.page import environment, figures_json, plotly_js
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
-SHOP, HIDDEN, BOTH = "shop", "hidden", "both"
+SHOP = "shop"
+HIDDEN = "hidden"
+BOTH = "both"
 WORDS = {
     "prices": (
         "Price and margin by category",
@@ -69,7 +71,8 @@ WORDS = {
 
 def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
     """Draw 'prices', 'tastes', 'categories', 'positions', 'ladder' and 'templates'."""
-    categories, segments = world.categories, world.segments
+    categories = world.categories
+    segments = world.segments
     prices = {"price, EUR": [c.price for c in categories], "CM2, EUR": [c.cm2 for c in categories]}
     tastes = {"price taste": [s.price for s in segments], "private-label taste": [s.label for s in segments]}
     colors = _category_colors(world)
@@ -78,8 +81,8 @@ def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
         "tastes": _boxes([s.name for s in segments], tastes),
         "categories": _categories(world),
         "positions": _positions(world.positions),
-        "ladder": _rankings(world.story.ladder, colors, f"weight on {BOOSTED}, of at most {world.config.a_max:g}"),
-        "templates": _rankings(world.story.templates, colors, "template", linked=False),
+        "ladder": _rankings(world.example.ladder, colors, f"weight on {BOOSTED}, of at most {world.config.a_max:g}"),
+        "templates": _rankings(world.example.templates, colors, "template", linked=False),
     }
 
 
@@ -91,10 +94,10 @@ def render_search(world: SearchDescription, title: str, command: str, config_yam
     return template.render(
         title=title,
         world=world,
-        story=world.story,
+        example=world.example,
         config=world.config,
         places=places,
-        moods=MOODS,
+        replicates=REPLICATES,
         command=command,
         config_yaml=config_yaml,
         figures_json=figures_json(drawn),
@@ -108,8 +111,10 @@ def _category_colors(world: SearchDescription) -> dict[str, str]:
 
 def _boxes(names: Sequence[str], panels: Mapping[str, Sequence[Spread]]) -> go.Figure:
     """Draw a panel for each measure, one below the other, with a box for each name."""
-    count, inner = len(panels), 30 * len(names)
-    height, gap = count * inner + 70 * (count - 1), 70
+    count = len(panels)
+    inner = 30 * len(names)
+    height = count * inner + 70 * (count - 1)
+    gap = 70
     figure = make_subplots(count, 1, vertical_spacing=gap / height if count > 1 else None)
     figure.update_layout(**layout_style(height=height + 66, margin={"l": row_room(names), "r": 16, "t": 12, "b": 44}))
     for row, (title, spreads) in enumerate(panels.items(), start=1):
@@ -134,7 +139,8 @@ def _add_box(figure: go.Figure, name: str, spread: Spread, place: int, row: int,
 
 
 def _categories(world: SearchDescription) -> go.Figure:
-    rows, columns = [segment.name for segment in world.segments], list(world.config.categories)
+    rows = [segment.name for segment in world.segments]
+    columns = list(world.config.categories)
     shares = np.array([segment.categories for segment in world.segments])
     margin = {"l": row_room(rows), "r": 16, "t": 8, "b": column_room(columns)}
     figure = go.Figure(layout=layout_style(height=28 * len(rows) + 8 + round(margin["b"]), margin=margin))
@@ -181,9 +187,11 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
 
 
 def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str, *, linked: bool = True) -> go.Figure:
-    """Draw what rankings earn, and below their products: a column a ranking, a dot a product."""
+    """Draw what rankings earn, and below their products: one column per ranking, one dot per product."""
     k = len(rankings[0].shown)
-    lower, upper, gap = 24 * k + 12, 130, 34
+    lower = 24 * k + 12
+    upper = 130
+    gap = 34
     height = lower + upper + gap
     figure = make_subplots(
         2, 1, shared_xaxes=True, row_heights=[upper / height, lower / height], vertical_spacing=gap / height
@@ -199,7 +207,7 @@ def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str
     ticks = {"tickvals": list(range(len(names))), "ticktext": names, "range": [-0.5, len(names) - 0.5]}
     figure.update_xaxes(**{**axis_style(), "tickangle": -60, "showgrid": False}, **ticks)
     figure.update_xaxes(title_text=title, row=2)
-    figure.update_yaxes(**axis_style(), title_text="EUR a visit", rangemode="tozero", row=1)
+    figure.update_yaxes(**axis_style(), title_text="EUR per visit", rangemode="tozero", row=1)
     figure.update_yaxes(**axis_style(), title_text="place", range=[k + 0.7, 0.3], row=2)
     return figure
 
@@ -239,21 +247,21 @@ def _add_links(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[s
 
 def _add_products(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[str, str]) -> None:
     for category, color in colors.items():
-        own = [
+        items = [
             (column, place, item)
             for column, ranking in enumerate(rankings)
             for place, item in enumerate(ranking.shown, start=1)
             if item.category == category
         ]
-        if own:
+        if items:
             hover = [
                 f"product {item.product}, {escaped(category)}<br>EUR {item.price:.2f}, CM2 {item.cm2:.2f}"
                 f"<br>place {place}, {item.place:,} without boosts"
-                for _, place, item in own
+                for _, place, item in items
             ]
             dot = {"size": 20, "color": "white", "line": {"color": color, "width": 1.8}}
-            words = {"text": [f"{item.price:.0f}" for *_, item in own], "textfont": {"size": 10, "color": INK}}
+            words = {"text": [f"{item.price:.0f}" for *_, item in items], "textfont": {"size": 10, "color": INK}}
             style = {"mode": "markers+text", "marker": dot, "hovertext": hover}
             hovered = {"hovertemplate": "%{hovertext}<extra></extra>", "name": escaped(category)}
-            places = {"x": [column for column, *_ in own], "y": [place for _, place, _ in own]}
+            places = {"x": [column for column, *_ in items], "y": [place for _, place, _ in items]}
             figure.add_scatter(**places, **words, **style, **hovered, legendgroup=category, row=2, col=1)

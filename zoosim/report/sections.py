@@ -1,4 +1,4 @@
-"""The page of a study: what it found in a sentence, figures and tables, from plain data alone."""
+"""Pages of tables and figures below a verdict, for studies, evaluations and fitted worlds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Story:
-    """What a study found: the `verdict`, tables (the first is printed to the terminal too), drawings, and terms."""
+    """The content of a page: a `verdict`, tables (the first is printed to the terminal too), drawings, and terms."""
 
     verdict: str
     tables: Sequence[Table]

@@ -1,4 +1,4 @@
-"""Tables of shares as shades of one colour."""
+"""Tables of shares, drawn as shades of one colour."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,17 +34,17 @@ def shades(rows: Sequence[str], columns: Sequence[str], values: FloatArray, top:
 
 
 def row_room(rows: Sequence[str]) -> float:
-    """Return the px that labels of rows need."""
+    """Return the width in px that labels of rows need."""
     return CHARACTER * max(len(shortened(name, NAME)) for name in rows) + 20
 
 
 def column_room(columns: Sequence[str]) -> float:
-    """Return the px that labels of columns need."""
+    """Return the height in px that labels of columns need."""
     return 20 + (CHARACTER * max(len(shortened(name, NAME)) for name in columns) if _steep(columns) else 14)
 
 
 def column_axis(columns: Sequence[str]) -> dict[str, Any]:
-    """Return how the axis of columns looks; labels that have no room stand upright."""
+    """Return the style of the axis of columns; labels that have no room stand upright."""
     ticks = {"tickvals": list(range(len(columns))), "ticktext": [label_of(name, NAME) for name in columns]}
     return {**axis_style(), **ticks, "tickangle": -90 if _steep(columns) else 0, "showgrid": False}
 

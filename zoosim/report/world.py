@@ -1,4 +1,4 @@
-"""The page of a world, whatever its kind."""
+"""The page that describes a world, by its kind."""
 
 import plotly.graph_objects as go
 
@@ -10,7 +10,7 @@ Facts = SearchDescription | RecommendationDescription
 
 
 def world_figures(facts: Facts) -> dict[str, go.Figure]:
-    """Draw the figures, by name."""
+    """Draw the figures of a world's page, by name."""
     return search_figures(facts) if isinstance(facts, SearchDescription) else recommendation_figures(facts)
 
 

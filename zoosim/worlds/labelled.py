@@ -1,19 +1,24 @@
 """A labelled table as a world: each row a visitor, each class a product, a click for the right class."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from zoosim.core.config import LabelledConfig
+from zoosim.core.config import LabelledConfig, build
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.sources import source_digest
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
-from zoosim.worlds.world import Stretch, World, frozen
+from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.table import Period, TableWorld
 
 MAX_CATEGORIES = 100
 MAX_CLASSES = 1_000
@@ -48,7 +53,7 @@ def read_table(config: LabelledConfig) -> Table:
     return _to_table(frame, config.label, config.data)
 
 
-def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
+def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
     """Return the world of `steps` shuffled visits: passes over the table, each in a new order.
 
     Rows come back from the second pass on, and are not to be recognised: visitors are anonymous.
@@ -56,13 +61,13 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
     rng, rows, n_classes = stream(seed, "visits"), len(table.labels), len(table.classes)
     passes = -(-steps // rows)
     schedule = np.concatenate([rng.permutation(rows) for _ in range(passes)])[:steps]
-    return World(
+    return TableWorld(
         seed=seed,
         users=frozen(table.features.copy()),
         segments=frozen(table.labels.copy()),
         products=frozen(np.eye(n_classes)),
         groups=frozen(np.arange(n_classes)),
-        stretches=(Stretch(0, frozen(np.eye(n_classes)), frozen(np.ones(n_classes, bool))),),
+        periods=(Period(0, frozen(np.eye(n_classes)), frozen(np.ones(n_classes, bool))),),
         segment_names=table.classes,
         group_names=table.classes,
         visit_key=stream_key(seed, "visits"),
@@ -70,6 +75,51 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> World:
         schedule=frozen(schedule),
         anonymous=True,
     )
+
+
+@dataclass(frozen=True)
+class LabelledSetup(WorldSetup):
+    """A labelled table whose rows come as visitors; policies choose a class for each."""
+
+    kind: str
+    config: LabelledConfig
+    steps: int
+    notes: tuple[str, ...] = ()
+
+    has_past = True
+
+    @classmethod
+    def read(
+        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
+    ) -> "LabelledSetup":
+        """Check the settings of a run; see `WorldSetup.read`."""
+        return cls(kind, build(LabelledConfig, values, "env"), steps)
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, read once."""
+        return read_table(self.config)
+
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> TableWorld:
+        """Return the world of a seed."""
+        return build_labelled_world(self.table, seed=seed, steps=self.steps)
+
+    def code(self, action_space: str) -> str:
+        """Hash the code that builds the world."""
+        return source_digest(__name__)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as they are written to config.yaml."""
+        return self.config.model_dump(exclude_none=True)
+
+    def files_digest(self) -> str:
+        """Hash the content of the table."""
+        return self.table.digest
+
+    def reference(self) -> tuple[str, float] | None:
+        """Return the cross-validated accuracy of a classifier trained on all labels; None with a class of one row."""
+        accuracy = classifier_accuracy(self.table)
+        return None if accuracy is None else ("classifier trained on all labels (5-fold)", accuracy)
 
 
 def classifier_accuracy(table: Table) -> float | None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import zoosim
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.logs.importing.importing import import_log
+from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
-from zoosim.logs.reading import read_log
+from zoosim.logs.parse import read_log
 from zoosim.models.linear_rewards import Rows, _shared, sum_moments
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model

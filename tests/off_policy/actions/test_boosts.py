@@ -12,7 +12,7 @@ import zoosim
 from tests.api.test_logs import command
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
-from zoosim.logs.boost_log import to_boosts
+from zoosim.logs.parse import to_log
 from zoosim.off_policy.actions.boosts import DENSITY, KERNEL
 from zoosim.off_policy.estimators.boosts import kernel_weights
 from zoosim.off_policy.evaluate import Evaluation
@@ -95,7 +95,7 @@ def test_boosts_in_any_form_have_the_same_values() -> None:
     forms: list[Any] = [rows, lambda log, start, stop: rows[start:stop]]
     assert all(judged(frame, form).results == expected for form in forms)
     lists = frame.with_columns(pl.col("action").arr.to_list(), pl.col("user").arr.to_list())
-    assert judged(to_boosts(lists, a_max=1.0), same, a_max=None).results == expected
+    assert judged(to_log(lists, a_max=1.0), same, a_max=None).results == expected
 
 
 def test_intervals_hold_and_fail_for_a_bandwidth_that_is_too_wide() -> None:
@@ -172,9 +172,7 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
     turned[[0, 1]] = rewards.min(), rewards.max()  # in other folds: what guesses are cut to stays as it is
     start = np.where(np.isin(np.arange(300), [0, 1]), turned, rewards)
     before, after = (
-        fit_boost_model(to_boosts(frame.with_columns(reward=pl.Series(told)), a_max=1.0), make_clusters(300)).guess(
-            best
-        )
+        fit_boost_model(to_log(frame.with_columns(reward=pl.Series(told)), a_max=1.0), make_clusters(300)).predict(best)
         for told in (start, turned)
     )
     assert np.array_equal(before[own], after[own])
@@ -382,7 +380,7 @@ def test_what_goes_with_other_logs_is_refused(tmp_path: Path) -> None:
     frame, _ = shop(1, 40, 0)
     lists = frame.with_columns(pl.col("action").arr.to_list(), pl.col("user").arr.to_list())
     lists.write_parquet(tmp_path / "log.parquet")
-    for log in (frame, tmp_path / "log.parquet", to_boosts(frame)):
+    for log in (frame, tmp_path / "log.parquet", to_log(frame)):
         with pytest.raises(ConfigError, match="data: goes with a log open-bandit:POLICY/CAMPAIGN alone, got"):
             zoosim.evaluate(log, {"p": np.zeros(1)}, data=tmp_path)
     with pytest.raises(DataError, match=r"none\.parquet: no such file"):

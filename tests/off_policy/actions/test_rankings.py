@@ -11,14 +11,15 @@ import pytest
 import zoosim
 from tests.api.test_logs import command, errors
 from tests.off_policy.ranked import RANKINGS, TARGET, K, L, RankedWorld, marginal
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
-from zoosim.logs.log import Log
-from zoosim.logs.ranking_reading import to_rankings
-from zoosim.off_policy.actions.ranking_weights import guess_on
+from zoosim.logs.parse import to_log
+from zoosim.logs.positions import at_position
+from zoosim.off_policy.actions.ranking_weights import predict
 from zoosim.off_policy.actions.rankings import ESTIMATORS
 from zoosim.off_policy.intervals.clusters import make_clusters
-from zoosim.off_policy.targets.rankings import Drawn, make_ranking_target, marginals
+from zoosim.off_policy.targets.rankings import SequentialDraws, make_ranking_target, marginals
 
 TIGHT = 1e-10
 SOUND = {"standard": ("own", "above", "all"), "cascade": ("own", "above"), "independent": ("own",)}
@@ -105,10 +106,10 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
     turned = np.where(own[:, None], 1.0 - rewards, rewards)
     guesses = []
     for told in (rewards, turned):
-        log = to_rankings(world.frame(which, told))
+        log = to_log(world.frame(which, told), action_space=ActionSpace.RANKINGS)
         target = make_ranking_target(TARGET, log)
-        assert isinstance(target, Drawn)
-        guesses.append(guess_on(log, target, make_clusters(200)))
+        assert isinstance(target, SequentialDraws)
+        guesses.append(predict(log, target, make_clusters(200)))
     for before, after in zip(*guesses, strict=True):
         assert np.array_equal(before[own], after[own])
         assert (before[~own] != after[~own]).mean() > 0.9
@@ -217,7 +218,7 @@ def test_independent_estimators_need_marginal_probabilities() -> None:
     frame = RankedWorld("own").listed(1)
     with pytest.raises(DataError, match=r"policy p: .*need the column marginal_propensity of the log"):
         values(frame.drop("marginal_propensity"), TARGET, ["independent-ips"])
-    log = to_rankings(frame, n_actions=3_000)
+    log = to_log(frame, n_actions=3_000, action_space=ActionSpace.RANKINGS)
     with pytest.raises(ConfigError, match="marginal probabilities: got 4,501,501 sets of actions"):
         zoosim.evaluate(log, {"p": np.full(3_000, 1 / 3_000)}, estimators=["independent-ips"])
 
@@ -226,10 +227,10 @@ def test_marginal_probabilities_are_those_of_each_visit() -> None:
     """Two kinds of visits, told apart: against a listing of all rankings."""
     rng = np.random.default_rng(0)
     frame = RankedWorld("own").listed(1)
-    log = to_rankings(frame)
+    log = to_log(frame, action_space=ActionSpace.RANKINGS)
     shares = np.where(rng.random(len(log))[:, None] < 0.5, TARGET, TARGET[::-1])
     target = make_ranking_target(shares, log)
-    assert isinstance(target, Drawn)
+    assert isinstance(target, SequentialDraws)
     found = marginals(log, target)
     listed = np.array([[marginal(a, place) for a in range(K)] for place in range(L)])
     for visit, own in enumerate(shares):
@@ -250,9 +251,9 @@ def test_bounds_for_any_size_hold_the_truth_without_assumptions() -> None:
 
 
 def test_the_choices_of_a_position_leave_out_those_above() -> None:
-    log = to_rankings(RankedWorld("own").listed(1))
-    below = log.at(1)
-    assert isinstance(below, Log)
+    log = to_log(RankedWorld("own").listed(1), action_space=ActionSpace.RANKINGS)
+    below = at_position(log, 1)
+    assert below.action_space is ActionSpace.PRODUCTS
     available = below.available(0, len(log))
     assert (available.sum(axis=1) == K - 1).all()
     assert not available[np.arange(len(log)), log.actions[:, 0]].any()
@@ -282,7 +283,7 @@ def test_the_range_of_a_visits_clicks_is_a_guess_where_it_shows_several_position
     once = frame.filter(pl.col("reward").sum().over("decision_id") <= 1.0)
     options: dict[str, Any] = {"rankings": True, "interval": "bernstein"}
     found = zoosim.evaluate(once, {"p": TARGET}, **options)
-    assert all(any(reason.endswith("give their reward_range") for reason in row.reasons) for row in found.results)
+    assert all(any(reason.endswith("pass reward_range=(low, high)") for reason in row.reasons) for row in found.results)
     told = zoosim.evaluate(once, {"p": TARGET}, reward_range=(0, L), **options)
     assert not any(reason.endswith("reward_range") for row in told.results for reason in row.reasons)
     top = once.filter(pl.col("position") == 0)

@@ -209,13 +209,13 @@ def test_kernel_estimators_blur_a_quadratic_as_the_closed_form_says(target: floa
     reward, targets = 2 + a - 3 * a**2, np.full((len(a), 1), target)
     weights = boosts.kernel_weights(a[:, None], density, targets, h, -1.0, 1.0)
     chance = measure  # of each point under the logging policy
-    assert chance @ boosts.kernel_ips(weights, reward).base == pytest.approx(truth, abs=TIGHT)
+    assert chance @ single.ips(weights, reward).base == pytest.approx(truth, abs=TIGHT)
     assert chance @ weights == pytest.approx(1.0, abs=TIGHT)
     guess, at_target = 1 + 0.5 * a, np.full(len(a), 1 + 0.5 * target)
     # the correction's mean is truth less the blurred guess, and `expected` stands for rows beyond the support, too
-    dr = chance @ (boosts.kernel_dr(weights, reward, guess, at_target).base - at_target) + 1 + 0.5 * target
+    dr = chance @ (single.doubly_robust(weights, reward, guess, at_target).base - at_target) + 1 + 0.5 * target
     assert dr == pytest.approx(truth - 0.5 * h * m1, abs=TIGHT)
-    ratio = boosts.kernel_self_normalised_ips(weights, reward)
+    ratio = single.self_normalised_ips(weights, reward)
     assert ratio.top is not None
     assert ratio.bottom is not None
     assert (chance @ ratio.top) / (chance @ ratio.bottom) == pytest.approx(truth, abs=TIGHT)

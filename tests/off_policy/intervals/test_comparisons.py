@@ -10,13 +10,13 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.bootstrap import bootstrap
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters, standard_error
-from zoosim.off_policy.intervals.comparisons import Lead, Ranked, rank_policies
+from zoosim.off_policy.intervals.comparisons import PairedLead, Ranked, rank_policies
 
 RATIOS = np.linspace(-2, 2, 99)
 
 
-def lead(value: float, ratios: FloatArray = RATIOS) -> Lead:
-    return Lead(value, 1.0, ratios)
+def lead(value: float, ratios: FloatArray = RATIOS) -> PairedLead:
+    return PairedLead(value, 1.0, ratios)
 
 
 def test_a_small_case_by_hand() -> None:
@@ -33,7 +33,7 @@ def test_a_small_case_by_hand() -> None:
     assert [found[name].may_be_best for name in "abc"] == [True, True, False]
 
 
-Leads = tuple[dict[str, float], dict[str, Lead], dict[tuple[str, str], Lead]]
+Leads = tuple[dict[str, float], dict[str, PairedLead], dict[tuple[str, str], PairedLead]]
 
 
 def leads(rng: np.random.Generator, means: FloatArray, n: int = 400) -> Leads:
@@ -42,9 +42,9 @@ def leads(rng: np.random.Generator, means: FloatArray, n: int = 400) -> Leads:
     logged, clusters = rng.normal(size=n), make_clusters(n)
     terms = {f"p{i}": mean + 0.7 * common + 0.7 * rng.normal(size=n) for i, mean in enumerate(means)}
 
-    def leading(values: FloatArray) -> Lead:
+    def leading(values: FloatArray) -> PairedLead:
         sums = group_sums(clusters, Terms(values))
-        return Lead(sums.value, standard_error(sums), bootstrap(sums, samples=199).ratios)
+        return PairedLead(sums.value, standard_error(sums), bootstrap(sums, samples=199).ratios)
 
     over = {name: leading(values - logged) for name, values in terms.items()}
     names = list(terms)

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.rng import mix, stream_key
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.logs.reading import to_log
+from zoosim.logs.parse import to_log
 from zoosim.off_policy.estimators.single import doubly_robust, ips, self_normalised_dr, self_normalised_ips
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate

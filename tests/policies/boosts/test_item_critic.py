@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.arena.boost_run import expected, open_shop, spec_of
+from studies.boost_curves.learners import CHANGED_LAWS
+from studies.held_out import expected, open_shop, spec_of
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import Context
-from zoosim.envs.search_env import context_of, info_of
 from zoosim.policies.boosts import item_critic
 from zoosim.policies.boosts.item_critic import ItemCritic
 from zoosim.policies.boosts.item_features import columns_of, join, pairs_of, prior_of, sizes_of
@@ -17,7 +17,7 @@ from zoosim.policies.boosts.item_scales import ENOUGH, meet, no_products, scale_
 from zoosim.policies.boosts.item_values import Goods, value_items
 from zoosim.policies.checks.boosts import LARGER, SMALL
 from zoosim.policies.checks.sameness import same
-from zoosim.studies.continuous_vs_discrete.learners import CHANGED_LAWS
+from zoosim.worlds.search.boosts import context_of, feedback_of
 from zoosim.worlds.search.shop import SearchShop
 
 
@@ -28,7 +28,7 @@ def served(policy: ItemCritic, shop: SearchShop, visits: int) -> ItemCritic:
         context = context_of(shop, visit)
         action = policy.select_action(context)
         result = shop.serve(visit, shop.rank(visit, action))
-        policy.update(context, action, result.reward, info_of(shop, visit, result)["feedback"])
+        policy.update(context, action, result.reward, feedback_of(shop, visit, result))
     return policy
 
 
@@ -247,5 +247,5 @@ def test_two_hundred_open_decisions_teach_in_any_order() -> None:
     for n in np.random.default_rng(0).permutation(200):
         visit, action = waiting[n]
         result = shop.serve(visit, shop.rank(visit, action))
-        policy.update(context_of(shop, visit), action, result.reward, info_of(shop, visit, result)["feedback"])
+        policy.update(context_of(shop, visit), action, result.reward, feedback_of(shop, visit, result))
     assert earned() > 2.0 * untaught

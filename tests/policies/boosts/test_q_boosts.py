@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from zoosim.arena.boost_run import open_shop, spec_of
+from studies.held_out import open_shop, spec_of
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import context_of
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.q_replay import Replay
@@ -15,6 +14,7 @@ from zoosim.policies.boosts.simple import RandomBoosts
 from zoosim.policies.checks.boosts import BOOST_CHECKS, LARGER, SMALL
 from zoosim.policies.checks.products import Maker, run_check
 from zoosim.ranking.stability import rank_change
+from zoosim.worlds.search.boosts import context_of
 
 BEST = np.array([0.5, -0.5, 0.5, 0.0])
 

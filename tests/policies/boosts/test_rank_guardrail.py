@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.held_out import open_shop, spec_of
 from zoosim import Context
-from zoosim.arena.boost_run import open_shop, spec_of
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import context_of
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import RandomBoosts
 from zoosim.ranking.stability import rank_change
+from zoosim.worlds.search.boosts import context_of
 
 CONFIG = {"n_products": 300, "a_max": 0.5}
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.arena.boost_run import open_shop, spec_of
+from studies.held_out import open_shop, spec_of
 from zoosim.core.errors import ZoosimError
-from zoosim.envs.search_env import info_of
 from zoosim.policies.boosts.shown_items import read_shown
+from zoosim.worlds.search.boosts import feedback_of
 
 SHOP = open_shop({"n_products": 100}, 0)
 SPEC = spec_of(SHOP, 10)
@@ -18,7 +18,7 @@ SPEC = spec_of(SHOP, 10)
 def feedback(step: int = 0) -> dict[str, Any]:
     """Return what a visit to a shop told, to be changed at will."""
     visit = SHOP.arrive(step)
-    told = info_of(SHOP, visit, SHOP.serve(visit, SHOP.rank(visit, np.zeros(10))))["feedback"]
+    told = feedback_of(SHOP, visit, SHOP.serve(visit, SHOP.rank(visit, np.zeros(10))))
     return {**told, "products": dict(told["products"])}
 
 

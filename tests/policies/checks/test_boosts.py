@@ -309,7 +309,7 @@ def test_constant_boosts_outside_the_box_are_refused(boosts: str) -> None:
     ("changes", "message"),
     [
         ({"a_max": 0.0}, "BoostSpec.a_max: got 0.0"),
-        ({"n_tastes": 4}, "got 9 columns told of, expected at most user_dim = 8"),
+        ({"n_tastes": 4}, "got 9 named columns, expected at most user_dim = 8"),
         ({"n_categories": 0}, "BoostSpec.n_categories: got 0, expected a whole number, 1 to"),
     ],
 )

@@ -14,7 +14,7 @@ from zoosim.core.types import FloatArray
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
 
@@ -40,10 +40,10 @@ def numbers_of(policy: Adaptive, request: Context) -> list[int]:
     return [int(find_slot(policy.state.categories, candidates.keys[group])) for group in candidates.group_of]
 
 
-def fraction(world: World, policy: Adaptive, steps: int) -> float:
+def fraction(world: TableWorld, policy: Adaptive, steps: int) -> float:
     blocks = list(play(world, policy, steps, logged=True))
-    chosen = sum(block.true_probabilities.sum() for block in blocks)
-    return float(chosen / sum(block.best_probabilities.sum() for block in blocks))
+    chosen = sum(block.expected_rewards.sum() for block in blocks)
+    return float(chosen / sum(block.best_rewards.sum() for block in blocks))
 
 
 def test_segments_are_the_patterns_of_binary_columns() -> None:
@@ -235,8 +235,8 @@ def test_it_learns_the_shop_and_notices_a_shock() -> None:
     shock = {"step": 4_000, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.05}}}
     world = build_world(EnvConfig.model_validate({"shocks": [shock]}), seed=3)
     blocks = list(play(world, Adaptive(world.spec(8_000), np.random.default_rng(0)), 8_000))
-    chosen = np.concatenate([block.true_probabilities for block in blocks])
-    best = np.concatenate([block.best_probabilities for block in blocks])
+    chosen = np.concatenate([block.expected_rewards for block in blocks])
+    best = np.concatenate([block.best_rewards for block in blocks])
     assert chosen.sum() / best.sum() > 0.9
     assert chosen[6_000:].sum() / best[6_000:].sum() > 0.95
 

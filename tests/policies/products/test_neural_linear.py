@@ -14,7 +14,7 @@ from zoosim.policies.products.dropout_ts import DropoutTS
 from zoosim.policies.products.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, HeadsPolicy, NeuralLinear
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World
+from zoosim.worlds.table import TableWorld
 
 CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
 
@@ -29,13 +29,13 @@ def context(user: FloatArray, products: FloatArray) -> Context:
     return Context(user_id=0, available=np.ones(len(products), bool), **fields)
 
 
-def fractions(world: World, policy: Any, steps: int) -> FloatArray:
+def fractions(world: TableWorld, policy: Any, steps: int) -> FloatArray:
     """Return chosen over best true probability for each thousand visits."""
     blocks = list(play(world, policy, steps))
-    return np.array([b.true_probabilities.sum() / b.best_probabilities.sum() for b in blocks])
+    return np.array([b.expected_rewards.sum() / b.best_rewards.sum() for b in blocks])
 
 
-def shop(**config: Any) -> World:
+def shop(**config: Any) -> TableWorld:
     return build_world(EnvConfig.model_validate({"n_products": 20, "n_users": 200, **config}), seed=3)
 
 
@@ -150,7 +150,7 @@ def test_it_finds_what_became_better_unseen() -> None:
     assert lasting < 0.7
 
 
-def made_for(world: World, seed: int = 0, **params: Any) -> Any:
+def made_for(world: TableWorld, seed: int = 0, **params: Any) -> Any:
     return NeuralLinear(world.spec(12_000), np.random.default_rng(seed), **params)
 
 

@@ -16,29 +16,29 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.types import FloatArray
 from zoosim.policies.products.neural_ucb import LAZY_ABOVE, NeuralTS, NeuralUCB
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.world import World, earn
+from zoosim.worlds.table import TableWorld
 
 EXACT = ("auto", "rows", "dual", "primal")
 
 
-def shop(**config: Any) -> World:
+def shop(**config: Any) -> TableWorld:
     shock = {"step": 150, "name": "fish", "set": {"budget_shopper": {"Fish Supplies": 0.9, "Cat Food": 0.1}}}
     return build_world(EnvConfig.model_validate({"n_products": 12, "n_users": 30, "shocks": [shock], **config}), seed=3)
 
 
-def made(world: World, **params: Any) -> NeuralUCB:
+def made(world: TableWorld, **params: Any) -> NeuralUCB:
     return NeuralUCB(world.spec(1_000), np.random.default_rng(5), **params)
 
 
-def visits(world: World, policy: Any, steps: int) -> Iterator[tuple[Context, int, float]]:
+def visits(world: TableWorld, policy: Any, steps: int) -> Iterator[tuple[Context, int, float]]:
     """Let `policy` decide and learn; yield each context, choice and reward in between."""
-    for block in world.blocks(steps, 1_000):
-        for i, (visitor, user_id) in enumerate(zip(block.visitors, block.user_ids, strict=True)):
-            context = world.context(int(visitor), block.start + i, int(user_id))
-            action = policy.select_action(context)
-            reward = float(earn(block, i, action))
-            yield context, action, reward
-            policy.update(context, action, reward)
+    for step in range(steps):
+        visit = world.arrive(step)
+        context = world.context(visit)
+        action = policy.select_action(context)
+        reward = world.serve(visit, action).reward
+        yield context, action, reward
+        policy.update(context, action, reward)
 
 
 def posterior(policy: NeuralUCB, context: Context) -> tuple[FloatArray, FloatArray]:
@@ -300,8 +300,8 @@ def test_a_shop_is_learned_and_a_shock_noticed() -> None:
     world = build_world(EnvConfig.model_validate({"shocks": [shock]}), seed=3)
     for cls in (NeuralUCB, NeuralTS):
         blocks = list(play(world, cls(world.spec(8_000), np.random.default_rng(0)), 8_000))
-        chosen = np.concatenate([block.true_probabilities for block in blocks])
-        best = np.concatenate([block.best_probabilities for block in blocks])
+        chosen = np.concatenate([block.expected_rewards for block in blocks])
+        best = np.concatenate([block.best_rewards for block in blocks])
         assert chosen.sum() / best.sum() > 0.93
         assert chosen[6_000:].sum() / best[6_000:].sum() > 0.95
 

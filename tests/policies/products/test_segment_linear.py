@@ -385,8 +385,7 @@ def test_it_learns_the_shop_and_notices_a_shock(name: str, least: float) -> None
         policy = find_class(name)(world.spec(16_000), np.random.default_rng(0), **params)
         blocks = list(play(world, policy, 16_000))
         chosen, best = (
-            np.array([np.sum(getattr(b, kind)) for b in blocks])
-            for kind in ("true_probabilities", "best_probabilities")
+            np.array([np.sum(getattr(b, kind)) for b in blocks]) for kind in ("expected_rewards", "best_rewards")
         )
         return chosen[8:].sum() / best[8:].sum(), chosen[-3:].sum() / best[-3:].sum()
 

@@ -8,10 +8,10 @@ import pytest
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
+from zoosim.core.search_config import TEMPLATES
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import find_class, make_entry
 from zoosim.policies.templates.bandits import TemplateGreedy, TemplateLinUCB, TemplateTS
-from zoosim.worlds.search.templates import TEMPLATES
 
 EIGHT = PolicySpec(user_dim=3, product_dim=8)
 

@@ -6,12 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.worlds.search import template_arms as module
 from zoosim.worlds.search.expected_reward import Group, groups_of, share_of, visits_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.template_arms import earnings, expected_rewards, reward_of, template_world
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
 
 TYPES = ["category", "brand", "brand"]
@@ -47,7 +46,7 @@ def test_what_is_observed_changes_no_reward() -> None:
     ]
     assert [world.users.shape[1] for world in worlds] == [7, 17]
     assert worlds[0].rewards is worlds[1].rewards or np.array_equal(worlds[0].rewards, worlds[1].rewards)
-    assert np.array_equal(worlds[0].stretches[0].table, worlds[1].stretches[0].table)
+    assert np.array_equal(worlds[0].periods[0].table, worlds[1].periods[0].table)
 
 
 def test_the_truth_is_the_mean_of_each_cell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,10 +113,10 @@ def test_shifts_begin_stretches_of_their_own() -> None:
     shifts = [{"step": 12, "name": "dear toys", "prices": {"toys": 3.0}}]
     config = SearchConfig.model_validate({**SMALL.model_dump(), "shifts": shifts})
     world, shop = template_world(config, seed=4, steps=30), SearchShop(build_search_world(config, seed=4))
-    assert [stretch.start for stretch in world.stretches] == [0, 12]
+    assert [period.start for period in world.periods] == [0, 12]
     assert world.shocks == ((12, "dear toys"),)
-    np.testing.assert_array_equal([stretch.table for stretch in world.stretches], expected_rewards(shop))
-    assert not np.array_equal(world.stretches[0].table, world.stretches[1].table)
+    np.testing.assert_array_equal([period.table for period in world.periods], expected_rewards(shop))
+    assert not np.array_equal(world.periods[0].table, world.periods[1].table)
     for step in range(30):
         visit = shop.arrive(step)
         earned = [shop.serve(visit, shop.rank_by_template(visit, template)).reward for template in range(8)]

@@ -12,6 +12,7 @@ from zoosim.core.errors import ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import IntArray
 from zoosim.envs.search_env import SearchEnv
+from zoosim.worlds.search.boosts import REPLICATES
 from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
@@ -98,11 +99,14 @@ def test_an_environment_tells_the_truth_to_whoever_asks() -> None:
     with pytest.raises(OrderError):
         _ = env.ground_truth
     env.reset(seed=5)
-    found = env.ground_truth.expected_reward(env.visit, env.visit.baseline, 100)
+    truth = SearchTruth(env.world.shop)
+    found = truth.expected_reward(env.visit, env.visit.baseline, 100)
     assert found.error > 0 or found.mean == 0
+    of_action = truth.expected_reward(env.visit, env.visit.baseline, REPLICATES).mean
+    assert env.world.truth(env.visit).expected_reward(np.zeros(10)) == pytest.approx(of_action)
     for moods in (1, True, 2.5):
         with pytest.raises(ConfigError, match="moods: got"):
-            env.ground_truth.expected_reward(env.visit, env.visit.baseline, moods)  # type: ignore[arg-type]
+            truth.expected_reward(env.visit, env.visit.baseline, moods)  # type: ignore[arg-type]
     env.step(np.zeros(10))
     with pytest.raises(OrderError, match="nobody is waiting"):
         _ = env.visit

@@ -17,6 +17,4 @@ STALENESS = Experiment(
         for steps in TRAINING_STEPS
         for form, recompute in FORMS.items()
     },
-    sweep_axis="training steps every 50 visits",
-    sweep={f"{form}-{steps}": (form, steps) for steps in TRAINING_STEPS for form in FORMS},
 )

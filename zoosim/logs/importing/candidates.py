@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.types import BoolArray
 
 
-class Listed(NamedTuple):
+class CandidateLists(NamedTuple):
     """The different lists of a column, each with the `rows` that hold it, in the order in which they come."""
 
     names: list[list[str]]
@@ -20,7 +20,7 @@ class Listed(NamedTuple):
         return {name for names in self.names for name in names}
 
 
-def read_lists(column: pl.Series, separator: str) -> Listed:
+def read_lists(column: pl.Series, separator: str) -> CandidateLists:
     """Read lists, or words split by `separator`; what is missing is an empty list."""
     if isinstance(column.dtype, pl.List | pl.Array):
         lists = column.cast(pl.List(pl.String)).fill_null([])
@@ -28,11 +28,11 @@ def read_lists(column: pl.Series, separator: str) -> Listed:
         lists = column.cast(pl.String).fill_null("").str.split(separator)
     sets = pl.DataFrame({"listed": lists}).with_row_index("row").group_by("listed", maintain_order=True).agg("row")
     names = [[word.strip() for word in words if word and word.strip()] for words in sets["listed"].to_list()]
-    return Listed(names, [rows.to_numpy() for rows in sets["row"]])
+    return CandidateLists(names, [rows.to_numpy() for rows in sets["row"]])
 
 
 def unavailable(
-    listed: Listed, names: Sequence[str], n: int, *, are_candidates: bool
+    lists: CandidateLists, names: Sequence[str], n: int, *, are_candidates: bool
 ) -> tuple[pl.Series, BoolArray, BoolArray]:
     """Return the column `unavailable` of the Records, and where a list names what is no candidate or nothing at all.
 
@@ -40,9 +40,13 @@ def unavailable(
     """
     index = {name: action for action, name in enumerate(names)}
     gone: list[list[int]] = []
-    which, strange, empty = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros(n, bool)
-    for number, (words, rows) in enumerate(zip(listed.names, listed.rows, strict=True)):
-        found = {index[word] for word in words if word in index}
-        gone.append(sorted(set(range(len(names))) - found if are_candidates else found))
-        which[rows], strange[rows], empty[rows] = number, any(word not in index for word in words), not words
-    return pl.Series("unavailable", gone, dtype=pl.List(pl.Int64))[which], strange, empty & are_candidates
+    list_of_row = np.zeros(n, np.int64)
+    unknown_name, empty = np.zeros(n, bool), np.zeros(n, bool)
+    for number, (words, rows) in enumerate(zip(lists.names, lists.rows, strict=True)):
+        actions = {index[word] for word in words if word in index}
+        gone.append(sorted(set(range(len(names))) - actions if are_candidates else actions))
+        list_of_row[rows] = number
+        unknown_name[rows] = any(word not in index for word in words)
+        empty[rows] = not words
+    column = pl.Series("unavailable", gone, dtype=pl.List(pl.Int64))[list_of_row]
+    return column, unknown_name, empty & are_candidates

@@ -1,6 +1,7 @@
 """Columns of a user's table as numbers: numbers as they are, words as a column each."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from zoosim.core.types import BoolArray, FloatArray
 MAX_WORDS = 100
 
 
-def plain(
+def checked_columns(
     frame: pl.DataFrame, names: Iterable[str], source: str, *, ids: Collection[str] = (), lists: str | None = None
 ) -> pl.DataFrame:
     """Return a table whose columns `names` hold numbers, times or words; that of `lists` may hold lists of them.
@@ -19,16 +20,19 @@ def plain(
     Numbers in `ids` that other libraries write as 2.0 and NaN, as soon as one is missing, are whole numbers and
     nothing. Raises `DataError` for columns of another kind.
     """
-    told = []
+    checked = []
     for name in dict.fromkeys(names):
         column = frame[name]
-        inner = column.dtype.inner if name == lists and isinstance(column.dtype, pl.List | pl.Array) else column.dtype
+        inner: Any = column.dtype
+        if name == lists and isinstance(column.dtype, pl.List | pl.Array):
+            inner = column.dtype.inner
         if inner.is_nested() or inner in (pl.Object, pl.Binary):
-            wanted = "numbers or words" + (", or lists of them" if name == lists else "")
-            raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {wanted}")
-        column = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
-        told.append(_whole(column) if name in ids else column)
-    return frame.with_columns(told)
+            expected = "numbers or words" + (", or lists of them" if name == lists else "")
+            raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
+        if column.dtype in (pl.Categorical, pl.Enum):
+            column = column.cast(pl.String)
+        checked.append(_whole(column) if name in ids else column)
+    return frame.with_columns(checked)
 
 
 def _whole(column: pl.Series) -> pl.Series:
@@ -49,7 +53,7 @@ def numbers(column: pl.Series) -> pl.Series:
 
 
 def is_numeric(column: pl.Series) -> bool:
-    """Tell whether at least half of what a column holds can be read as numbers: the rest are faults, not words."""
+    """Whether at least half of what a column holds can be read as numbers: the rest are faults, not words."""
     return 2 * int(numbers(column).is_not_null().sum()) >= int(column.is_not_null().sum())
 
 

@@ -13,7 +13,7 @@ from zoosim.core.errors import DataError
 MISSING = ["", "nan", "NaN", "NAN", "null", "NULL", "None", "NA"]
 
 
-def read_words(table: Any) -> tuple[pl.DataFrame, str]:
+def read_table(table: Any) -> tuple[pl.DataFrame, str]:
     """Return a CSV or Parquet file, or a data frame, as a frame, and what to call it in messages; or `DataError`."""
     if isinstance(table, pl.DataFrame):
         return table, "table"

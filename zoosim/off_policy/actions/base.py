@@ -1,52 +1,50 @@
-"""What a kind of action supplies so that policies can be judged by a log of it; all the rest is the same for all."""
+"""What an action space supplies so that policies can be evaluated on its logs; all the rest is shared."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.statistics import Interval
-from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.off_policy.diagnostics import Moved, WeightFigures, error_figures
+from zoosim.core.types import FloatArray, PolicySpec, Progress
+from zoosim.logs.log import Log
+from zoosim.off_policy.diagnostics import Drift, WeightFigures, clip_weights, error_figures, weight_figures
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, Sums
-from zoosim.off_policy.overlap import Overlap
-from zoosim.off_policy.verdict import Limits, Verdict, judge_weighted
+from zoosim.off_policy.overlap import Overlap, overlap_of
+from zoosim.off_policy.targets.products import check_class, visible_spec
+from zoosim.off_policy.verdict import KernelFigures, Limits, Verdict, judge_weighted
+from zoosim.policies.base import Policy
 
 
-class Visits(Protocol):
-    """A checked log: one entry a visit, of whatever kind the action is."""
+class VisitWeights:
+    """Importance weights `(n,)`, one per visit, and what follows from them, computed once.
 
-    def __len__(self) -> int: ...
+    `unsupported_mass` and `unsupported_action` are as in `WeightFigures`.
+    """
 
-    @property
-    def rewards(self) -> FloatArray:
-        """Rewards `(n,)`, or by position `(n, L)`."""
+    def __init__(
+        self,
+        values: FloatArray,
+        clusters: Clusters,
+        unsupported_mass: float | None = None,
+        unsupported_action: int | None = None,
+    ) -> None:
+        self.values = values
+        self.clusters = clusters
+        self.unsupported = (unsupported_mass, unsupported_action)
 
-    @property
-    def earned(self) -> FloatArray:
-        """What each visit earned `(n,)`."""
+    @cached_property
+    def figures(self) -> WeightFigures:
+        """The effective sample size and other figures."""
+        return weight_figures(self.values, self.clusters, *self.unsupported)
 
-    @property
-    def features(self) -> FloatArray:
-        """What is known of the visitors `(n, d)`."""
-
-    @property
-    def user_ids(self) -> IntArray | None:
-        """Which visits belong together `(n,)`."""
-
-    @property
-    def times(self) -> IntArray | None:
-        """When they came `(n,)`, in microseconds since 1970."""
-
-    @property
-    def skipped(self) -> Mapping[str, int]:
-        """How many bad rows were left out, by reason."""
-
-    @property
-    def source(self) -> str:
-        """What the log is called."""
+    @cached_property
+    def clipped(self) -> FloatArray:
+        """The weights `(n,)` with the largest of them clipped."""
+        return clip_weights(self.values)
 
 
 class Bounded(NamedTuple):
@@ -57,75 +55,121 @@ class Bounded(NamedTuple):
 
 
 class Estimated(NamedTuple):
-    """An estimate by group, with its interval and the figures of the `weights` that it leans on.
+    """An estimate as sums by group, with its interval and the figures of the weights that it rests on.
 
-    `moved` tells how it moved over the log's time, `carriers` how many rows must carry it.
+    `drift` is None where the log knows no times; `min_groups` limits how few groups its error may rest on.
     """
 
     sums: Sums
     weights: WeightFigures
     interval: Interval
-    moved: Moved | None
-    carriers: Limits
+    drift: Drift | None
+    min_groups: Limits
 
 
-class Judgement(ABC):
-    """One policy, judged by one log: terms, figures of weights and a verdict for each of its `estimators`.
+class PolicyEvaluation(ABC):
+    """One policy on one log: for each of its `estimators` the terms of the estimate, its weights and a verdict.
 
-    `notes` are what else there is to say of it, whichever the estimator; `known` says in words what is known of it.
+    `notes` are remarks that hold for all estimators; `known` names what is known of the policy.
     """
 
-    known = "the probabilities of logged actions"
+    known: ClassVar[str] = "the probabilities of logged actions"
 
-    def __init__(self, clusters: Clusters, estimators: Sequence[str], notes: Sequence[str] = ()) -> None:
-        self.clusters, self.estimators, self.notes = clusters, tuple(estimators), tuple(notes)
+    def __init__(self, log: Log, clusters: Clusters, estimators: Sequence[str], notes: Sequence[str] = ()) -> None:
+        self.log = log
+        self.clusters = clusters
+        self.estimators = tuple(estimators)
+        self.notes = tuple(notes)
 
     @abstractmethod
+    def weights(self, estimator: str) -> VisitWeights:
+        """Return the importance weights that an estimator rests on."""
+
+    @abstractmethod
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)` than its own."""
+
     def terms(self, estimator: str) -> Terms:
-        """Return what an estimator comes to."""
+        """Return the terms of an estimate."""
+        return self.terms_with(estimator, self.weights(estimator).values)
 
-    @abstractmethod
-    def cut(self, estimator: str) -> Terms:
-        """Return the same with the largest weights cut."""
-
-    @abstractmethod
-    def figures(self, estimator: str) -> WeightFigures:
-        """Return figures of the weights that an estimator leans on."""
-
-    @abstractmethod
     def bounded(self) -> Bounded:
-        """Return what intervals that hold for any size bound; raises `ConfigError` where there is nothing such."""
+        """Return what intervals that hold for any size bound; raises `ConfigError` where nothing is bounded."""
+        return Bounded(self.weights(self.estimators[0]).values, self.log.visit_rewards)
 
-    @abstractmethod
     def overlap(self, groups: Groups) -> Overlap:
-        """Return where the weights lie."""
+        """Return where the weights lie, by size, action and group of visits."""
+        return overlap_of(self.weights(self.estimators[0]).values, (), groups)
 
-    def verdict(self, estimator: str, found: Estimated) -> Verdict:
+    def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
         """Judge an estimate by its weights and its error."""
-        errors, count = error_figures(found.sums, self.cut(estimator).value, found.moved), self.clusters.n_clusters
-        return judge_weighted(found.weights, errors, found.interval, count, carriers=found.carriers)
+        clipped = self.terms_with(estimator, self.weights(estimator).clipped)
+        errors = error_figures(estimated.sums, clipped.value, estimated.drift)
+        return judge_weighted(
+            estimated.weights,
+            errors,
+            estimated.interval,
+            self.clusters.n_clusters,
+            bias=self.bias(estimator, estimated.sums.value, errors.error),
+            min_groups=estimated.min_groups,
+            kernel=self.kernel(estimator),
+        )
+
+    def bias(self, estimator: str, value: float, error: float) -> float:
+        """Return by how many standard errors an estimator's own limits on weights move its value."""
+        return 0.0
+
+    def kernel(self, estimator: str) -> KernelFigures | None:
+        """Return the figures of an estimator's kernel, None where it has none."""
+        return None
 
 
-class Kind(ABC):
-    """A kind of action: the `estimators` there are, those taken by `default`, what a log counts, and how to judge."""
+class ActionSpaceEvaluator(ABC):
+    """Evaluates policies on logs of one action space.
+
+    Args:
+        log: A log of this action space.
+        clusters: Which of its visits belong together.
+        wanted: The names of the estimators that are asked for.
+        bandwidth: The width of kernels, where the action space has them; None to choose it from the log.
+    """
 
     estimators: ClassVar[tuple[str, ...]]
+    """The names of all estimators."""
+
     default: ClassVar[tuple[str, ...]]
-    unit: ClassVar[str]
+    """The names of the estimators that are computed when none are asked for."""
 
-    @abstractmethod
-    def __init__(self, log: Any, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
-        """Get ready to judge by a log; `wanted` are the estimators that were asked for, `bandwidth` that of kernels."""
+    unit: ClassVar[str] = "rows"
+    """What a log counts."""
 
-    @abstractmethod
-    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
-        """Check what is to be judged, and return what judges it; raises `ConfigError`, `DataError`, `PolicyError`.
+    can_train: ClassVar[bool] = False
+    """Whether policies can learn from a part of the log before they are evaluated on the rest."""
 
-        `progress` is called with lines about how far it is.
-        """
+    def __init__(self, log: Log, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
+        if bandwidth is not None:
+            self._check_bandwidth(bandwidth)
+        self.log = log
+        self.clusters = clusters
+        self.wanted = wanted
+        self.bandwidth = bandwidth
 
-
-def refuse_bandwidth(bandwidth: float | None) -> None:
-    """Raise `ConfigError` where a bandwidth is given for actions that need none."""
-    if bandwidth is not None:
+    def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")
+
+    @classmethod
+    def check_class(cls, policy_class: type[Policy], log: Log) -> None:
+        """Raise `PolicyError` for a class of policies that choose something else than the log holds: products."""
+        check_class(policy_class, log)
+
+    @classmethod
+    def spec(cls, log: Log) -> PolicySpec:
+        """Return the task that a policy for a log is made for; raises `DataError` where it would see nothing."""
+        return visible_spec(log)
+
+    @abstractmethod
+    def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
+        """Check a policy, and return the function that evaluates it.
+
+        Raises `ConfigError`, `DataError` or `PolicyError`; `progress` is called with lines about how far it is.
+        """

@@ -16,11 +16,11 @@ BLOCK, MOST_CELLS = 16_384, 2**24
 """Rows that are asked at once; fewer where there are so many actions that they have more probabilities than that."""
 
 
-class Judged(NamedTuple):
-    """Weights `(n,)`, and where the target gives all probabilities: a model's guesses and the mass on each action.
+class WeightsAndPredictions(NamedTuple):
+    """Importance weights `(n,)`, and where the target gives all probabilities what else follows from them.
 
-    `predicted (n,)` are guesses for the logged actions, `expected (n,)` their means under the target, `mass (K,)` the
-    target's probabilities of each action, summed over rows. None where they are not known.
+    `predicted (n,)` are a reward model's predictions for the logged products, `expected (n,)` their means under the
+    target, `mass (K,)` the target's probabilities of each product, summed over rows. None where they are not known.
     """
 
     weights: FloatArray
@@ -29,25 +29,32 @@ class Judged(NamedTuple):
     mass: FloatArray | None = None
 
 
-def judge(log: Log, target: Target, model: RewardModel | None = None) -> Judged:
-    """Ask the target for its probabilities, block by block; raises `PolicyError` for what are none."""
+def weigh_and_predict(log: Log, target: Target, model: RewardModel | None = None) -> WeightsAndPredictions:
+    """Ask the target for its probabilities, block by block; raises `PolicyError` where they are none.
+
+    A `model` is used where the target gives the probabilities of all products.
+    """
     n, k = len(log), log.n_actions
     block = min(BLOCK, max(1, MOST_CELLS // k))
-    weights, starts = np.empty(n), range(0, n, block)
-    whole, guessed = target.whole, target.whole and model is not None
-    predicted, expected = (np.empty(n) if guessed else None for _ in range(2))
-    masses = np.zeros((len(starts), k)) if whole else None
+    starts = range(0, n, block)
+    weights = np.empty(n)
+    predicted, expected, masses = None, None, None
+    if target.whole:
+        masses = np.zeros((len(starts), k))
+        if model is not None:
+            predicted, expected = np.empty(n), np.empty(n)
 
     def work(piece: int) -> None:
         start, stop = starts[piece], min(starts[piece] + block, n)
-        found = _asked(log, target, start, stop)
+        asked = _asked(log, target, start, stop)
         mass = np.zeros(k) if masses is None else masses[piece]
-        if not _sound(found, log.candidates, log.candidate_set[start:stop], TOLERANCE, mass):
-            check_probabilities(found, log.available(start, stop), start)
-        weights[start:stop] = _of_logged(found, log.actions[start:stop]) / log.propensities[start:stop]
+        if not _sound(asked, log.candidates, log.candidate_set[start:stop], TOLERANCE, mass):
+            check_probabilities(asked, log.available(start, stop), start)
+        actions = log.actions[start:stop]
+        of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
+        weights[start:stop] = of_logged / log.propensities[start:stop]
         if model is not None and predicted is not None and expected is not None:
-            parts = (predicted[start:stop], expected[start:stop])
-            model_terms(model, start, log.actions[start:stop], found, *parts)
+            model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
 
     if isinstance(target, PolicyTarget):  # one object, asked in turn
         for piece in range(len(starts)):
@@ -55,40 +62,38 @@ def judge(log: Log, target: Target, model: RewardModel | None = None) -> Judged:
         target.finish()
     else:
         in_threads(work, len(starts))
-    return Judged(weights, predicted, expected, None if masses is None else masses.sum(axis=0))
+    return WeightsAndPredictions(weights, predicted, expected, None if masses is None else masses.sum(axis=0))
 
 
 def _asked(log: Log, target: Target, start: int, stop: int) -> FloatArray:
-    found = np.ascontiguousarray(target.probabilities(log, start, stop), np.float64)
+    """Return the target's probabilities: `(stop - start, K)`, or `(stop - start, 1)` of the logged products alone."""
+    asked = np.ascontiguousarray(target.probabilities(log, start, stop), np.float64)
     shape = (stop - start, log.n_actions) if target.whole else (stop - start,)
-    if found.shape != shape:
-        raise PolicyError(f"gives probabilities of shape {found.shape}, expected {shape}")
-    return found if target.whole else found[:, None]
-
-
-def _of_logged(found: FloatArray, actions: IntArray) -> FloatArray:
-    return found[:, 0] if found.shape[1] == 1 else np.asarray(found[np.arange(len(actions)), actions])
+    if asked.shape != shape:
+        raise PolicyError(f"gives probabilities of shape {asked.shape}, expected {shape}")
+    return asked if target.whole else asked[:, None]
 
 
 @jit
 def _sound(
-    found: FloatArray, candidates: BoolArray, candidate_set: IntArray, tolerance: float, mass: FloatArray
+    asked: FloatArray, candidates: BoolArray, candidate_set: IntArray, tolerance: float, mass: FloatArray
 ) -> bool:
-    """Tell whether rows are probabilities over their candidates, and add them to `mass (K,)`.
+    """Check that rows of `asked (m, K)` are probabilities over their candidates, and add them to `mass (K,)`.
 
-    One column alone holds probabilities of the logged actions, which need not add up to 1.
+    A single column holds the probabilities of the logged products alone, which need not add up to 1.
     """
-    sound, alone = True, found.shape[1] < mass.shape[0]
-    for i in range(found.shape[0]):
-        total, least, stray = 0.0, 0.0, 0.0
-        own = candidates[candidate_set[i]]
-        for a in range(found.shape[1]):
-            p = found[i, a]
+    sound = True
+    logged_alone = asked.shape[1] < mass.shape[0]
+    for i in range(asked.shape[0]):
+        total, least, outside = 0.0, 0.0, 0.0
+        is_candidate = candidates[candidate_set[i]]
+        for a in range(asked.shape[1]):
+            p = asked[i, a]
             total += p
             least = min(least, p)
-            stray = max(stray, 0.0 if own[a] or alone else p)
+            outside = max(outside, 0.0 if is_candidate[a] or logged_alone else p)
             mass[a] += p
-        apart = max(total - 1.0, 0.0) if alone else abs(total - 1.0)
-        if not (apart <= tolerance and least >= 0.0 and stray <= 0.0):
+        excess = max(total - 1.0, 0.0) if logged_alone else abs(total - 1.0)
+        if not (excess <= tolerance and least >= 0.0 and outside <= 0.0):  # so that NaN is not sound either
             sound = False
     return sound

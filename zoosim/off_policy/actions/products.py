@@ -1,22 +1,20 @@
-"""Policies that show one action a visit, judged by a log."""
+"""Evaluate policies that choose one product per visit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
-from zoosim.off_policy.actions.base import Bounded, Estimated, Judgement, Kind, refuse_bandwidth
-from zoosim.off_policy.actions.product_weights import Judged, judge
-from zoosim.off_policy.diagnostics import (
-    WeightFigures,
-    cut_weights,
-    error_figures,
-    lost_choices,
-    model_figures,
-    weight_figures,
+from zoosim.off_policy.actions.base import (
+    ActionSpaceEvaluator,
+    Estimated,
+    PolicyEvaluation,
+    VisitWeights,
 )
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.diagnostics import error_figures, model_figures, unsupported_mass
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
 from zoosim.off_policy.estimators.terms import Terms
@@ -34,111 +32,105 @@ robust."""
 
 DEFAULT = ("ips", "snips", "dr")
 NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
+WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
+UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
+"""Of estimators that limit weights, the one that does not."""
 
 
-class Actions(Kind):
-    """Single actions."""
+class ProductEvaluator(ActionSpaceEvaluator):
+    """Evaluates policies on logs of single products."""
 
-    estimators, default, unit = ESTIMATORS, DEFAULT, "rows"
+    estimators = ESTIMATORS
+    default = DEFAULT
+    can_train = True
 
-    def __init__(self, log: Log, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
-        refuse_bandwidth(bandwidth)
-        self.log, self.clusters, self.wanted = log, clusters, wanted
-
-    def take(self, given: Any, progress: Progress) -> Callable[[], Judgement]:
-        """Check a policy; those that know all probabilities get a reward model where an estimator needs one."""
+    def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
+        """Check a policy; one that is to learn first is checked when it has."""
         if isinstance(given, Training):
-            return partial(self._train_and_judge, given, progress)
-        return partial(self._judge, make_target(given, self.log, progress))
+            return lambda: self._evaluate(make_target(given.run(progress), self.log, progress))
+        return partial(self._evaluate, make_target(given, self.log, progress))
 
-    def _train_and_judge(self, training: Training, progress: Progress) -> Judgement:
-        return self._judge(make_target(training.run(progress), self.log, progress))
-
-    def _judge(self, target: Target) -> Judgement:
-        needed = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
-        return ActionJudgement(self.log, judge(self.log, target, self._model if needed else None), self.clusters)
+    def _evaluate(self, target: Target) -> PolicyEvaluation:
+        needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
+        arrays = weigh_and_predict(self.log, target, self._model if needs_model else None)
+        return ProductEvaluation(self.log, self.clusters, arrays)
 
     @cached_property
     def _model(self) -> RewardModel:
         return fit_reward_model(self.log, self.clusters)
 
 
-class ActionJudgement(Judgement):
-    """A policy of single actions; the same weights serve all estimators."""
+class ProductEvaluation(PolicyEvaluation):
+    """A policy of single products; the same weights serve all estimators."""
 
-    def __init__(self, log: Log, judged: Judged, clusters: Clusters) -> None:
-        super().__init__(clusters, ESTIMATORS if judged.predicted is not None else _without_model())
-        self.log, self.judged = log, judged
+    def __init__(self, log: Log, clusters: Clusters, arrays: WeightsAndPredictions) -> None:
+        super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
+        self._arrays = arrays
+        unsupported: tuple[float | None, int | None] = (None, None)
+        if arrays.mass is not None:
+            unsupported = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
+        self._weights = VisitWeights(arrays.weights, clusters, *unsupported)
 
-    def terms(self, estimator: str) -> Terms:
-        """Return what an estimator comes to."""
-        return estimate(estimator, self.log.rewards, self.judged)
+    def weights(self, estimator: str) -> VisitWeights:
+        """Return the weights of the logged products."""
+        return self._weights
 
-    def cut(self, estimator: str) -> Terms:
-        """Return the same with the largest weights cut."""
-        return estimate(estimator, self.log.rewards, self._cut)
-
-    @cached_property
-    def _cut(self) -> Judged:
-        return self.judged._replace(weights=cut_weights(self.judged.weights))
-
-    def figures(self, estimator: str) -> WeightFigures:
-        """Return figures of the weights."""
-        return self._figures
-
-    @cached_property
-    def _figures(self) -> WeightFigures:
-        weights, mass = self.judged.weights, self.judged.mass
-        lost = (None, None) if mass is None else lost_choices(self.log.actions, weights, mass, len(self.log))
-        return weight_figures(weights, self.clusters, *lost)
-
-    def bounded(self) -> Bounded:
-        """Return the weights and the rewards."""
-        return Bounded(self.judged.weights, self.log.rewards)
+    def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
+        """Return the terms of an estimate with other `weights (n,)`."""
+        return estimate(estimator, self.log.rewards, self._arrays._replace(weights=weights))
 
     def overlap(self, groups: Groups) -> Overlap:
-        """Return where the weights lie."""
-        log, weights = self.log, self.judged.weights
-        shares = action_shares(log.actions, weights, log.n_actions, len(log), self.judged.mass)
+        """Return where the weights lie, by category of products, too."""
+        log, weights = self.log, self._arrays.weights
+        shares = action_shares(log.actions, weights, log.n_actions, len(log), self._arrays.mass)
         return overlap_of(weights, shares, groups, log)
 
-    def verdict(self, estimator: str, found: Estimated) -> Verdict:
-        """Judge an estimate; the direct method by what weights say of its model."""
-        if estimator == "dm":
-            return self._verdict_on_model(found)
-        errors, bias = error_figures(found.sums, self.cut(estimator).value, found.moved), 0.0
-        full = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}.get(estimator)
-        if full is not None and errors.error > 0.0:
-            bias = abs(self.terms(full).value - found.sums.value) / errors.error
-        return judge_weighted(found.weights, errors, found.interval, self.clusters.n_clusters, bias, found.carriers)
+    def bias(self, estimator: str, value: float, error: float) -> float:
+        """Compare with the estimator that does not limit weights."""
+        if estimator not in UNLIMITED or not error > 0.0:
+            return 0.0
+        return abs(self.terms(UNLIMITED[estimator]).value - value) / error
 
-    def _verdict_on_model(self, found: Estimated) -> Verdict:
-        rest = (found.interval, self.clusters.n_clusters)
-        model = model_figures(self.log.rewards, self.judged, self.clusters)
-        checked = error_figures(group_sums(self.clusters, self.terms("dr")), None)
-        weighted = judge_weighted(found.weights, checked, *rest, carriers=found.carriers)
-        return judge_model(model, error_figures(found.sums, None, found.moved), *rest, weighted, found.carriers)
+    def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
+        """Judge an estimate; the direct method by what the weights say of its reward model."""
+        if estimator != "dm":
+            return super().verdict(estimator, estimated)
+        assert self._arrays.predicted is not None
+        doubly_robust = group_sums(self.clusters, self.terms("dr"))
+        weighted = judge_weighted(
+            estimated.weights,
+            error_figures(doubly_robust, None),
+            estimated.interval,
+            self.clusters.n_clusters,
+            min_groups=estimated.min_groups,
+        )
+        return judge_model(
+            model_figures(self.log.rewards, self._arrays.weights, self._arrays.predicted, self.clusters),
+            error_figures(estimated.sums, None, estimated.drift),
+            estimated.interval,
+            self.clusters.n_clusters,
+            weighted,
+            estimated.min_groups,
+        )
 
 
-def _without_model() -> tuple[str, ...]:
-    return tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
-
-
-def estimate(estimator: str, rewards: FloatArray, judged: Judged) -> Terms:
-    """Return the terms of an estimator by name; `judged` holds guesses where it needs a reward model."""
-    weights = judged.weights
-    if judged.predicted is None or judged.expected is None:
-        if estimator == "ips":
-            return single.ips(weights, rewards)
-        if estimator == "snips":
-            return single.self_normalised_ips(weights, rewards)
-        return single.clipped_ips(weights, rewards, choose_limit("clipped-ips", weights, rewards))
-    arrays = (weights, rewards, judged.predicted, judged.expected)
-    if estimator in ("ips", "snips", "clipped-ips"):
-        return estimate(estimator, rewards, Judged(weights))
+def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions) -> Terms:
+    """Return the terms of an estimator by name; `arrays` hold predictions where it needs a reward model."""
+    weights = arrays.weights
+    if estimator == "ips":
+        return single.ips(weights, rewards)
+    if estimator == "snips":
+        return single.self_normalised_ips(weights, rewards)
+    if estimator == "clipped-ips":
+        return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
+    assert arrays.predicted is not None
+    assert arrays.expected is not None
     if estimator == "dm":
-        return single.direct_method(judged.expected)
-    if estimator in ("dr", "sndr"):
-        return {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}[estimator](*arrays)
-    limit = choose_limit(estimator, weights, rewards - judged.predicted)
-    return {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}[estimator](*arrays, limit)
+        return single.direct_method(arrays.expected)
+    inputs = (weights, rewards, arrays.predicted, arrays.expected)
+    if estimator == "dr":
+        return single.doubly_robust(*inputs)
+    if estimator == "sndr":
+        return single.self_normalised_dr(*inputs)
+    limit = choose_limit(estimator, weights, rewards - arrays.predicted)
+    return (single.switch_dr if estimator == "switch-dr" else single.shrunk_dr)(*inputs, limit)

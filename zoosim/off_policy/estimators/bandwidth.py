@@ -1,4 +1,4 @@
-"""Choose how far boosts may lie from a target and stand for it, and tell what that does to the estimate."""
+"""Choose the bandwidth of a kernel over boosts, and measure what it does to the estimate."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ BACK = 4
 large as the standard error, and intervals need one that is small beside it (undersmoothing; Hall 1992, section 4.4)."""
 
 
-class Tried(NamedTuple):
+class Attempt(NamedTuple):
     """An estimate by one `bandwidth`, with its standard `error` and effective sample size `ess`."""
 
     bandwidth: float
@@ -25,40 +25,46 @@ class Tried(NamedTuple):
     ess: float
 
 
-Attempt = Callable[[float], Tried]
+Estimate = Callable[[float], Attempt]
+"""A function of a bandwidth."""
 
 
-def choose_bandwidth(a_max: float, attempt: Attempt) -> float:
+def choose_bandwidth(a_max: float, estimate: Estimate) -> float:
     """Return a bandwidth for the box [-a_max, a_max]^d, by what the log itself says.
 
     SLOPE (Su, Srinath & Krishnamurthy 2020, after Lepski 1991): the widest whose estimate agrees with those of all
     narrower ones, to one standard error of each; then a quarter of that, or the narrowest that is usable.
     """
-    tried = _usable(a_max, attempt)
-    low, high, widest = float("-inf"), float("inf"), len(tried) - 1
-    for index in reversed(range(len(tried))):
-        value, error = tried[index].value, tried[index].error
-        low, high = max(low, value - error), min(high, value + error)
+    attempts = _usable_attempts(a_max, estimate)
+    low, high = float("-inf"), float("inf")
+    widest = len(attempts) - 1
+    for index in reversed(range(len(attempts))):
+        value, error = attempts[index].value, attempts[index].error
+        low = max(low, value - error)
+        high = min(high, value + error)
         if low > high:
             break
         widest = index
-    return tried[min(widest + BACK, len(tried) - 1)].bandwidth
+    return attempts[min(widest + BACK, len(attempts) - 1)].bandwidth
 
 
-def _usable(a_max: float, attempt: Attempt) -> Sequence[Tried]:
-    tried = [attempt(SHARES[0] * a_max)]
+def _usable_attempts(a_max: float, estimate: Estimate) -> Sequence[Attempt]:
+    """Return estimates from the widest bandwidth down to the last that leaves `LEAST_ROWS`; the widest is always in."""
+    attempts = [estimate(SHARES[0] * a_max)]
     for share in SHARES[1:]:
-        each = attempt(share * a_max)
-        if each.ess < LEAST_ROWS:
+        attempt = estimate(share * a_max)
+        if attempt.ess < LEAST_ROWS:
             break
-        tried.append(each)
-    return tried
+        attempts.append(attempt)
+    return attempts
 
 
-def kernel_figures(bandwidth: float, attempt: Attempt) -> KernelFigures:
-    """Tell how far the last halving moved the value, 0 where nothing is weighed, and how many rows the next leaves."""
-    at, wider, narrower = attempt(bandwidth), attempt(2.0 * bandwidth), attempt(bandwidth / 2.0)
-    moved = abs(wider.value - at.value) if at.ess else 0.0
-    return KernelFigures(
-        bandwidth, moved / at.error if at.error > 0.0 else float("inf") if moved else 0.0, narrower.ess
-    )
+def kernel_figures(bandwidth: float, estimate: Estimate) -> KernelFigures:
+    """Return how far halving the bandwidth to this one moved the value, and how many rows the next halving leaves."""
+    attempt = estimate(bandwidth)
+    wider = estimate(2.0 * bandwidth)
+    narrower = estimate(bandwidth / 2.0)
+    shift = abs(wider.value - attempt.value) if attempt.ess else 0.0
+    if attempt.error > 0.0:
+        return KernelFigures(bandwidth, shift / attempt.error, narrower.ess)
+    return KernelFigures(bandwidth, float("inf") if shift else 0.0, narrower.ess)

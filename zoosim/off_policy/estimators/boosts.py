@@ -1,16 +1,16 @@
-"""Estimators of what a policy earns whose action is a vector of boosts in a box: pure functions of arrays.
+"""Kernel weights: let logged boosts stand for those of a policy that draws nothing.
 
-`actions (n, d)` were logged with `densities (n,)` above 0 on the box `[low, high]^d`; the target policy, which draws
-nothing, would take `targets (n, d)`. A kernel of width `bandwidth` lets actions near the target stand for it (Kallus &
-Zhou 2018): what is estimated is the reward of the target blurred by the kernel, so that a bias of order bandwidth^2
-remains, and the variance grows as bandwidth^-d.
+`actions (n, d)` were logged with `densities (n,)` above 0 on the box `[low, high]^d`; the target policy would take
+`targets (n, d)`. A kernel of width `bandwidth` lets actions near the target stand for it (Kallus & Zhou 2018): with
+these weights `ips`, `self_normalised_ips` and `doubly_robust` of `zoosim.off_policy.estimators.single` estimate the
+reward of the target blurred by the kernel. A bias of order bandwidth^2 remains, and the variance grows as bandwidth^-d.
 """
 
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
-from zoosim.off_policy.estimators.terms import Terms, check_arrays
+from zoosim.off_policy.estimators.terms import check_arrays
 
 
 def kernel_weights(
@@ -40,24 +40,3 @@ def _mass(start: FloatArray, stop: FloatArray) -> FloatArray:
     """Return the mass of Epanechnikov's kernel from `start` to `stop`, to full precision however near these are."""
     a, b = np.clip(start, -1.0, 1.0), np.clip(stop, -1.0, 1.0)
     return np.asarray((b - a) * (0.75 - 0.25 * (a**2 + a * b + b**2)))
-
-
-def kernel_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
-    """Weight by the kernel: mean(w r), `weights` of `kernel_weights` (Kallus & Zhou 2018)."""
-    check_arrays(weights=weights, rewards=rewards)
-    return Terms(weights * rewards)
-
-
-def kernel_self_normalised_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
-    """Divide by the kernel weights' sum: sum(w r) / sum(w) (Kallus & Zhou 2018)."""
-    check_arrays(weights=weights, rewards=rewards)
-    return Terms(np.zeros(len(weights)), weights * rewards, weights)
-
-
-def kernel_dr(weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray) -> Terms:
-    """Correct a reward model: mean(q(x, target) + w (r - q(x, a))) (Kallus & Zhou 2018).
-
-    `predicted (n,)` guesses the reward of the logged action, `expected (n,)` that of the target's.
-    """
-    check_arrays(weights=weights, rewards=rewards, predicted=predicted, expected=expected)
-    return Terms(expected + weights * (rewards - predicted))

@@ -12,21 +12,22 @@ def choose_limit(estimator: str, weights: FloatArray, residuals: FloatArray) -> 
     """Return the limit, threshold or shrinkage of an `estimator` that cuts weights (Su et al. 2020).
 
     Tries `STEPS` limits, from the median weight above 0 to the largest, and takes that with the least squared bias,
-    mean((cut w - w) residual)^2, plus variance. `residuals (n,)` are rewards less guesses, or rewards alone.
+    mean((cut w - w) residual)^2, plus variance. `residuals (n,)` are rewards less predictions, or rewards alone.
     """
     largest = float(weights.max())
     if largest == 0.0:
         return 1.0
     lowest = float(np.median(weights[weights > 0.0]))
-    tried = [float(limit) for limit in np.geomspace(lowest, largest, STEPS)]
-    options = [limit**2 for limit in tried] + [1e6 * largest**2] if estimator == "shrunk-dr" else tried
+    limits = [float(limit) for limit in np.geomspace(lowest, largest, STEPS)]
+    if estimator == "shrunk-dr":
+        limits = [limit**2 for limit in limits] + [1e6 * largest**2]
     full = weights * residuals
-    errors = [_squared_error(cut(estimator, weights, limit) * residuals, full) for limit in options]
-    return options[int(np.argmin(errors))]
+    errors = [_squared_error(limited(estimator, weights, limit) * residuals, full) for limit in limits]
+    return limits[int(np.argmin(errors))]
 
 
-def cut(estimator: str, weights: FloatArray, limit: float) -> FloatArray:
-    """Return the weights as an estimator cuts them."""
+def limited(estimator: str, weights: FloatArray, limit: float) -> FloatArray:
+    """Return the weights `(n,)` as an estimator clips, drops or shrinks them."""
     if estimator == "shrunk-dr":
         return shrunk(weights, limit)
     if estimator == "switch-dr":

@@ -2,7 +2,8 @@
 
 Each visit shows L actions. `weights (n, L)` are target over logging probability of the action at each position, given
 those above it; `rewards (n, L)` what each position earned; a position's `alpha (L,)` (1 when left out) says how much of
-it counts. `predicted` and `expected` are a reward model's guesses for what was shown, and its means under the target.
+it counts. `predicted` and `expected` are a reward model's predictions for what was shown, and their means under the
+target.
 """
 
 import numpy as np
@@ -59,7 +60,7 @@ def standard_dr(
 ) -> Terms:
     """Correct a model of the whole ranking: q(x, pi) + w_1 ... w_L (sum r_l - q) (Dudik, Langford & Li 2011).
 
-    `predicted (n,)` and `expected (n,)` guess the counted reward of the whole ranking.
+    `predicted (n,)` and `expected (n,)` predict the counted reward of the whole ranking.
     """
     whole = _counted(weights, rewards, alpha).sum(axis=1)
     check_arrays(rewards=whole, predicted=predicted, expected=expected)
@@ -75,7 +76,7 @@ def independent_dr(
 ) -> Terms:
     """Correct a model of each position: sum over l of q_l(x, pi_l) + w_l (r_l - q_l) (DR a position).
 
-    `predicted (n, L)` and `expected (n, L)` guess the counted reward of each position by its own action.
+    `predicted (n, L)` and `expected (n, L)` predict the counted reward of each position by its own action.
     """
     earned = _counted(marginal_weights, rewards, alpha)
     check_arrays(rewards=earned, predicted=predicted, expected=expected)
@@ -91,9 +92,9 @@ def cascade_dr(
 ) -> Terms:
     """Correct a model of what is still to come (Kiyohara et al. 2022).
 
-    Sum over l of w_1 ... w_l (r_l - q_l) + w_1 ... w_(l-1) q_l(x, a_1 ... a_(l-1), pi_l). `predicted (n, L)` guesses
+    Sum over l of w_1 ... w_l (r_l - q_l) + w_1 ... w_(l-1) q_l(x, a_1 ... a_(l-1), pi_l). `predicted (n, L)` predicts
     the counted reward of positions l and below after a_1 ... a_l, `expected (n, L)` the same with a_l drawn by the
-    target. Unbiased as `cascade_ips` is, for any guesses.
+    target. Unbiased as `cascade_ips` is, for any predictions.
     """
     earned = _counted(weights, rewards, alpha)
     check_arrays(rewards=earned, predicted=predicted, expected=expected)

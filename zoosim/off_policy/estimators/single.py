@@ -1,9 +1,9 @@
 """Estimators of what a policy earns that shows one action a visit: pure functions of arrays.
 
 `weights (n,)` are target over logging probability of the logged action, `rewards (n,)` what it earned; `predicted (n,)`
-is the reward model's guess for the logged action, `expected (n,)` its mean under the target policy. The model must not
-have seen the row that it guesses (`RewardModel` is cross-fitted). Each returns `Terms`, whose `value` is the estimate,
-and raises `DataError` for arrays that do not fit together.
+is the reward model's prediction for the logged action, `expected (n,)` its mean under the target policy. The model must
+not have seen the row that it predicts (`RewardModel` is cross-fitted). Each returns `Terms`, whose `value` is the
+estimate, and raises `DataError` for arrays that do not fit together.
 """
 
 import numpy as np

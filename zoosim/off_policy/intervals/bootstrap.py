@@ -28,8 +28,8 @@ class Bootstrap(NamedTuple):
     def ratios(self) -> FloatArray:
         """Return deviations in standard errors; infinite where a sample has none."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.deviations / self.errors
-        return np.where(np.isnan(found), 0.0, found)
+            ratios = self.deviations / self.errors
+        return np.where(np.isnan(ratios), 0.0, ratios)
 
 
 def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap:
@@ -42,17 +42,22 @@ def bootstrap(sums: Sums, *, samples: int = SAMPLES, seed: int = 0) -> Bootstrap
 
 def bootstraps(estimates: Sequence[Sums], *, samples: int = SAMPLES, seed: int = 0) -> list[Bootstrap]:
     """Resample several estimates of the same groups at once, which saves drawing the counts again for each."""
-    key, columns, law = stream_key(seed, "bootstrap"), np.stack([_centred(sums) for sums in estimates]), poisson_law()
-    found = np.zeros((2, samples, len(estimates)))
+    if not estimates:
+        return []
+    key = stream_key(seed, "bootstrap")
+    columns = np.stack([_centred(sums) for sums in estimates])
+    law = poisson_law()
+    deviations = np.zeros((samples, len(estimates)))
+    errors = np.zeros((samples, len(estimates)))
     bounds = np.linspace(0, samples, PIECES + 1).astype(int).tolist()
 
     def draw(piece: int) -> None:
-        _bootstrap(key, columns, law, bounds[piece], bounds[piece + 1], found[0], found[1])
+        _bootstrap(key, columns, law, bounds[piece], bounds[piece + 1], deviations, errors)
 
     in_threads(draw, PIECES)
-    for errors, sums in zip(found[1].T, estimates, strict=True):
-        errors[errors < ROUNDING * standard_error(sums)] = 0.0
-    return [Bootstrap(found[0, :, e], found[1, :, e]) for e in range(len(estimates))]
+    for own_errors, sums in zip(errors.T, estimates, strict=True):
+        own_errors[own_errors < ROUNDING * standard_error(sums)] = 0.0
+    return [Bootstrap(deviations[:, e], errors[:, e]) for e in range(len(estimates))]
 
 
 def _centred(sums: Sums) -> FloatArray:

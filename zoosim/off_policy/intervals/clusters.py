@@ -67,14 +67,16 @@ class Sums(NamedTuple):
 
 def group_sums(clusters: Clusters, terms: Terms) -> Sums:
     """Add an estimate's terms up by group; raises `DataError` when all weights are 0."""
-    none = (np.zeros(len(clusters.sizes)), clusters.sizes)
-    base = clusters.sums(terms.base) if terms.base.any() else none[0]
+    zeros = np.zeros(len(clusters.sizes))
+    no_ratio = (zeros, clusters.sizes)
+    base = clusters.sums(terms.base) if terms.base.any() else zeros
     if terms.top is None or terms.bottom is None:
-        return Sums(clusters.sizes, base, (none, none))
-    ratio = (clusters.sums(terms.top), clusters.sums(terms.bottom))
-    if not ratio[1].sum() > 0.0:
+        return Sums(clusters.sizes, base, (no_ratio, no_ratio))
+    top = clusters.sums(terms.top)
+    bottom = clusters.sums(terms.bottom)
+    if not bottom.sum() > 0.0:
         raise DataError("weights: sum to 0, expected the target policy to take some logged action")
-    return Sums(clusters.sizes, base, (ratio, none))
+    return Sums(clusters.sizes, base, ((top, bottom), no_ratio))
 
 
 def difference(sums: Sums, less: Sums) -> Sums:
@@ -84,15 +86,15 @@ def difference(sums: Sums, less: Sums) -> Sums:
 
 
 def go_together(clusters: Clusters, values: FloatArray) -> bool:
-    """Tell whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than of as many others.
+    """Whether rows of a cluster are so alike that a mean of `values (n,)` varies far more than of as many others.
 
     That is, by half as much again (Kish's design effect, 1965), and by four standard errors of what chance makes of it.
     """
-    independent, groups = float(values.var()) / len(values), len(clusters.sizes)
-    if clusters.n_clusters == len(values) or not independent:
+    independent_variance = float(values.var()) / len(values)
+    if clusters.n_clusters == len(values) or not independent_variance:
         return False
-    effect = standard_error(group_sums(clusters, Terms(values))) ** 2 / independent
-    return effect > 1.0 + max(0.5, 4.0 * math.sqrt(2.0 / groups))
+    design_effect = standard_error(group_sums(clusters, Terms(values))) ** 2 / independent_variance
+    return design_effect > 1.0 + max(0.5, 4.0 * math.sqrt(2.0 / len(clusters.sizes)))
 
 
 def standard_error(sums: Sums) -> float:

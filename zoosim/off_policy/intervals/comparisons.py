@@ -1,4 +1,4 @@
-"""Rank policies judged by one log, so that all that is claimed of them is right at once."""
+"""Rank policies evaluated on one log, with claims about all of them that hold at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from zoosim.core.types import FloatArray
 
 
-class Lead(NamedTuple):
+class PairedLead(NamedTuple):
     """How far one policy is ahead of another: `value`, its standard `error`, and the bootstrap's `ratios (B,)`.
 
     Ratios are deviations of resampled leads from this one, each in its own standard error; drawn alike for all leads.
@@ -21,9 +21,9 @@ class Lead(NamedTuple):
     @property
     def statistic(self) -> float:
         """Return the lead in standard errors; 0 for none at all."""
-        return (
-            self.value / self.error if self.error > 0.0 else float(np.sign(self.value)) * np.inf if self.value else 0.0
-        )
+        if self.error > 0.0:
+            return self.value / self.error
+        return float(np.sign(self.value)) * np.inf if self.value else 0.0
 
 
 class Ranked(NamedTuple):
@@ -46,8 +46,8 @@ class Ranked(NamedTuple):
 def rank_policies(
     estimator: str,
     values: Mapping[str, float],
-    over_logged: Mapping[str, Lead],
-    between: Mapping[tuple[str, str], Lead],
+    over_logged: Mapping[str, PairedLead],
+    between: Mapping[tuple[str, str], PairedLead],
     level: float = 0.95,
 ) -> tuple[Ranked, ...]:
     """Rank policies by their `values`; the chance of any false claim of one kind is at most 1 - `level`.
@@ -70,14 +70,17 @@ def rank_policies(
     return tuple(ranked)
 
 
-def _stepwise(leads: Sequence[Lead]) -> list[float]:
+def _stepwise(leads: Sequence[PairedLead]) -> list[float]:
     """Return one-sided p values of leads above 0, corrected for being several."""
     statistics = np.array([lead.statistic for lead in leads])
     order = np.argsort(-statistics, kind="stable")
-    corrected, highest = [1.0] * len(leads), 0.0
+    corrected = [1.0] * len(leads)
+    highest = 0.0  # a p value is never below that of a larger lead
     for rank, index in enumerate(order):
         largest = np.max([leads[other].ratios for other in order[rank:]], axis=0)
-        beyond = int((largest >= statistics[index]).sum()) if statistics[index] > 0.0 else len(largest)
+        beyond = len(largest)
+        if statistics[index] > 0.0:
+            beyond = int((largest >= statistics[index]).sum())
         highest = max(highest, (1 + beyond) / (1 + len(largest)))
         corrected[index] = min(highest, 1.0)
     return corrected
@@ -90,7 +93,7 @@ def _largest(ratios: Sequence[FloatArray], level: float) -> float:
     return float(largest[rank - 1])
 
 
-def _beaten(names: Sequence[str], between: Mapping[tuple[str, str], Lead], level: float) -> set[str]:
+def _beaten(names: Sequence[str], between: Mapping[tuple[str, str], PairedLead], level: float) -> set[str]:
     """Return the policies that another one is shown to be better than."""
     pairs = {pair: lead for pair, lead in between.items() if pair[0] in names and pair[1] in names}
     if not pairs:

@@ -54,8 +54,10 @@ def bootstrap_p(sums: Sums, *, samples: int = SAMPLES, seed: int = 0, drawn: Boo
     error = standard_error(sums)
     if error == 0.0:
         return 1.0 if sums.value == 0.0 else 0.0
-    ratios, seen = (drawn or bootstrap(sums, samples=samples, seed=seed)).ratios, sums.value / error
-    above, below = int((ratios >= seen).sum()), int((ratios <= seen).sum())
+    ratios = (drawn or bootstrap(sums, samples=samples, seed=seed)).ratios
+    observed = sums.value / error
+    above = int((ratios >= observed).sum())
+    below = int((ratios <= observed).sum())
     return min(1.0, 2.0 * (min(above, below) + 1) / (len(ratios) + 1))
 
 
@@ -72,21 +74,22 @@ def bernstein_interval(
     check_arrays(weights=weights, rewards=rewards)
     low, high = checked_range(rewards, reward_range)
     tail = (1.0 - checked_level(level)) / (2 * len(LIMITS))
-    below = max(
-        _bernstein(np.minimum(weights, limit) * (rewards - low), limit, clusters, tail, high - low) for limit in LIMITS
-    )
-    above = max(
-        _bernstein(np.minimum(weights, limit) * (high - rewards), limit, clusters, tail, high - low) for limit in LIMITS
-    )
-    return Interval(float((weights * rewards).mean()), low + max(below, 0.0), high - max(above, 0.0))
+    below, above = 0.0, 0.0
+    for limit in LIMITS:
+        clipped = np.minimum(weights, limit)
+        below = max(below, _bernstein(clipped * (rewards - low), limit, clusters, tail, high - low))
+        above = max(above, _bernstein(clipped * (high - rewards), limit, clusters, tail, high - low))
+    return Interval(float((weights * rewards).mean()), low + below, high - above)
 
 
 def _bernstein(values: FloatArray, limit: float, clusters: Clusters, tail: float, width: float) -> float:
     """Return the lower bound of the mean of `values (n,)` between 0 and limit x width."""
-    n, most = len(values), float(clusters.sizes.max()) * limit * width
-    sums, count = clusters.sums(values) / most, len(clusters.sizes)
+    n = len(values)
+    count = len(clusters.sizes)
     if count < 2:
         return 0.0
+    most = float(clusters.sizes.max()) * limit * width  # what a cluster's sum can be
+    sums = clusters.sums(values) / most
     log = math.log(2.0 / tail)
     slack = math.sqrt(2.0 * float(sums.var(ddof=1)) * log / count) + 7.0 * log / (3.0 * (count - 1))
     return (float(sums.mean()) - slack) * most * count / n
@@ -96,8 +99,9 @@ def rows_to_decide(sums: Sums, level: float = 0.95) -> int | None:
     """Return how many rows like these show a difference of this size at `level` with 80% power; None if it is 0."""
     if sums.value == 0.0:
         return None
-    wanted = float(special.ndtri(0.5 + checked_level(level) / 2) + special.ndtri(POWER))
-    return math.ceil(min(float(sums.sizes.sum()) * (wanted * standard_error(sums) / sums.value) ** 2, 1e15))
+    needed_errors = float(special.ndtri(0.5 + checked_level(level) / 2) + special.ndtri(POWER))
+    growth = (needed_errors * standard_error(sums) / sums.value) ** 2
+    return math.ceil(min(float(sums.sizes.sum()) * growth, 1e15))
 
 
 def checked_level(level: float) -> float:
@@ -109,20 +113,21 @@ def checked_level(level: float) -> float:
 
 def check_samples(samples: int, level: float) -> None:
     """Refuse fewer bootstrap samples than an interval of this level needs, and more than memory takes."""
-    least, whole = math.ceil(2.0 / (1.0 - level) - 1e-6), isinstance(samples, int | np.integer)
-    if isinstance(samples, bool) or not whole or not least <= samples <= MOST_SAMPLES:
-        wanted = f"expected at least {least:,} for a level of {float(level)!r}, and {MOST_SAMPLES:,} at most"
-        raise ConfigError(f"samples: got {shown(samples)}, {wanted}")
+    least = math.ceil(2.0 / (1.0 - level) - 1e-6)
+    is_whole = isinstance(samples, int | np.integer) and not isinstance(samples, bool)
+    if not is_whole or not least <= samples <= MOST_SAMPLES:
+        expected = f"expected at least {least:,} for a level of {float(level)!r}, and {MOST_SAMPLES:,} at most"
+        raise ConfigError(f"samples: got {shown(samples)}, {expected}")
 
 
 def checked_range(rewards: FloatArray, reward_range: tuple[float, float], unit: str = "row") -> tuple[float, float]:
     """Return the range that all rewards `(n,)` lie in, each of a `unit`, or raise `ConfigError` or `DataError`."""
     try:
         low, high = (float(end) for end in reward_range)
-        known = -math.inf < low < high < math.inf
+        is_range = -math.inf < low < high < math.inf
     except (TypeError, ValueError):
-        known = False
-    if not known:
+        is_range = False
+    if not is_range:
         raise ConfigError(f"reward_range: got {shown(reward_range)}, expected two finite numbers, the lower first")
     outside = (rewards < low) | (rewards > high)
     if outside.any():

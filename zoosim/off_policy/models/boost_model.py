@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray
-from zoosim.logs.boost_log import BoostLog
+from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, Fitting, Moments, RewardModel, Solve, fit_linear_model, model_terms
 from zoosim.off_policy.intervals.clusters import Clusters
 
@@ -21,18 +21,19 @@ class BoostModel(NamedTuple):
     features: FloatArray
     a_max: float
 
-    def guess(self, actions: FloatArray) -> FloatArray:
-        """Return what each visit would earn by `actions (n, d)`, guessed by what has not seen it: `(n,)`."""
+    def predict(self, actions: FloatArray) -> FloatArray:
+        """Predict what each visit would earn by `actions (n, d)`, by a model that has not seen it: `(n,)`."""
         n = len(actions)
-        own = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
-        guessed, unused = np.empty(n), np.empty(n)
-        model_terms(own, 0, np.zeros(n, np.int64), np.ones((n, 1)), guessed, unused)
-        return guessed
+        model = self.model._replace(inputs=inputs_of(self.features, actions / self.a_max))
+        predicted, unused = np.empty(n), np.empty(n)
+        model_terms(model, 0, np.zeros(n, np.int64), np.ones((n, 1)), predicted, unused)
+        return predicted
 
 
-def fit_boost_model(log: BoostLog, clusters: Clusters) -> BoostModel:
+def fit_boost_model(log: Log, clusters: Clusters) -> BoostModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more columns than memory takes."""
-    inputs, zeros = inputs_of(log.features, log.actions / log.a_max), np.zeros(len(log), np.int64)
+    inputs = inputs_of(log.features, log.actions / log.a_max)
+    zeros = np.zeros(len(log), np.int64)
     model = fit_linear_model(inputs, zeros, [log.rewards], 1, clusters.group % FOLDS, FOLDS, RIDGE)
     return BoostModel(model, log.features, log.a_max)
 
@@ -53,8 +54,8 @@ def _ridge(moments: Moments, folds: list[int], strength: float) -> FloatArray:
     gram, cross = moments.gram[folds].sum(axis=0), moments.cross[folds].sum(axis=0)
     penalty = np.full(gram.shape[-1], strength)
     penalty[0] = 1e-9
-    found: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
-    return found
+    coefficients: FloatArray = np.linalg.solve(gram + np.diag(penalty), cross[..., None])[..., 0]
+    return coefficients
 
 
 RIDGE = Fitting(_solver, STRENGTHS, "kernel-dr")

@@ -1,4 +1,4 @@
-"""The reward model of the doubly robust estimators: no row is guessed by a model that has seen its user."""
+"""The reward model of the doubly robust estimators: no row is predicted by a model that has seen its user."""
 
 import numpy as np
 
@@ -24,9 +24,9 @@ def fit_reward_model(
     stand for the rewards where the model without each fold is to learn its own. Where `traits (K, p)` describe the
     actions, each action's model is shrunk towards one that is linear in its traits.
     """
-    told = [log.rewards] if labels is None else list(labels)
+    rewards = [log.rewards] if labels is None else list(labels)
     fold = clusters.group % folds
-    return fit_linear_model(_inputs(log), log.actions, told, log.n_actions, fold, folds, shared_first(traits))
+    return fit_linear_model(_inputs(log), log.actions, rewards, log.n_actions, fold, folds, shared_first(traits))
 
 
 def _inputs(log: Log) -> FloatArray:

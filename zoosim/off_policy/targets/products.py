@@ -1,25 +1,26 @@
-"""The policies that are judged: what gives probabilities of a log's actions, and stays as it is meanwhile."""
+"""The policies that are evaluated on a log of products: what gives probabilities of each row's products."""
 
 import copy
-import pickle
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError, PolicyFailure, ZoosimError
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.blame import blamed
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.jit import bind
-from zoosim.core.parameters import shown
+from zoosim.core.search_config import TEMPLATES
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, Progress
 from zoosim.logs.log import Log
-from zoosim.policies.base import Policy
+from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
+from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
 from zoosim.policies.requests import check_finite
-from zoosim.worlds.search.templates import TEMPLATES
 
 TOLERANCE = 1e-6
 MOST_REMEMBERED = 100_000
@@ -34,14 +35,14 @@ Probabilities = Callable[[Log, int, int], FloatArray]
 
 
 class Target(ABC):
-    """A policy to be judged on a log."""
+    """A policy to be evaluated on a log."""
 
     whole = True
-    """Whether probabilities of all actions are known, as `dm` and `dr` need them, or those of the logged alone."""
+    """Whether the probabilities of all products are known, as reward models need them, or of the logged ones alone."""
 
     @abstractmethod
     def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
-        """Return those of rows `start` to `stop - 1`: `(stop - start, K)`; `(stop - start,)` of the logged alone."""
+        """Return those of rows `start` to `stop - 1`: `(stop - start, K)`; `(stop - start,)` if not `whole`."""
 
 
 class LoggedColumn(Target):
@@ -74,10 +75,10 @@ class Table(Target):
 
 
 class PolicyTarget(Target):
-    """A policy object, of which a copy is judged; it decides alone, and learns nothing."""
+    """A policy object, of which a frozen copy is asked for propensities."""
 
     def __init__(self, policy: Policy, log: Log, progress: Progress = lambda line: None) -> None:
-        check_kind(type(policy), log)
+        check_class(type(policy), log)
         with blamed("cannot be copied, and a copy is what is judged: "):
             self.policy = copy.deepcopy(policy)
         _check_spec(self.policy, log)
@@ -95,24 +96,27 @@ class PolicyTarget(Target):
         """Ask the policy about each distinct context of the rows once, in chunks that take a fraction of a second."""
         with_users = not self._runs_compiled or self.policy.needs_user_ids
         rows, place = _distinct_contexts(log, start, stop, with_users)
-        found = np.zeros((len(rows), log.n_actions))
+        answers = np.zeros((len(rows), log.n_actions))
         ask = self._ask_kernel if self._runs_compiled else self._ask_policy
-        for first, behind in timed_chunks(len(rows)):
-            ask(log, rows[first:behind], found[first:behind])
-            judged = start + (stop - start) * behind // len(rows)
+        for first, end in timed_chunks(len(rows)):
+            ask(log, rows[first:end], answers[first:end])
+            judged = start + (stop - start) * end // len(rows)
             self._progress(f"judged {judged:,} of {len(log):,} rows")
-        return np.asarray(found[place])
+        return np.asarray(answers[place])
 
     def _ask_kernel(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         policy: Any = self.policy
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
-        users, candidates = np.ascontiguousarray(log.features[rows], np.float64), log.candidates.view()
+        users = np.ascontiguousarray(log.features[rows], np.float64)
+        candidates = log.candidates.view()
         users.flags.writeable = candidates.flags.writeable = False  # as in a single request, for which it is compiled
         ask = compiled_distributions(policy.kernel)
         ask(policy.state, self._candidates, ids, users, candidates, log.candidate_set[rows], policy.floor, out)
 
     def _ask_policy(self, log: Log, rows: IntArray, out: FloatArray) -> None:
-        for place, (row, context) in enumerate(zip(rows, _contexts(log, rows), strict=True)):
+        read_only = _read_only(log)
+        for place, row in enumerate(rows):
+            context = logged_context(read_only, row, read_only.candidates[log.candidate_set[row]])
             key = (context.user_id, context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
                 if len(self._known) >= MOST_REMEMBERED:
@@ -122,17 +126,24 @@ class PolicyTarget(Target):
 
     def _propensities(self, context: Context, row: int) -> FloatArray:
         with blamed(f"row {row}: "):
-            found = np.array(self.policy.propensities(context), np.float64)
-        if found.shape != context.available.shape:
-            raise PolicyError(
-                f"row {row}: gives propensities of shape {found.shape}, expected {context.available.shape}"
-            )
-        return found
+            chances = np.array(self.policy.propensities(context), np.float64)
+        expected = context.available.shape
+        if chances.shape != expected:
+            raise PolicyError(f"row {row}: gives propensities of shape {chances.shape}, expected {expected}")
+        return chances
 
     def finish(self) -> None:
-        """Compare the state with what it was."""
+        """Raise `PolicyError` if asking has changed the policy's state."""
         if state_of(self.policy) != self._before:
             raise PolicyError("changed its state while it was judged; propensities must only read")
+
+
+def _read_only(log: Log) -> Log:
+    """Return a log whose arrays that policies see cannot be written to."""
+    views = {name: getattr(log, name).view() for name in ("features", "products", "candidates")}
+    for view in views.values():
+        view.flags.writeable = False
+    return replace(log, **views)
 
 
 def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
@@ -149,19 +160,19 @@ def timed_chunks(rows: int) -> Iterator[tuple[int, int]]:
 
 def _check_spec(policy: Policy, log: Log) -> None:
     """Refuse a policy that is made for another task than the log's."""
-    asked = spec_of(log)
+    spec = spec_of(log)
     for name in ("user_dim", "product_dim"):
-        if getattr(policy.spec, name) != getattr(asked, name):
-            got = f"is made for {name} {getattr(policy.spec, name)}, the log has {getattr(asked, name)}"
+        if getattr(policy.spec, name) != getattr(spec, name):
+            got = f"is made for {name} {getattr(policy.spec, name)}, the log has {getattr(spec, name)}"
             raise PolicyError(f"{got}; make it for zoosim.off_policy.spec_of(log)")
-    if policy.needs_user_ids and log.user_ids is None:
-        raise PolicyError("knows visitors by their id, and the log has no user_id")
-    if policy.needs_user_ids and log.user_ids is not None:
+    if policy.needs_user_ids:
+        if log.user_ids is None:
+            raise PolicyError("knows visitors by their id, and the log has no user_id")
         check_ids(log.user_ids, policy.spec.n_users)
 
 
 def _runs_compiled(policy: Policy) -> bool:
-    """Tell whether a policy leaves its propensities to a kernel."""
+    """Whether a policy leaves its propensities to a kernel."""
     return isinstance(policy, KernelPolicy) and type(policy).propensities is KernelPolicy.propensities
 
 
@@ -183,37 +194,19 @@ def _distinct_contexts(log: Log, start: int, stop: int, with_users: bool) -> tup
     return start + first[order], rank[place]
 
 
-@contextmanager
-def blamed(where: str) -> Iterator[None]:
-    """Turn whatever a user's own code raises into a `PolicyError` of one line, which says `where`."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
-        raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
-
-
-def state_of(policy: Policy) -> bytes:
-    """Return what a policy has learned, and where its generator stands, as bytes; raises `PolicyError`."""
-    rng = getattr(policy, "rng", None)
-    with blamed("its state cannot be read: "):
-        drawn = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
-        return pickle.dumps((policy.state_dict(), drawn))
-
-
 def check_ids(user_ids: IntArray, n_users: int) -> None:
     """Refuse visitors that a policy does not know: compiled code would look for them outside of its arrays."""
-    strange = (user_ids < 0) | (user_ids >= n_users)
-    if strange.any():
-        row = int(strange.argmax())
+    unknown = (user_ids < 0) | (user_ids >= n_users)
+    if unknown.any():
+        row = int(unknown.argmax())
         raise PolicyError(f"row {row}: user {user_ids[row]} is not one of 0 to {n_users - 1}, whom the policy knows")
 
 
-def check_kind(cls: type[Policy], log: Log) -> None:
-    """Refuse policies that a log cannot judge: its actions are single ones, and others than theirs."""
-    if "products" in cls.chooses:
+def check_class(policy_class: type[Policy], log: Log) -> None:
+    """Raise `PolicyError` for a class whose policies do not choose among the actions of a log."""
+    if ActionSpace.PRODUCTS in policy_class.chooses:
         return
-    if "templates" not in cls.chooses:
+    if ActionSpace.TEMPLATES not in policy_class.chooses:
         raise PolicyError("sets boosts, and the log is of single actions, by which it cannot be judged")
     if log.n_actions != len(TEMPLATES):
         raise PolicyError(
@@ -223,80 +216,60 @@ def check_kind(cls: type[Policy], log: Log) -> None:
 
 def spec_of(log: Log) -> PolicySpec:
     """Return the task that a policy for a log is made for."""
-    known = log.user_ids is not None and log.user_ids.min() >= 0
-    n_users = int(log.user_ids.max()) + 1 if known and log.user_ids is not None else 0
+    n_users = 0
+    if log.user_ids is not None and log.user_ids.min() >= 0:
+        n_users = int(log.user_ids.max()) + 1
     user_dim, product_dim = log.features.shape[1], log.products.shape[1]
     return PolicySpec(user_dim=user_dim, product_dim=product_dim, n_users=n_users, steps=len(log))
 
 
+def visible_spec(log: Log) -> PolicySpec:
+    """Return `spec_of` a log, or raise `DataError` where a policy would see no features at all."""
+    if not log.features.shape[1] + log.products.shape[1]:
+        advice = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
+        raise DataError(f"the log holds no features of visitors or products, {advice}")
+    return spec_of(log)
+
+
 def make_target(given: Any, log: Log, progress: Progress = lambda line: None) -> Target:
-    """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
+    """Return the policy to evaluate: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log."""
     if isinstance(given, Target):
         return given
     if isinstance(given, Policy):
         return PolicyTarget(given, log, progress)
     if isinstance(given, str):
-        name = given.removeprefix("column:")
-        if name not in log.columns:
-            raise DataError(f"the log has no column {name}; it has {', '.join(log.columns) or 'none read'}")
-        return LoggedColumn(log.columns[name])
+        return LoggedColumn(log.columns[column_name(log, given)])
     if callable(given):
         return Table(given)
     array = as_numbers(given, "a policy, a function, an array of probabilities or column:NAME")
     if array.shape not in ((log.n_actions,), (len(log), log.n_actions)):
-        wanted = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
+        expected = f"{(log.n_actions,)} or {(len(log), log.n_actions)}"
         advice = "for the logged actions alone, name a column"
-        raise ConfigError(f"got probabilities of shape {array.shape}, expected {wanted}; {advice}")
+        raise ConfigError(f"got probabilities of shape {array.shape}, expected {expected}; {advice}")
     return Table(array)
 
 
-def as_numbers(given: Any, wanted: str) -> FloatArray:
-    """Return an array of numbers, or raise `ConfigError` that says what is `wanted`."""
-    try:
-        return np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise ConfigError(f"got {shown(given)}, expected {wanted}") from None
+def check_probabilities(asked: FloatArray, available: BoolArray, start: int) -> None:
+    """Raise `PolicyError` for a row of `asked (m, K)` that is no distribution over its candidates `available (m, K)`.
 
-
-def check_probabilities(found: FloatArray, available: BoolArray, start: int) -> None:
-    """Say in which row `found (m, K)` are no probabilities over the candidates `available (m, K)`: `PolicyError`.
-
-    A single column holds those of logged actions alone.
+    Rows count from `start`. A single column holds the probabilities of the logged products alone.
     """
-    outside = ~((found >= 0.0) & (found <= 1.0 + TOLERANCE))
+    outside = ~((asked >= 0.0) & (asked <= 1.0 + TOLERANCE))
     if outside.any():
-        row, action = (int(index) for index in np.argwhere(outside)[0])
-        got = f"gives a probability of {found[row, action]:g}"
+        row, action = np.argwhere(outside)[0]
+        got = f"gives a probability of {asked[row, action]:g}"
         raise PolicyError(f"row {start + row}: {got}, expected 0 to 1 (none may be missing)")
-    sums = found.sum(axis=1)
+    if asked.shape[1] == 1:
+        return
+    sums = asked.sum(axis=1)
     wrong = np.abs(sums - 1.0) > TOLERANCE
-    if found.shape[1] > 1 and wrong.any():
+    if wrong.any():
         row = int(wrong.argmax())
         raise PolicyError(f"row {start + row}: probabilities add up to {sums[row]:.9g}, expected 1")
-    if found.shape[1] > 1 and (found[~available] > 0.0).any():
-        row, action = (int(index) for index in np.argwhere((found > 0.0) & ~available)[0])
+    gone = (asked > 0.0) & ~available
+    if gone.any():
+        row, action = np.argwhere(gone)[0]
         raise PolicyError(f"row {start + row}: gives action {action} a probability, which is not among the candidates")
-
-
-def named(name: str, error: Exception) -> PolicyFailure | PolicyError | DataError | ConfigError:
-    """Return the same error with the policy's name."""
-    kind = type(error) if isinstance(error, PolicyError | DataError | ConfigError) else PolicyError
-    return kind(f"policy {name}: {error}")
-
-
-def _contexts(log: Log, rows: IntArray) -> Iterator[Context]:
-    arrays = (log.features, log.product_ids, log.products, log.candidates)
-    features, product_ids, products, candidates = (values.view() for values in arrays)
-    for values in (features, product_ids, products, candidates):
-        values.flags.writeable = False
-    for row in rows:
-        yield Context(
-            user_id=0 if log.user_ids is None else int(log.user_ids[row]),
-            user=features[row],
-            product_ids=product_ids,
-            products=products,
-            available=candidates[log.candidate_set[row]],
-        )
 
 
 distribution: Any = None  # `compiled_distributions` puts each kernel's own in its place

@@ -1,4 +1,4 @@
-"""The policies that are judged by a log of rankings: what gives probabilities of the next action, given those above."""
+"""The policies that are evaluated on a log of rankings: what gives probabilities of a position, given those above."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,9 +9,11 @@ import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.logs.ranking_log import RankingLog
-from zoosim.logs.ranking_reading import MARGINAL
-from zoosim.off_policy.targets.products import PolicyTarget, Target, make_target
+from zoosim.logs.log import Log
+from zoosim.logs.positions import at_position
+from zoosim.logs.schema import MARGINAL
+from zoosim.off_policy.targets.base import column_name
+from zoosim.off_policy.targets.products import LoggedColumn, PolicyTarget, Table, Target, make_target
 
 MOST_SETS = 2_000
 MOST_CELLS = 50_000_000
@@ -19,119 +21,153 @@ MOST_CELLS = 50_000_000
 
 
 class RankingTarget(ABC):
-    """A policy that ranks, to be judged on a log."""
+    """A policy of rankings, to be evaluated on a log: a `Target` for each position."""
+
+    whole = True
+    """Whether the probabilities of all products are known, or of the logged ones alone."""
 
     @abstractmethod
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def at(self, log: Log, position: int) -> Target:
+        """Return what the policy shows at a position, given what the log shows above."""
+
+    @abstractmethod
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return for each position what the policy shows there, whatever stands above."""
+
+    def finish(self) -> None:
+        """Raise `PolicyError` if asking has changed the policy's state."""
+        return None
+
+
+class RankedColumn(RankingTarget):
+    """Target probabilities of the shown products given those above, and marginal ones where known, `(n, L)`."""
+
+    whole = False
+
+    def __init__(self, values: FloatArray, marginals: FloatArray | None) -> None:
+        self.values = values
+        self.marginals = marginals
+
+    def at(self, log: Log, position: int) -> Target:
+        """Return the column's values at a position."""
+        return LoggedColumn(np.ascontiguousarray(self.values[:, position]))
+
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return the marginal column's values by position; raises `DataError` where there is none."""
+        columns = self.values if log.n_positions == 1 else self.marginals
+        if columns is None:
+            needed = f"the column {MARGINAL}NAME beside the column NAME of the target"
+            raise DataError(f"independent estimators need {needed}")
+        return [LoggedColumn(np.ascontiguousarray(column)) for column in columns.T]
+
+
+class DrawnRankings(RankingTarget):
+    """A policy whose probabilities are known for whatever stands above."""
+
+    @abstractmethod
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Return the probabilities `(n, K)` of what comes below `above (n, position)`; 0 where nothing can."""
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Check what must hold when all has been asked."""
+    def at(self, log: Log, position: int) -> Target:
+        """Return the probabilities below what the log shows."""
+        return Table(self.given_above(log, log.actions[:, :position], position))
+
+    def whatever_above(self, log: Log) -> list[Target]:
+        """Return exact marginal probabilities by position; raises `ConfigError` where these are too many."""
+        return [Table(probabilities) for probabilities in marginals(log, self)]
 
 
-class Drawn(RankingTarget):
+class SequentialDraws(DrawnRankings):
     """Draws without replacement by probabilities `(n, K)`, those of what is left (Luce 1959; Plackett 1975)."""
 
-    def __init__(self, target: Target, log: RankingLog) -> None:
-        self.shares = np.asarray(target.probabilities(log.at(0), 0, len(log)), float)
+    def __init__(self, target: Target, log: Log) -> None:
+        self.shares = np.asarray(target.probabilities(at_position(log, 0), 0, len(log)), float)
         if self.shares.shape != (len(log), log.n_actions):
             raise ConfigError(f"gives probabilities of shape {self.shares.shape}, expected {(len(log), log.n_actions)}")
-        shown = (~(self.shares <= 0.0)).sum(axis=1)
-        few = shown < log.n_positions
+        n_possible = (~(self.shares <= 0.0)).sum(axis=1)  # NaN counts: it is refused where probabilities are checked
+        few = n_possible < log.n_positions
         if few.any():
             row = int(few.argmax())
-            got = f"gives {shown[row]} actions a probability above 0, a ranking shows {log.n_positions}"
+            got = f"gives {n_possible[row]} actions a probability above 0, a ranking shows {log.n_positions}"
             raise PolicyError(f"visit {row}: {got}; give each that it may show one, however small")
 
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Leave out those above, and share out what is left; at the top, as they are."""
         if position == 0:
             return self.shares
         open_to = log.candidates[log.candidate_set]
         np.put_along_axis(open_to, above, False, axis=1)
-        left = np.where(open_to, self.shares, 0.0)
-        total = left.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0))
+        shares = np.where(open_to, self.shares, 0.0)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(shares, total, out=np.zeros_like(shares), where=total > 0.0))
 
-    def rows(self, chosen: IntArray) -> "Drawn":
+    def rows(self, chosen: IntArray) -> "SequentialDraws":
         """Return the same for the `chosen` visits."""
-        found = copy(self)
-        found.shares = self.shares[chosen]
-        return found
-
-    def finish(self) -> None:
-        """Nothing moves."""
+        part = copy(self)
+        part.shares = self.shares[chosen]
+        return part
 
 
-class Asked(RankingTarget):
+class AskedPolicy(DrawnRankings):
     """A policy object, asked with those above no longer available."""
 
     def __init__(self, target: PolicyTarget) -> None:
         self.target = target
 
-    def following(self, log: RankingLog, above: IntArray, position: int) -> FloatArray:
+    def given_above(self, log: Log, above: IntArray, position: int) -> FloatArray:
         """Ask the policy."""
-        return self.target.probabilities(log.without(above, position), 0, len(log))
+        return self.target.probabilities(at_position(log, position, above), 0, len(log))
 
     def finish(self) -> None:
-        """Compare the policy's state with what it was."""
+        """Compare the policy's state with what it was before."""
         self.target.finish()
 
 
-class RankedColumn:
-    """Target probabilities of the shown actions given those above, and at their positions, `(n, L)`, where known."""
-
-    def __init__(self, values: FloatArray, marginals: FloatArray | None) -> None:
-        self.values, self.marginals = values, marginals
-
-
-def make_ranking_target(
-    given: Any, log: RankingLog, progress: Progress = lambda line: None
-) -> RankingTarget | RankedColumn:
-    """Return what is judged: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log by name."""
+def make_ranking_target(given: Any, log: Log, progress: Progress = lambda line: None) -> RankingTarget:
+    """Return the policy to evaluate: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log."""
     if isinstance(given, str):
-        name = given.removeprefix("column:")
-        if name not in log.columns:
-            raise DataError(f"the log has no column {name}; it has {', '.join(log.columns) or 'none read'}")
+        name = column_name(log, given)
         return RankedColumn(log.columns[name], log.columns.get(MARGINAL + name))
-    target = make_target(given, log.at(0), progress)
-    return Asked(target) if isinstance(target, PolicyTarget) else Drawn(target, log)
+    target = make_target(given, at_position(log, 0), progress)
+    return AskedPolicy(target) if isinstance(target, PolicyTarget) else SequentialDraws(target, log)
 
 
-def marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
-    """Return for each position the probabilities `(n, K)` that it shows an action, whatever stands above.
+def marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
+    """Return for each position the probabilities `(n, K)` that it shows a product, whatever stands above.
 
-    Exact, over all sets of actions that may stand above; raises `ConfigError` where these are too many. Visits that are
-    alike are gone through once.
+    Exact, over all sets of products that may stand above; raises `ConfigError` where these are too many. Visits that
+    are alike are gone through once.
     """
-    if not isinstance(target, Drawn):
+    if not isinstance(target, SequentialDraws):
         return _all_marginals(log, target)
-    told = np.column_stack([log.candidate_set, target.shares])
-    _, first, alike = np.unique(told, axis=0, return_index=True, return_inverse=True)
-    few = _all_marginals(log.rows(first), target.rows(first))
-    return [shown[alike.reshape(-1)] for shown in few]
+    keys = np.column_stack([log.candidate_set, target.shares])
+    _, first, alike = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    distinct = _all_marginals(log.rows(first), target.rows(first))
+    return [probabilities[alike.reshape(-1)] for probabilities in distinct]
 
 
-def _all_marginals(log: RankingLog, target: RankingTarget) -> list[FloatArray]:
-    k, positions = log.n_actions, log.n_positions
-    sets, widest = sum(math.comb(k, size) for size in range(positions)), math.comb(k, positions - 1)
-    if sets > MOST_SETS or widest * len(log) > MOST_CELLS:
-        got = f"{sets:,} sets of actions that may stand above the last of {positions} positions, {len(log):,} visits"
+def _all_marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
+    n, k, positions = len(log), log.n_actions, log.n_positions
+    sets = sum(math.comb(k, size) for size in range(positions))
+    widest = math.comb(k, positions - 1)
+    if sets > MOST_SETS or widest * n > MOST_CELLS:
+        got = f"{sets:,} sets of actions that may stand above the last of {positions} positions, {n:,} visits"
         advice = f"name a column:NAME of the log with {MARGINAL}NAME beside it, or leave out the independent estimators"
         raise ConfigError(f"marginal probabilities: got {got}, too many to go through; {advice}")
-    found = list[FloatArray]()
-    above: dict[tuple[int, ...], FloatArray] = {(): np.ones(len(log))}
+
+    by_position = []
+    # The probability `(n,)` that a position has this set of products above it, in whatever order.
+    chance_of_set: dict[tuple[int, ...], FloatArray] = {(): np.ones(n)}
     for position in range(positions):
-        shown = np.zeros((len(log), k))
+        probabilities = np.zeros((n, k))
         longer: dict[tuple[int, ...], FloatArray] = {}
-        for chosen, share in above.items():
-            stack = np.broadcast_to(np.array(chosen, np.int64), (len(log), position))
-            following = share[:, None] * target.following(log, stack, position)
-            shown += following
-            for action in set(range(k)) - set(chosen):
-                key = tuple(sorted((*chosen, action)))
-                longer[key] = longer[key] + following[:, action] if key in longer else following[:, action]
-        found.append(shown)
-        above = longer
-    return found
+        for above, chance in chance_of_set.items():
+            above_rows = np.broadcast_to(np.array(above, np.int64), (n, position))
+            joint = chance[:, None] * target.given_above(log, above_rows, position)
+            probabilities += joint
+            for action in set(range(k)) - set(above):
+                extended = tuple(sorted((*above, action)))
+                longer[extended] = longer[extended] + joint[:, action] if extended in longer else joint[:, action]
+        by_position.append(probabilities)
+        chance_of_set = longer
+    return by_position

@@ -21,14 +21,14 @@ ROUNDING = 1e-9
 """Boosts may be outside the box by this share of a_max."""
 
 TASTES = 2
-"""Where a shop tells of tastes, it tells of these: for price, and for private label."""
+"""Tastes among the context features, where there are any: for price, and for private label."""
 
 MOST_CATEGORIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoostSpec(PolicySpec):
-    """What a boost policy is told: `user_dim` context features, `product_dim` boosts in [-`a_max`, `a_max`].
+    """What a boost policy knows when it is made: `user_dim` features, `product_dim` boosts in [-`a_max`, `a_max`].
 
     `reward` is what a visit's parts count; `k` products are shown, fewer where a request has fewer; products are of
     `n_categories`, by number from 0. The context features begin with `n_segments` and then `n_kinds` one-hot columns,
@@ -48,9 +48,9 @@ class BoostSpec(PolicySpec):
         """Refuse a box without room, and columns that are not there."""
         super().__post_init__()
         check_number("BoostSpec.a_max", self.a_max, *BOX)
-        told = self.n_segments + self.n_kinds + self.n_tastes
-        if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or told > self.user_dim:
-            raise ConfigError(f"BoostSpec: got {told} columns told of, expected at most user_dim = {self.user_dim}")
+        n_columns = self.n_segments + self.n_kinds + self.n_tastes
+        if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or n_columns > self.user_dim:
+            raise ConfigError(f"BoostSpec: got {n_columns} named columns, expected at most user_dim = {self.user_dim}")
         if self.n_tastes not in (0, TASTES):
             raise ConfigError(f"BoostSpec.n_tastes: got {self.n_tastes}, expected {TASTES} (price, private label) or 0")
         check_whole("BoostSpec.k", self.k, 1, 1_000_000)
@@ -110,7 +110,8 @@ class BoostPolicy(Policy):
         self.learn(context, boosts, float(earned[0]), feedback)
 
     def _check_box(self, boosts: FloatArray) -> None:
-        a_max, largest = self.spec.a_max, int(np.abs(boosts).argmax())
+        a_max = self.spec.a_max
+        largest = int(np.abs(boosts).argmax())
         if abs(boosts[largest]) > (1.0 + ROUNDING) * a_max:
             came = f"got {boosts[largest]:g} as boost {largest}"
             raise PolicyError(
@@ -119,7 +120,8 @@ class BoostPolicy(Policy):
 
     def check(self, context: Context) -> None:
         """Refuse a context that does not fit the spec with `DataError`; to be called before one is read."""
-        name, spec = policy_name(type(self)), self.spec
+        name = policy_name(type(self))
+        spec = self.spec
         check_array(f"{name}: features", context.features, (spec.user_dim,))
         base_scores = check_array(f"{name}: base_scores", context.base_scores, (None,))
         count = len(base_scores)
@@ -140,7 +142,7 @@ class BoostPolicy(Policy):
         )
 
     def propensities(self, context: Context) -> FloatArray:
-        """Refuse: boosts are no candidates, and their law is a `density`."""
+        """Refuse: boosts are continuous and have a `density`."""
         raise PolicyError(f"{policy_name(type(self))}: chooses boosts, which have a density and no propensities")
 
     def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
@@ -165,13 +167,15 @@ def checked_categories(label: str, numbers: FloatArray, spec: BoostSpec) -> IntA
     highest = spec.n_categories - 1
     wrong = (numbers < 0.0) | (numbers > highest) | (numbers != np.floor(numbers))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, expected whole numbers, 0 to {highest}")
+        position = int(np.argmax(wrong))
+        raise DataError(
+            f"{label}: got {numbers[position]:g} at position {position}, expected whole numbers, 0 to {highest}"
+        )
     return numbers.astype(np.int64)
 
 
 def is_same_table(one: ProductTable, other: Any) -> bool:
-    """Tell whether two tables are the same arrays, none of which can change."""
+    """Return whether two tables are the same arrays, none of which can change."""
     if not isinstance(other, ProductTable):
         return False
     columns = zip(one, other, strict=True)

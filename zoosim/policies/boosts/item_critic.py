@@ -1,4 +1,4 @@
-"""A critic of what a visit shows: clicks and purchases of single products, turned into boosts.
+"""Boosts from models of clicks and purchases of single products.
 
 P(click | looked at, product, visitor) and P(purchase | click) are Bayesian logistic regressions; which positions were
 looked at is inferred from the clicks by expectation and maximisation. A product is worth what it is expected to earn by
@@ -39,14 +39,14 @@ NESTED = ("click", "purchase", "scales")
 
 
 class Described(NamedTuple):
-    """The products of a request as the models see them, by `goods`, with the arrays that these were made from."""
+    """The products of a request as model inputs (`goods`), with the table that they were made from."""
 
     table: ProductTable
     goods: Goods
 
 
 class ItemCritic(BoostPolicy):
-    """Learns what is clicked and bought where it is looked at; boosts so that what earns most comes first.
+    """Learn which products are clicked and bought when looked at; boost so that those that earn most come first.
 
     It keeps nothing about single products but, until it has met enough of them, what their properties are: by them it
     scales the properties. It has no density: beyond its first visits, boosts are the end of a search.
@@ -72,7 +72,7 @@ class ItemCritic(BoostPolicy):
         self._key = np.array([draw_key(rng)])
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return random boosts at first, then those that are best by a draw of what is believed."""
+        """Return random boosts at first, then those that are best by a draw from the posterior."""
         self.check(context)
         segment = int(np.argmax(context.features[: self.spec.n_segments])) if self.spec.n_segments else 0
         self._served[segment] += 1
@@ -85,7 +85,7 @@ class ItemCritic(BoostPolicy):
         return self._best(context, click, purchase, rng)
 
     def recommend(self, context: Context) -> FloatArray:
-        """Return the boosts that are best by what is most probable."""
+        """Return the boosts that are best by the posterior means."""
         self.check(context)
         return self._best(context, self._memory.click.mean, self._memory.purchase.mean, self._generator(0))
 
@@ -118,10 +118,11 @@ class ItemCritic(BoostPolicy):
 
     def _goods(self, context: Context) -> Goods:
         """Return the products of a request as the models see them; free for the read-only arrays of the last one."""
-        known = self._described
-        if known is not None and is_same_table(known.table, context.product_table):
-            return known.goods
-        table, weights = checked_table(self.name, self.spec, context), self.spec.reward
+        described = self._described
+        if described is not None and is_same_table(described.table, context.product_table):
+            return described.goods
+        table = checked_table(self.name, self.spec, context)
+        weights = self.spec.reward
         columns = columns_of(table._asdict())
         knows_scales = self._met.counts[MET] or self._met.counts[SETTLED]
         scales = self._memory.scales if knows_scales else scales_of(columns)
@@ -135,33 +136,41 @@ class ItemCritic(BoostPolicy):
 
     def _best(self, context: Context, click: FloatArray, purchase: FloatArray, rng: np.random.Generator) -> FloatArray:
         visitor, kind = visitor_of(self.spec, context.features)
-        base, features, weights = context.base_scores, context.boost_features, self.spec.reward
+        base = context.base_scores
+        features = context.boost_features
+        weights = self.spec.reward
         values = np.empty(len(base))
         value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
-        reach, rows = np.cumprod(self._memory.look[kind]), np.ascontiguousarray(features.T)
+        reach = np.cumprod(self._memory.look[kind])
+        rows = np.ascontiguousarray(features.T)
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
 
     def _remember(self, features: FloatArray, shown: Shown) -> None:
-        memory, v, m = self._memory, int(self._memory.held[0]), len(shown.base)
+        memory = self._memory
+        v = int(self._memory.held[0])
+        m = len(shown.base)
         memory.visitors[v], memory.kinds[v] = visitor_of(self.spec, features)
         memory.columns[v, :m] = shown.columns
         memory.pairs[v, :m] = pairs_of(shown.base, shown.features, shown.category, memory.pairs.shape[2])
-        memory.clicks[v], memory.purchases[v], memory.shown[v] = False, False, m
-        memory.clicks[v, :m], memory.purchases[v, :m] = shown.clicks, shown.purchases
+        memory.clicks[v] = False
+        memory.purchases[v] = False
+        memory.shown[v] = m
+        memory.clicks[v, :m] = shown.clicks
+        memory.purchases[v, :m] = shown.purchases
         memory.held[0] += 1
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """Return all that learning moves, by name."""
-        found = {"served": self._served, "counts": self._counts, "key": self._key}
-        found |= {f"met {part}": array for part, array in self._met._asdict().items()}
+        """Return all arrays that learning changes, by name."""
+        arrays = {"served": self._served, "counts": self._counts, "key": self._key}
+        arrays |= {f"met {part}": array for part, array in self._met._asdict().items()}
         for name, value in self._memory._asdict().items():
             parts = value._asdict() if name in NESTED else {"": value}
-            found |= {f"{name} {part}".strip(): array for part, array in parts.items()}
-        return found
+            arrays |= {f"{name} {part}".strip(): array for part, array in parts.items()}
+        return arrays
 
     def _highest(self) -> dict[str, int]:
-        """Return the highest number, from 0, in each array that counts or points."""
+        """Return the highest allowed number of each array of counts or indices."""
         places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
         scales = {"met counts": ENOUGH, "scales spreads": 2**62}
         return {**places, **scales, "served": 2**62, "counts": 2**62}
@@ -172,17 +181,17 @@ class ItemCritic(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state; raises `PolicyError` for one that does not fit."""
-        own = self._arrays()
-        wrong = [name for name in own if name not in state or not alike(state[name], own[name])]
-        wrong = wrong or [name for name, most in self._highest().items() if not _within(state[name], most)]
-        wrong = wrong or [name for name in own if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
-        if wrong or set(state) != set(own):
-            name = [*wrong, *sorted(set(state) - set(own))][0]
+        arrays = self._arrays()
+        wrong = [name for name in arrays if name not in state or not alike(state[name], arrays[name])]
+        wrong = wrong or [name for name, highest in self._highest().items() if not _within(state[name], highest)]
+        wrong = wrong or [name for name in arrays if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
+        if wrong or set(state) != set(arrays):
+            name = [*wrong, *sorted(set(state) - set(arrays))][0]
             raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
-        for name, array in own.items():
+        for name, array in arrays.items():
             array[...] = state[name]
         self._described = None
 
 
-def _within(numbers: np.ndarray, most: int) -> bool:
-    return bool((numbers >= 0).all() and (numbers <= most).all())
+def _within(numbers: np.ndarray, highest: int) -> bool:
+    return bool((numbers >= 0).all() and (numbers <= highest).all())

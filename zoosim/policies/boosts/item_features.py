@@ -1,4 +1,4 @@
-"""What a critic of items knows of a product shown to a visitor, as numbers for a linear model.
+"""Features of a product shown to a visitor, for linear models of clicks and purchases.
 
 A row is the outer product of what is known of the visitor, u, and of the product, x, and beside it what is known of the
 pair, r. Any taste may go with any property; how much so is for the prior and the data to say.
@@ -21,7 +21,7 @@ WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
 
 
 class Sizes(NamedTuple):
-    """How long u, x and r are."""
+    """The lengths of u (visitor), x (product) and r (pair)."""
 
     visitor: int
     product: int
@@ -29,18 +29,18 @@ class Sizes(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Return how many numbers a row has."""
+        """The length of a row."""
         return self.visitor * self.product + self.pair
 
 
-def columns_of(known: Mapping[str, Any]) -> FloatArray:
-    """Return what is known of n products, `COLUMNS` by name, as `(n, 6)`."""
-    price, *others = (np.asarray(known[name], np.float64) for name in COLUMNS)
+def columns_of(properties: Mapping[str, Any]) -> FloatArray:
+    """Return the `COLUMNS` of n products as `(n, 6)`, the price as log(1 + price)."""
+    price, *others = (np.asarray(properties[name], np.float64) for name in COLUMNS)
     return np.stack([np.log1p(np.maximum(price, 0.0)), *others], axis=1)
 
 
 def sizes_of(spec: BoostSpec) -> Sizes:
-    """Return how long the parts of a row are for a task."""
+    """Return the lengths of the parts of a row for a task."""
     pair = 1 + spec.product_dim + spec.n_categories
     return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair)
 
@@ -53,21 +53,27 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
     """
     sizes = sizes_of(spec)
     first = 1 + spec.n_segments
-    means, outer = np.zeros((sizes.visitor, sizes.product)), np.empty((sizes.visitor, sizes.product))
+    means = np.zeros((sizes.visitor, sizes.product))
+    outer = np.empty((sizes.visitor, sizes.product))
     means[0, 0] = -1.0
-    outer[0], outer[1:first], outer[first:] = 0.15, 0.08, 0.3
-    outer[0, 0], outer[1:first, 0] = 1.5, 0.5
+    outer[0] = 0.15
+    outer[1:first] = 0.08
+    outer[first:] = 0.3
+    outer[0, 0] = 1.5
+    outer[1:first, 0] = 0.5
     for taste in range(spec.n_tastes):
         outer[first + taste, 1 : 1 + TASTES] *= 0.3
-        means[first + taste, 1 + taste], outer[first + taste, 1 + taste] = 0.4, 0.3
+        means[first + taste, 1 + taste] = 0.4
+        outer[first + taste, 1 + taste] = 0.3
     pair = np.full(sizes.pair, 0.4)
-    pair[0], pair[1 : 1 + spec.product_dim] = 1.5, 0.2
+    pair[0] = 1.5
+    pair[1 : 1 + spec.product_dim] = 0.2
     deviations = np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair])
     return np.concatenate([means.ravel(), np.zeros(sizes.pair)]), deviations
 
 
 def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
-    """Return what is known of a visitor, u: 1, the segment one-hot, tastes; and the query type, 0 where not told."""
+    """Return a visitor's features u (1, segment one-hot, tastes) and the query type, 0 where there is none."""
     tastes = spec.n_segments + spec.n_kinds
     chosen = [np.ones(1), features[: spec.n_segments], features[tastes : tastes + spec.n_tastes]]
     kind = int(np.argmax(features[spec.n_segments : tastes])) if spec.n_kinds else 0
@@ -75,10 +81,11 @@ def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
 
 
 def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: int) -> FloatArray:
-    """Return r of products, `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
+    """Return the pair features r `(n, size)`: base score `(n,)`, boost features `(n, d)`, category one-hot."""
     d = features.shape[1]
     out = np.zeros((len(base), size))
-    out[:, 0], out[:, 1 : 1 + d] = base, features
+    out[:, 0] = base
+    out[:, 1 : 1 + d] = features
     out[np.arange(len(base)), 1 + d + category] = 1.0
     return out
 
@@ -86,10 +93,10 @@ def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: i
 @jit
 def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, out: FloatArray) -> None:
     """Write the row of one product to `out`: u (x) x, then r."""
-    place = 0
+    offset = 0
     for i in range(visitor.shape[0]):
         for j in range(product.shape[0]):
-            out[place] = visitor[i] * product[j]
-            place += 1
+            out[offset] = visitor[i] * product[j]
+            offset += 1
     for j in range(pair.shape[0]):
-        out[place + j] = pair[j]
+        out[offset + j] = pair[j]

@@ -1,4 +1,4 @@
-"""What a critic of items remembers of visits, and how it learns from them all at once."""
+"""The visits that `ItemCritic` remembers, and how its models are fitted to them."""
 
 from typing import NamedTuple
 
@@ -19,10 +19,12 @@ DEPTH = 12
 FAINT = 0.01
 """What was looked at with less probability is left out."""
 
-REACHED, LOOKED = 4.0, 2.4
+REACHED = 4.0
+LOOKED = 2.4
 """Positions reached, and looked at, that the rate of all positions begins with."""
 
-SMOOTH, POOLED = 15.0, 10.0
+SMOOTH = 15.0
+POOLED = 10.0
 """How many positions reached the rate of all positions counts as for each one, and that of all types for each type."""
 
 BUYS = (1.0, 0.3)
@@ -67,19 +69,21 @@ class Examples(NamedTuple):
     purchased: FloatArray
 
 
-def new_memory(spec: BoostSpec, held: int) -> Memory:
-    """Return a memory of at most `held` visits, with models that have seen nothing."""
-    sizes, (means, deviations) = sizes_of(spec), prior_of(spec)
-    depth, kinds = min(DEPTH, spec.k), max(1, spec.n_kinds)
+def new_memory(spec: BoostSpec, capacity: int) -> Memory:
+    """Return a memory of at most `capacity` visits, with models that have seen nothing."""
+    sizes = sizes_of(spec)
+    means, deviations = prior_of(spec)
+    depth = min(DEPTH, spec.k)
+    kinds = max(1, spec.n_kinds)
     purchase = np.append(BUYS[0], np.zeros(sizes.row)), np.append(BUYS[1], BUYS_WIDTH * deviations)
     return Memory(
-        visitors=np.zeros((held, sizes.visitor)),
-        kinds=np.zeros(held, np.int64),
-        shown=np.zeros(held, np.int64),
-        columns=np.zeros((held, depth, len(COLUMNS))),
-        pairs=np.zeros((held, depth, sizes.pair)),
-        clicks=np.zeros((held, depth), np.bool_),
-        purchases=np.zeros((held, depth), np.bool_),
+        visitors=np.zeros((capacity, sizes.visitor)),
+        kinds=np.zeros(capacity, np.int64),
+        shown=np.zeros(capacity, np.int64),
+        columns=np.zeros((capacity, depth, len(COLUMNS))),
+        pairs=np.zeros((capacity, depth, sizes.pair)),
+        clicks=np.zeros((capacity, depth), np.bool_),
+        purchases=np.zeros((capacity, depth), np.bool_),
         held=np.zeros(1, np.int64),
         scales=Scales(np.zeros(len(COLUMNS)), np.zeros(len(COLUMNS))),
         click=new_logistic(means, deviations),
@@ -93,7 +97,8 @@ def new_memory(spec: BoostSpec, held: int) -> Memory:
 def look_through(memory: Memory, v: int, rows: FloatArray, seen: FloatArray) -> int:
     """Write the rows of visit `v` to `rows (m, d)` and how probably each was looked at to `seen (m,)`; returns m."""
     m: int = memory.shown[v]
-    chances, product = np.empty(m), np.empty(memory.columns.shape[2] + 1)
+    chances = np.empty(m)
+    product = np.empty(memory.columns.shape[2] + 1)
     for n in range(m):
         scale_row(memory.scales, memory.columns[v, n], product)
         join(memory.visitors[v], product, memory.pairs[v, n], rows[n])
@@ -105,9 +110,12 @@ def look_through(memory: Memory, v: int, rows: FloatArray, seen: FloatArray) -> 
 @jit
 def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
     """Return the examples of the first `visits` held; adds to `looks (T, m, 2)` what was reached and looked at."""
-    depth, d = memory.clicks.shape[1], memory.click.mean.shape[0]
-    rows, seen = np.empty((depth, d)), np.empty(depth)
-    most, clicks = int(np.sum(memory.shown[:visits])), int(np.sum(memory.clicks[:visits]))
+    depth = memory.clicks.shape[1]
+    d = memory.click.mean.shape[0]
+    rows = np.empty((depth, d))
+    seen = np.empty(depth)
+    most = int(np.sum(memory.shown[:visits]))
+    clicks = int(np.sum(memory.clicks[:visits]))
     out = Examples(np.empty((most, d)), np.empty(most), np.empty(most), np.empty((clicks, d + 1)), np.empty(clicks))
     i = j = 0
     for v in range(visits):
@@ -115,10 +123,13 @@ def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
         count_looks(seen[:m], looks[memory.kinds[v]])
         for n in range(m):
             if seen[n] >= FAINT:
-                out.rows[i], out.clicked[i], out.weights[i] = rows[n], memory.clicks[v, n], seen[n]
+                out.rows[i] = rows[n]
+                out.clicked[i] = memory.clicks[v, n]
+                out.weights[i] = seen[n]
                 i += 1
             if memory.clicks[v, n]:
-                out.purchase_rows[j, 0], out.purchase_rows[j, 1:] = dot(rows[n], memory.click.mean), rows[n]
+                out.purchase_rows[j, 0] = dot(rows[n], memory.click.mean)
+                out.purchase_rows[j, 1:] = rows[n]
                 out.purchased[j] = memory.purchases[v, n]
                 j += 1
     return Examples(out.rows[:i], out.clicked[:i], out.weights[:i], out.purchase_rows[:j], out.purchased[:j])
@@ -129,22 +140,25 @@ def refit(memory: Memory, rounds: int) -> None:
     """Fit both models and the table to all that is held, in `rounds` of expectation and maximisation."""
     for _ in range(rounds):
         looks = memory.looks.copy()
-        found = examples_of(memory, memory.held[0], looks)
+        examples = examples_of(memory, memory.held[0], looks)
         look_table(looks, np.array((REACHED, LOOKED)), SMOOTH, POOLED, memory.look)
-        newton_step(memory.click, found.rows, found.clicked, found.weights)
-        newton_step(memory.purchase, found.purchase_rows, found.purchased, np.ones(found.purchased.shape[0]))
+        newton_step(memory.click, examples.rows, examples.clicked, examples.weights)
+        newton_step(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))
 
 
 @jit
 def drop_oldest(memory: Memory, visits: int) -> None:
     """Drop the oldest `visits`: their curvature goes into the models' priors, their looks into the counts."""
-    found = examples_of(memory, visits, memory.looks)
-    absorb(memory.click, found.rows, found.clicked, found.weights)
-    absorb(memory.purchase, found.purchase_rows, found.purchased, np.ones(found.purchased.shape[0]))
-    left = memory.held[0] - visits
-    for v in range(left):
+    examples = examples_of(memory, visits, memory.looks)
+    absorb(memory.click, examples.rows, examples.clicked, examples.weights)
+    absorb(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))
+    remaining = memory.held[0] - visits
+    for v in range(remaining):
         memory.visitors[v] = memory.visitors[v + visits]
-        memory.kinds[v], memory.shown[v] = memory.kinds[v + visits], memory.shown[v + visits]
-        memory.columns[v], memory.pairs[v] = memory.columns[v + visits], memory.pairs[v + visits]
-        memory.clicks[v], memory.purchases[v] = memory.clicks[v + visits], memory.purchases[v + visits]
-    memory.held[0] = left
+        memory.kinds[v] = memory.kinds[v + visits]
+        memory.shown[v] = memory.shown[v + visits]
+        memory.columns[v] = memory.columns[v + visits]
+        memory.pairs[v] = memory.pairs[v + visits]
+        memory.clicks[v] = memory.clicks[v + visits]
+        memory.purchases[v] = memory.purchases[v + visits]
+    memory.held[0] = remaining

@@ -1,4 +1,4 @@
-"""How columns of products are brought to one scale, by the products that a critic has met, each counted once."""
+"""Standardise columns of products by the distinct products seen so far."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ MET, SETTLED = range(2)
 
 
 class Scales(NamedTuple):
-    """How columns of products are centred and scaled: `means (6,)`, `spreads (6,)`, 0 where products do not differ.
+    """Centres and scales of columns of products: `means (6,)`, `spreads (6,)`, 0 where products do not differ.
 
     What there are tastes for is not centred: a taste for price counts for more with the price, not with its distance
     from other products' prices, so visitors who differ in it differ in how much they click at all.
@@ -37,7 +37,7 @@ class MetProducts(NamedTuple):
 
 
 def no_products(columns: int) -> MetProducts:
-    """Return what has met no product."""
+    """Return an empty set of products."""
     return MetProducts(np.zeros(ENOUGH, np.int64), np.zeros((ENOUGH, columns)), np.zeros(2, np.int64))
 
 
@@ -77,7 +77,7 @@ def settle(met: MetProducts) -> None:
 
 
 def scaled(scales: Scales, columns: FloatArray) -> FloatArray:
-    """Return x of products with `columns (n, 6)`, `(n, 7)`: 1, and the columns to scale."""
+    """Return x of products with `columns (n, 6)`, `(n, 7)`: 1, and the standardised columns."""
     out = np.zeros((len(columns), columns.shape[1] + 1))
     out[:, 0] = 1.0
     np.divide(columns - scales.means, scales.spreads, out=out[:, 1:], where=scales.spreads > 0.0)

@@ -1,4 +1,4 @@
-"""What products are worth to a visitor who looks at them, by two logistic models over rows of item features."""
+"""Expected earnings of products that are looked at, by logistic models of clicks and purchases."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from zoosim.linear.logistic import chance
 
 
 class Goods(NamedTuple):
-    """K products as the critic sees them: `products (K, x)`, `category (K,)`, `worth (K,)` of a purchase in EUR."""
+    """K products as model inputs: `products (K, x)`, `category (K,)`, `worth (K,)` of a purchase in EUR."""
 
     products: FloatArray
     category: IntArray
@@ -20,7 +20,7 @@ class Goods(NamedTuple):
 
 @jit
 def contracted(weights: FloatArray, visitor: FloatArray, products: int, out: FloatArray) -> None:
-    """Write to `out` what `weights` of rows come to for one visitor: weights of x, then of r."""
+    """Contract `weights` of rows with one visitor's features; writes weights of x, then of r to `out`."""
     out[:products] = 0.0
     for i in range(visitor.shape[0]):
         for j in range(products):
@@ -32,10 +32,11 @@ def contracted(weights: FloatArray, visitor: FloatArray, products: int, out: Flo
 
 @jit
 def log_odds(weights: FloatArray, goods: Goods, base: FloatArray, features: FloatArray, p: int) -> float:
-    """Return what `weights` of x and r come to for product `p`: `base (K,)` scores, boost `features (K, d)`."""
-    x, d = goods.products.shape[1], features.shape[1]
-    own = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
-    return float(own + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
+    """Return the log odds by `weights` of x and r for product `p`: `base (K,)` scores, boost `features (K, d)`."""
+    x = goods.products.shape[1]
+    d = features.shape[1]
+    total = dot(weights[:x], goods.products[p]) + weights[x] * base[p]
+    return float(total + dot(weights[x + 1 : x + 1 + d], features[p]) + weights[x + 1 + d + goods.category[p]])
 
 
 @jit
@@ -55,11 +56,11 @@ def value_items(
     `per_click` what a click counts.
     """
     x = goods.products.shape[1]
-    own = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
-    more = np.empty(own.shape[0])
-    contracted(click, visitor, x, own)
-    contracted(purchase[1:], visitor, x, more)
+    click_weights = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
+    purchase_weights = np.empty(click_weights.shape[0])
+    contracted(click, visitor, x, click_weights)
+    contracted(purchase[1:], visitor, x, purchase_weights)
     for p in range(out.shape[0]):
-        a = log_odds(own, goods, base, features, p)
-        b = purchase[0] * a + log_odds(more, goods, base, features, p)
+        a = log_odds(click_weights, goods, base, features, p)
+        b = purchase[0] * a + log_odds(purchase_weights, goods, base, features, p)
         out[p] = chance(a) * (per_click + chance(b) * goods.worth[p])

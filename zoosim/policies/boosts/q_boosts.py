@@ -46,7 +46,7 @@ FIRST_STEPS = 300
 """Batches to train on when the warm-up is over."""
 
 AVERAGE = 0.9995
-"""The weight that the average of the networks keeps, a visit, at most."""
+"""The largest weight per visit that the moving average of the networks keeps."""
 
 STEPS = 10_000
 """The visits that beta falls over where nobody says how many there will be."""
@@ -56,14 +56,14 @@ FULL = 1.0
 
 
 class Scene(NamedTuple):
-    """A request to decide: its `state (d_s,)`, and what turns boosts `(n, d)` into what the critic judges."""
+    """A request: its `state (d_s,)`, and the function from boosts `(n, d)` to the critic's inputs."""
 
     state: FloatArray
     view: Callable[[FloatArray], FloatArray]
 
 
 class QEnsemble(BoostPolicy):
-    """Learn what boosts earn by an ensemble of networks, and search the best with room for doubt.
+    """Learn what boosts earn with an ensemble of networks, and search the best ones with exploration.
 
     It has no density: but for the draws from anywhere, its boosts are the ends of a search.
     """
@@ -72,7 +72,7 @@ class QEnsemble(BoostPolicy):
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
     hidden: int = parameter(16, low=1, high=4_096, help="units of the one hidden layer")
     learning_rate: float = parameter(1e-3, low=1e-6, high=1, help="Adam's learning rate")
-    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits per step of training")
     train_steps: int = parameter(2, low=1, high=10_000, help="steps of training after each visit")
     memory: int = parameter(20_000, low=10, high=10_000_000, help="visits that the replay memory holds")
     warm_up: int = parameter(30, low=1, high=1_000_000, help="visits with boosts drawn anywhere, before training")
@@ -97,24 +97,25 @@ class QEnsemble(BoostPolicy):
         super().__init__(spec, rng, **params)
         self._q = self._untrained(int(rng.integers(2**62)))
         self._average = self._q.network().trained.copy()
-        self._replay = Replay(self.memory, max(1, self._told), spec.product_dim, max(1, spec.n_segments))
+        self._replay = Replay(self.memory, max(1, self._visitor_columns), spec.product_dim, max(1, spec.n_segments))
         self._centre = read_boosts("q-ensemble.base", self.base, spec)
         self._search = CEMConfig.fast(spec.a_max)
 
     def _untrained(self, seed: int) -> QEnsembleRegressor:
         config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=seed, bootstrap=False)
-        return QEnsembleRegressor(max(1, self._told), self.spec.product_dim, config)
+        return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
     @property
-    def _told(self) -> int:
-        """Return how many columns of the features are about who asks; all where the shop does not tell."""
+    def _visitor_columns(self) -> int:
+        """The number of leading features that describe visitor and query; all where the spec names none."""
         spec = self.spec
         return spec.n_segments + spec.n_kinds + spec.n_tastes or spec.user_dim
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return boosts from anywhere, always at first and ever more seldom, else those that look best by a doubter."""
+        """Return uniform boosts at first and ever more rarely, else the best by one member or by mean + beta std."""
         self.check(context)
-        a_max, visits = self.spec.a_max, 1 + self._replay.seen_of(self._segment(context))
+        a_max = self.spec.a_max
+        visits = 1 + self._replay.seen_of(self._segment(context))
         chance = self.rng.random()
         if self._replay.seen < self.warm_up or chance * visits < self.anywhere:
             anywhere: FloatArray = self.rng.uniform(-a_max, a_max, self.spec.product_dim)
@@ -157,7 +158,7 @@ class QEnsemble(BoostPolicy):
         return int(np.argmax(context.features[: max(1, self.spec.n_segments)]))
 
     def _scene(self, context: Context) -> Scene:
-        state = np.asarray(context.features[: max(1, self._told)], float)
+        state = np.asarray(context.features[: max(1, self._visitor_columns)], float)
         if self.view == "boosts":
             return Scene(state, lambda actions: actions)
         columns = np.ascontiguousarray(context.boost_features.T)
@@ -171,8 +172,10 @@ class QEnsemble(BoostPolicy):
         return Scene(state, profiles)
 
     def _best(self, context: Context, net: Ensemble, beta: float, rng: np.random.Generator) -> FloatArray:
-        scene, d = self._scene(context), self.spec.product_dim
-        critic, ranking = EnsembleObjective(net, scene.state, beta), self.trust_region == "ranking"
+        scene = self._scene(context)
+        d = self.spec.product_dim
+        critic = EnsembleObjective(net, scene.state, beta)
+        ranking = self.trust_region == "ranking"
 
         def objective(actions: FloatArray) -> FloatArray:
             values = critic(scene.view(self._kept(context, actions) if ranking else actions))
@@ -180,8 +183,8 @@ class QEnsemble(BoostPolicy):
             return values - self.penalty * size
 
         if self.trust_region in ("none", "ranking"):
-            found = cem_optimize(objective, d, self._search, rng=rng).action
-            return self._kept(context, found[np.newaxis]).reshape(d) if ranking else found
+            action = cem_optimize(objective, d, self._search, rng=rng).action
+            return self._kept(context, action[np.newaxis]).reshape(d) if ranking else action
         radius = self._radius(scene)
         return cem_optimize(objective, d, self._search, rng=rng, base_action=self._centre, radius=radius).action
 
@@ -194,7 +197,7 @@ class QEnsemble(BoostPolicy):
         return project_trust_region(action, self._centre, self._radius(self._scene(context)), self.spec.a_max)
 
     def _kept(self, context: Context, actions: FloatArray) -> FloatArray:
-        """Scale boosts `(n, d)` back to what keeps the limit on rank change."""
+        """Scale boosts `(n, d)` back until they keep the limit on rank change."""
         k = min(TOP, len(context.base_scores))
         return scaled_back(context.base_scores, context.boost_features, actions, min(self.limit, k), k)
 
@@ -218,5 +221,6 @@ class QEnsemble(BoostPolicy):
         learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
         learned.load_state_dict(state["q"])
         self._replay.load_state_dict(state["replay"])
-        self._q, self._average = learned, state["average"].copy()
+        self._q = learned
+        self._average = state["average"].copy()
         self.rng.bit_generator.state = rng

@@ -1,4 +1,4 @@
-"""Boosts learned from a log alone, by a Q-ensemble that doubts what the log has not tried.
+"""Boosts learned from a log alone, by a Q-ensemble that is pessimistic where the log has no data.
 
 Who maximises over estimates goes where they err upwards, and a log that covers few boosts leaves room for errors
 everywhere else. Online the next visits correct them; here nothing does. Three kinds of pessimism: the lowest member
@@ -28,7 +28,7 @@ PESSIMISM = ("conservative", "std", "minimum", "mean")
 
 
 class QOffline(BoostPolicy):
-    """Choose the boosts that a log vouches for; learns by `fit`, and nothing from visits."""
+    """Choose the boosts that a log supports; learn by `fit`, and nothing from visits."""
 
     name = "q-offline"
     pessimism: str = parameter("conservative", choices=PESSIMISM, help="how the critic doubts; mean: not at all")
@@ -37,11 +37,11 @@ class QOffline(BoostPolicy):
     n_ensembles: int = parameter(5, low=1, high=100, help="members of the ensemble")
     hidden: int = parameter(32, low=1, high=4_096, help="units of the one hidden layer")
     learning_rate: float = parameter(3e-3, low=1e-6, high=1, help="Adam's learning rate, falling to 0")
-    batch_size: int = parameter(64, low=1, high=100_000, help="visits a step of training")
+    batch_size: int = parameter(64, low=1, high=100_000, help="visits per step of training")
     epochs: int = parameter(20, low=1, high=100_000, help="times that training goes through the log")
 
     def __init__(self, spec: BoostSpec, rng: np.random.Generator, **params: Any) -> None:
-        """Make a policy that knows no log: it boosts nothing."""
+        """Make a policy that has seen no log: it boosts nothing."""
         super().__init__(spec, rng, **params)
         self._key = draw_key(rng)
         sizes = np.array([spec.user_dim + spec.product_dim, self.hidden, 1])
@@ -74,19 +74,22 @@ class QOffline(BoostPolicy):
         states = check_array("q-offline: features", log["features"], (None, self.spec.user_dim))
         actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
-        rows, moments = np.column_stack([states, actions]), Moments.none(self._net.sizes[0])
+        rows = np.column_stack([states, actions])
+        moments = Moments.none(self._net.sizes[0])
         moments = moments.joined(rows)
         weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
-        steps, alpha = -(-self.epochs * len(rows) // self.batch_size), self.alpha
+        steps = -(-self.epochs * len(rows) // self.batch_size)
+        alpha = self.alpha
         alpha = alpha if self.pessimism == "conservative" else 0.0
         settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
         fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
         if not np.isfinite(net.trained).all():
             raise DataError("q-offline: training diverged and is undone; take a smaller learning_rate")
-        self._net, self._fitted = net, np.array([len(rows)])
+        self._net = net
+        self._fitted = np.array([len(rows)])
         return {"visits": float(len(rows))}
 
     def _targets(self, states: FloatArray, rewards: FloatArray) -> FloatArray:
@@ -100,14 +103,15 @@ class QOffline(BoostPolicy):
         return targets
 
     def select_action(self, context: Context) -> FloatArray:
-        """Return what the log vouches for."""
+        """Return the boosts that the log supports."""
         return self.recommend(context)
 
     def recommend(self, context: Context) -> FloatArray:
-        """Return what the log vouches for; no boosts before `fit`."""
+        """Return the boosts that the log supports; none before `fit`."""
         if not self._fitted[0]:
             return np.zeros(self.spec.product_dim)
-        state, search = np.asarray(context.features, float), CEMConfig.fast(self.spec.a_max)
+        state = np.asarray(context.features, float)
+        search = CEMConfig.fast(self.spec.a_max)
         beta = -self.kappa if self.pessimism == "std" else 0.0
         members = [self._net]
         if self.pessimism == "minimum":
@@ -130,8 +134,9 @@ class QOffline(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        if set(state) != set(own) or not all(alike(state[name], own[name]) for name in own):
+        current = self.state_dict()
+        if set(state) != set(current) or not all(alike(state[name], current[name]) for name in current):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
-        self._fitted, self._key = state["fitted"].copy(), state["key"][0]
+        self._fitted = state["fitted"].copy()
+        self._key = state["key"][0]

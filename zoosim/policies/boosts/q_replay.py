@@ -1,4 +1,4 @@
-"""A replay memory for critics of boosts: what was seen, shown and earned, with rewards on a common scale.
+"""A replay memory for critics of boosts, with rewards brought to a common scale.
 
 Which boosts are best for a visitor does not change when the rewards of all visitors like that are shifted or scaled.
 Segments differ in both by far: one earns EUR 70 a visit and scatters by 60, another next to nothing. So the mean of a
@@ -35,51 +35,55 @@ class Replay:
     """The last `capacity` visits, each with the number of its segment."""
 
     def __init__(self, capacity: int, state_dim: int, action_dim: int, segments: int) -> None:
-        self._states, self._actions = np.zeros((capacity, state_dim)), np.zeros((capacity, action_dim))
-        self._rewards, self._segments = np.zeros(capacity), np.zeros(capacity, np.int64)
+        self._states = np.zeros((capacity, state_dim))
+        self._actions = np.zeros((capacity, action_dim))
+        self._rewards = np.zeros(capacity)
+        self._segments = np.zeros(capacity, np.int64)
         self._count = np.zeros(1, np.int64)
         self._moments = np.zeros((3, segments))  # how many, mean, sum of squares around it
 
     @property
     def seen(self) -> int:
-        """Say how many visits were added."""
+        """The number of visits that were added."""
         return int(self._count[0])
 
     def seen_of(self, segment: int) -> int:
-        """Say how many visits of a segment were added."""
+        """Return how many visits of a segment were added."""
         return int(self._moments[0, segment])
 
     def add(self, state: FloatArray, action: FloatArray, reward: float, segment: int) -> None:
         """Take in a visit, in the place of the oldest where there is no room."""
         place = self.seen % len(self._rewards)
-        self._states[place], self._actions[place] = state, action
-        self._rewards[place], self._segments[place] = reward, segment
+        self._states[place] = state
+        self._actions[place] = action
+        self._rewards[place] = reward
+        self._segments[place] = segment
         self._count += 1
         n, mean, _ = self._moments[:, segment]
         gap = reward - mean
         self._moments[:, segment] += 1.0, gap / (n + 1.0), gap * gap * n / (n + 1.0)  # Welford 1962
 
     def scales(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean and unit of the rewards of each segment `(S,)`, both drawn to those of all visits."""
+        """Return mean and unit of the rewards of each segment `(S,)`, both shrunk to those of all visits."""
         n, means, squares = self._moments
         total = n.sum()
         mean = (n * means).sum() / total
         variance = (squares + n * (means - mean) ** 2).sum() / total
-        drawn = (n * means + PRIOR * mean) / (n + PRIOR)
-        around = squares + n * (means - drawn) ** 2
+        shrunk = (n * means + PRIOR * mean) / (n + PRIOR)
+        around = squares + n * (means - shrunk) ** 2
         deviation = np.sqrt((around + PRIOR * variance) / (n + PRIOR))
-        least = max(LEAST * np.sqrt(variance), 1e-9)
-        return drawn, np.sqrt(np.maximum(deviation, least) * max(np.sqrt(variance), 1e-9))
+        lowest = max(LEAST * np.sqrt(variance), 1e-9)
+        return shrunk, np.sqrt(np.maximum(deviation, lowest) * max(np.sqrt(variance), 1e-9))
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Batch:
         """Draw n visits with replacement."""
-        held = min(self.seen, len(self._rewards))
-        places = rng.integers(held, size=n)
+        count = min(self.seen, len(self._rewards))
+        places = rng.integers(count, size=n)
         mean, unit = self.scales()
         segments = self._segments[places]
         targets = (self._rewards[places] - mean[segments]) / unit[segments]
-        turns = (self.seen - 1 - places) // len(self._rewards)
-        numbers = places + turns * len(self._rewards)
+        laps = (self.seen - 1 - places) // len(self._rewards)
+        numbers = places + laps * len(self._rewards)
         return Batch(numbers, self._states[places], self._actions[places], targets)
 
     def state_dict(self) -> dict[str, Any]:
@@ -88,11 +92,11 @@ class Replay:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a memory of the same size held; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
+        current = self.state_dict()
+        fits = set(state) == set(current) and all(alike(state[name], current[name]) for name in current)
         if not fits or state["count"][0] < 0 or not self._known(state["segments"]):
             raise DataError("Replay: the saved state is of another memory, or broken")
-        for name in own:
+        for name in current:
             setattr(self, f"_{name}", state[name].copy())
 
     def _known(self, segments: IntArray) -> bool:

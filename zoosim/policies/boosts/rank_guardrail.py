@@ -24,7 +24,7 @@ ROOM = 1e-6
 
 
 class Decision(NamedTuple):
-    """What became of a wish, for the log.
+    """A request for boosts, and what the guardrail made of it; for logs.
 
     `asked (d,)` by the policy inside and what was `done (d,)`, `scale` times as much; how many products leave the top k
     with each, `asked_change` and `change`; `why`, empty where nothing was changed.
@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 
 
 class RankGuardrail(BoostPolicy):
-    """Do what another policy asks, as far as at most `limit` of the base ranker's top k leave it."""
+    """Wrap a policy of boosts so that at most `limit` of the base ranker's top k leave it."""
 
     name = "rank-guardrail"
     policy: str = parameter("q-ensemble", help="the policy of boosts inside, by name, with its own defaults")
@@ -65,7 +65,8 @@ class RankGuardrail(BoostPolicy):
         return guarded
 
     def _set(self, policy: BoostPolicy) -> None:
-        self.inside, self.last = policy, None
+        self.inside = policy
+        self.last = None
         self.n_decisions = self.n_changed = 0
 
     last: Decision | None
@@ -83,7 +84,7 @@ class RankGuardrail(BoostPolicy):
         return self.held(context, self.inside.recommend(context)).done
 
     def held(self, context: Context, asked: FloatArray) -> Decision:
-        """Say what becomes of boosts `(d,)` that are asked for; raises `DataError` if they are no finite numbers."""
+        """Return the decision for requested boosts `(d,)`; raises `DataError` if they are not finite numbers."""
         self.check(context)
         wish = check_array(f"{self.policy}: action", asked, (self.spec.product_dim,))
         scene = context.base_scores, context.boost_features
@@ -139,8 +140,9 @@ class RankGuardrail(BoostPolicy):
             raise PolicyError(
                 f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"
             )
-        counts = [
-            check_whole(f"rank-guardrail: {name}", state[name], 0, 2**62) for name in ("n_decisions", "n_changed")
-        ]
+        n_decisions = check_whole("rank-guardrail: n_decisions", state["n_decisions"], 0, 2**62)
+        n_changed = check_whole("rank-guardrail: n_changed", state["n_changed"], 0, 2**62)
         self.inside.load_state_dict(state["inside"])
-        self.n_decisions, self.n_changed, self.last = *counts, None
+        self.n_decisions = n_decisions
+        self.n_changed = n_changed
+        self.last = None

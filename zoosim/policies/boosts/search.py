@@ -1,4 +1,4 @@
-"""From the values of products to boosts inside the box: a regression, then a small search on the request's own top."""
+"""Boosts that bring the most valuable products to the top: a regression, then a small search."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
-from zoosim.optimizers.cem import CEMConfig, best_of, cem_optimize
+from zoosim.optimizers.cem import CEMConfig, cem_optimize
+from zoosim.ranking.top_k import top_of
 
 RIDGE = 0.1
 """What is added to the regression's matrix, in units of its mean diagonal: boost features may be collinear."""
@@ -17,7 +18,7 @@ LEAST = 1e-3
 
 
 class Request(NamedTuple):
-    """What boosts are chosen for: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
+    """A request: `base (K,)` scores, `features (d, K)`, `values (K,)` of products in EUR if looked at.
 
     `reach (m,)` is the chance that each of the first m positions is looked at; `penalty` is what a product costs that
     leaves the base ranker's first `kept` ones.
@@ -35,18 +36,19 @@ class Request(NamedTuple):
 def slate_values(request: Request, actions: FloatArray, out: FloatArray) -> None:
     """Write to `out (n,)` what the rankings by `actions (n, d)` are worth, in EUR."""
     shown = max(request.reach.shape[0], request.kept if request.penalty > 0.0 else 0)
-    baseline = best_of(request.base, min(request.kept, request.base.shape[0]))
+    baseline = top_of(request.base, min(request.kept, request.base.shape[0]))
     scores = np.empty(request.base.shape[0])
     for n in range(actions.shape[0]):
         scores[:] = request.base
         for j in range(actions.shape[1]):
-            row, boost = request.features[j], actions[n, j]
+            row = request.features[j]
+            boost = actions[n, j]
             for p in range(scores.shape[0]):
                 scores[p] += boost * row[p]
-        top = best_of(scores, min(shown, scores.shape[0]))
+        top = top_of(scores, min(shown, scores.shape[0]))
         out[n] = 0.0
-        for place in range(min(request.reach.shape[0], top.shape[0])):
-            out[n] += request.reach[place] * request.values[top[place]]
+        for position in range(min(request.reach.shape[0], top.shape[0])):
+            out[n] += request.reach[position] * request.values[top[position]]
         if request.penalty > 0.0:
             for p in baseline:
                 out[n] -= 0.0 if np.any(top[: baseline.shape[0]] == p) else request.penalty
@@ -58,9 +60,13 @@ def projected(request: Request, a_max: float) -> FloatArray:
 
     The direction is that of the regression of log values on boost features, weighted by the values, with a ridge.
     """
-    features, values = request.features, np.maximum(request.values, LEAST * np.max(request.values))
-    d, total = features.shape[0], np.sum(values)
-    means, matrix, slope = np.empty(d), np.empty((d, d)), np.empty((d, 1))
+    features = request.features
+    values = np.maximum(request.values, LEAST * np.max(request.values))
+    d = features.shape[0]
+    total = np.sum(values)
+    means = np.empty(d)
+    matrix = np.empty((d, d))
+    slope = np.empty((d, 1))
     logs = np.log(values)
     level = np.sum(values * logs) / total
     for i in range(d):
@@ -68,7 +74,8 @@ def projected(request: Request, a_max: float) -> FloatArray:
         slope[i, 0] = np.sum(values * (features[i] - means[i]) * (logs - level)) / total
         for j in range(i + 1):
             matrix[i, j] = np.sum(values * (features[i] - means[i]) * (features[j] - means[j])) / total
-    ridge, lower = RIDGE * np.trace(matrix) / d + 1e-12, np.zeros((d, d))
+    ridge = RIDGE * np.trace(matrix) / d + 1e-12
+    lower = np.zeros((d, d))
     for i in range(d):
         extend(lower, i, matrix[i], matrix[i, i] + ridge)
     solve_lower(lower, slope)

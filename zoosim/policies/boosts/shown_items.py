@@ -1,4 +1,4 @@
-"""What a visit showed, read from the feedback of a search shop and checked before anything is learned from it."""
+"""Read the feedback of a search visit, and check it before anything is learned from it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from zoosim.policies.boosts.item_features import COLUMNS, columns_of
 
 
 class Shown(NamedTuple):
-    """Positions from the top, m of them: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
+    """The first m positions of a ranking: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
 
     Boost `features (m, d)`; `clicks (m,)` and `purchases (m,)`.
     """
@@ -32,36 +32,40 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     if feedback is None:
         raise DataError(f"{name}: got no feedback, expected what the visit showed, as in info['feedback']")
     needed = ("products", "boost_features", "base_scores", "clicks", "purchases")
-    for told in (feedback, feedback.get("products", {}) if isinstance(feedback, Mapping) else {}):
-        if not isinstance(told, Mapping):
-            raise DataError(f"{name}: got feedback with {shown(told)}, expected columns by name")
+    for columns in (feedback, feedback.get("products", {}) if isinstance(feedback, Mapping) else {}):
+        if not isinstance(columns, Mapping):
+            raise DataError(f"{name}: got feedback with {shown(columns)}, expected columns by name")
     missing = [key for key in needed if key not in feedback]
     missing += [key for key in (*COLUMNS, "category") if key not in feedback.get("products", (*COLUMNS, "category"))]
     if missing:
         raise DataError(f"{name}: got feedback without {missing[0]}, expected {', '.join(needed)}")
     clicks = _counts(f"{name}: clicks", feedback["clicks"], None)
-    n, m = len(clicks), min(depth, len(clicks))
-    purchases = _counts(f"{name}: purchases", feedback["purchases"], n)
+    n_positions = len(clicks)
+    n_read = min(depth, len(clicks))
+    purchases = _counts(f"{name}: purchases", feedback["purchases"], n_positions)
     if np.any(purchases & ~clicks):
-        place = int(np.argmax(purchases & ~clicks))
-        raise DataError(f"{name}: purchases: got one at position {place} without a click, expected clicks first")
-    products, label = feedback["products"], f"{name}: products category"
-    numbers = {key: check_array(f"{name}: products {key}", products[key], (n,))[:m] for key in COLUMNS}
+        position = int(np.argmax(purchases & ~clicks))
+        raise DataError(f"{name}: purchases: got one at position {position} without a click, expected clicks first")
+    products = feedback["products"]
+    label = f"{name}: products category"
+    numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,))[:n_read] for key in COLUMNS}
     return Shown(
         columns=columns_of(numbers),
-        category=checked_categories(label, check_array(label, products["category"], (n,)), spec)[:m],
-        base=check_array(f"{name}: base_scores", feedback["base_scores"], (n,))[:m],
-        features=check_array(f"{name}: boost_features", feedback["boost_features"], (n, spec.product_dim))[:m],
-        clicks=clicks[:m],
-        purchases=purchases[:m],
+        category=checked_categories(label, check_array(label, products["category"], (n_positions,)), spec)[:n_read],
+        base=check_array(f"{name}: base_scores", feedback["base_scores"], (n_positions,))[:n_read],
+        features=check_array(f"{name}: boost_features", feedback["boost_features"], (n_positions, spec.product_dim))[
+            :n_read
+        ],
+        clicks=clicks[:n_read],
+        purchases=purchases[:n_read],
     )
 
 
 def _counts(label: str, value: Any, n: int | None) -> BoolArray:
-    """Return where something happened, of `value (n,)`, booleans or counts."""
+    """Return which of `value (n,)`, booleans or counts, are above 0."""
     numbers = check_array(label, value, (n,))
     wrong = (numbers < 0.0) | (numbers != np.floor(numbers))
     if wrong.any():
-        place = int(np.argmax(wrong))
-        raise DataError(f"{label}: got {numbers[place]:g} at position {place}, expected whole numbers from 0")
+        position = int(np.argmax(wrong))
+        raise DataError(f"{label}: got {numbers[position]:g} at position {position}, expected whole numbers from 0")
     return numbers > 0.0

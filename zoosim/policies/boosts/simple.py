@@ -1,4 +1,4 @@
-"""Boosts that learn nothing: the floor, the author of logs, and one vector for everybody."""
+"""Boost policies that learn nothing: uniform, normal and constant boosts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,12 +43,12 @@ class RandomBoosts(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over the state of a generator; raises `DataError` for what is none."""
-        found = state.get("rng") if isinstance(state, Mapping) else state
-        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", found)
+        rng_state = state.get("rng") if isinstance(state, Mapping) else state
+        self.rng.bit_generator.state = check_generator_state(f"{policy_name(type(self))}: the saved state", rng_state)
 
 
 class NormalBoosts(RandomBoosts):
-    """Draw each boost from a normal law cut to the box; recommends its centre."""
+    """Draw each boost from a normal distribution cut to the box; recommends its centre."""
 
     name = "normal-boosts"
     boosts: str = parameter("0", help="the centre: numbers with spaces between, in units of a_max; one stands for all")
@@ -81,7 +81,7 @@ class NormalBoosts(RandomBoosts):
 
 
 class ConstantBoosts(BoostPolicy):
-    """Boost alike for everybody."""
+    """Give every visit the same boosts."""
 
     name = "constant-boosts"
     learns = False
@@ -105,7 +105,7 @@ class ConstantBoosts(BoostPolicy):
 
 
 def read_boosts(label: str, text: str, spec: BoostSpec) -> FloatArray:
-    """Return boosts `(product_dim,)` written in units of a_max, one number for all or each its own.
+    """Read boosts `(product_dim,)` written in units of a_max: one number for all, or one per boost.
 
     Raises `ConfigError` where they do not fit the box.
     """

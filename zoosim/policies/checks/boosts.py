@@ -10,13 +10,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from zoosim.core.errors import PolicyError, ZoosimError
-from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 from zoosim.policies.checks.products import Check, ContractViolation, Maker
 from zoosim.policies.checks.sameness import same
 from zoosim.ranking.product_table import ProductTable
-from zoosim.worlds.world import frozen
 
 VISITS = 40
 WRONG = (float("nan"), float("inf"), -float("inf"))
@@ -24,27 +23,32 @@ WRONG = (float("nan"), float("inf"), -float("inf"))
 APART = 1e-6
 """How far boosts may be apart, in units of a_max, where nothing but the order of summation differs."""
 
-DRAWN, TRIED, ERRORS = 1_000, 4_000, 5.0
+DRAWN = 1_000
+TRIED = 4_000
+ERRORS = 5.0
 """Draws by which the middle and the width of a density are guessed, draws that it is tried on, standard errors."""
 
 
 @dataclass(frozen=True)
 class BoostShop:
-    """A made-up search shop of `n_products` that shows `k` of them; clicks go with the position alone."""
+    """A made-up search shop of `n_products` that shows `k` of them; clicks depend on the position alone.
+
+    `columns` counts the features that describe segments, query types and tastes.
+    """
 
     name: str
     n_products: int
     k: int
     a_max: float
-    told: tuple[int, int, int]
+    columns: tuple[int, int, int]
     seed: int
 
     @cached_property
     def spec(self) -> BoostSpec:
-        """Say what a policy is told when it is made."""
-        segments, kinds, tastes = self.told
-        told: dict[str, Any] = {"n_segments": segments, "n_kinds": kinds, "n_tastes": tastes, "k": self.k}
-        return BoostSpec(a_max=self.a_max, n_categories=3, user_dim=8, product_dim=4, steps=VISITS, **told)
+        """The spec that policies are made with."""
+        segments, kinds, tastes = self.columns
+        sizes: dict[str, Any] = {"n_segments": segments, "n_kinds": kinds, "n_tastes": tastes, "k": self.k}
+        return BoostSpec(a_max=self.a_max, n_categories=3, user_dim=8, product_dim=4, steps=VISITS, **sizes)
 
     @cached_property
     def ids(self) -> IntArray:
@@ -54,7 +58,8 @@ class BoostShop:
     @cached_property
     def table(self) -> ProductTable:
         """Return what the shop knows of its products, read-only."""
-        count, rng = self.n_products, np.random.default_rng(self.seed)
+        count = self.n_products
+        rng = np.random.default_rng(self.seed)
         numbers = np.exp(rng.normal(2.0, 0.5, (2, count)))
         flags = rng.random((3, count))
         return ProductTable(
@@ -68,14 +73,15 @@ class BoostShop:
         )
 
     def context(self, visit: int, products: IntArray | None = None, *, frozen: bool = True) -> Context:
-        """Return the context of a visit in arrays of its own; of `products (K,)`, by index, in place of all.
+        """Return the context of a visit in fresh arrays; of `products (K,)`, by index, in place of all.
 
         All frozen contexts of all products share one table, as those of a shop do.
         """
-        rng, spec = np.random.default_rng((self.seed, visit)), self.spec
+        rng = np.random.default_rng((self.seed, visit))
+        spec = self.spec
         features = rng.normal(size=spec.user_dim)
         start = 0
-        for size in self.told[:2]:
+        for size in self.columns[:2]:
             features[start : start + size] = np.eye(size)[rng.integers(size)] if size else 0.0
             start += size
         chosen = np.arange(self.n_products) if products is None else products
@@ -96,7 +102,8 @@ class BoostShop:
         self, visit: int, action: FloatArray, products: IntArray | None = None
     ) -> tuple[float, dict[str, Any]]:
         """Return what boosts earn at a visit, and what the shop would log of it."""
-        context, rng = self.context(visit, products), np.random.default_rng((self.seed, visit, 1))
+        context = self.context(visit, products)
+        rng = np.random.default_rng((self.seed, visit, 1))
         table = context.product_table
         scores = context.base_scores + context.boost_features @ action
         shown = np.argsort(-scores, kind="stable")[: self.k]
@@ -116,9 +123,9 @@ class BoostShop:
         }
 
 
-ONE_PRODUCT = BoostShop("a search shop of 1 product", n_products=1, k=1, a_max=0.5, told=(0, 0, 0), seed=1)
-SMALL = BoostShop("a search shop of 12 products", n_products=12, k=5, a_max=2.0, told=(3, 2, 0), seed=2)
-LARGER = BoostShop("a search shop of 60 products", n_products=60, k=20, a_max=0.5, told=(3, 2, 2), seed=3)
+ONE_PRODUCT = BoostShop("a search shop of 1 product", n_products=1, k=1, a_max=0.5, columns=(0, 0, 0), seed=1)
+SMALL = BoostShop("a search shop of 12 products", n_products=12, k=5, a_max=2.0, columns=(3, 2, 0), seed=2)
+LARGER = BoostShop("a search shop of 60 products", n_products=60, k=20, a_max=0.5, columns=(3, 2, 2), seed=3)
 SHOPS = (ONE_PRODUCT, SMALL, LARGER)
 
 
@@ -159,7 +166,7 @@ def _learns(maker: Maker) -> None:
 
 
 def _update(policy: BoostPolicy, shop: BoostShop, visit: int, action: FloatArray) -> None:
-    """Let `policy` learn what boosts earn at a visit, from arrays of its own."""
+    """Let `policy` learn what boosts earn at a visit, from fresh arrays."""
     policy.update(shop.context(visit), action.copy(), *shop.feedback(visit, action))
 
 
@@ -178,13 +185,15 @@ def _leaves_inputs_alone(maker: Maker) -> None:
     for shop in SHOPS:
         policy = _made(maker, shop)
         for visit in range(5):
-            context, before = shop.context(visit, frozen=False), shop.context(visit)
+            context = shop.context(visit, frozen=False)
+            before = shop.context(visit)
             action = policy.select_action(context)
             policy.recommend(context)
             with suppress(PolicyError):  # of those that have none
                 policy.density(context, action)
             reward, feedback = shop.feedback(visit, action)
-            kept, chosen = copy.deepcopy(feedback), action.copy()
+            kept = copy.deepcopy(feedback)
+            chosen = action.copy()
             policy.update(context, action, reward, feedback)
             if not same(dict(context), dict(before)):
                 raise ContractViolation(f"{shop.name}: the context was changed; copy what you want to change")
@@ -201,41 +210,43 @@ def _repeats(maker: Maker) -> None:
 
 def _recommends(maker: Maker) -> None:
     for shop in SHOPS:
-        asked, other = _made(maker, shop), _made(maker, shop)
-        for policy in (asked, other):
-            _walk(policy, shop)
+        asked, other = _taught_twins(maker, shop)
         answers = [asked.recommend(shop.context(visit)) for visit in (3, 4, 3)]
         if not same(answers[0], answers[2]):
             raise ContractViolation(
                 f"{shop.name}: recommend gives two answers to one question; expected it not to draw"
             )
-        if not same(asked.state_dict(), other.state_dict()) or not same(_walk(asked, shop), _walk(other, shop)):
-            raise ContractViolation(
-                f"{shop.name}: recommend moved the state or the generator; expected it only to read"
-            )
+        _must_be_alike(asked, other, shop, "recommend moved the state or the generator; expected it only to read")
 
 
 def _refuses(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, other = _made(maker, shop), _made(maker, shop)
-        for each in (policy, other):
-            _walk(each, shop)
+        policy, other = _taught_twins(maker, shop)
         context = shop.context(0)
         action = np.zeros(shop.spec.product_dim)
         for wrong in WRONG:
             _must_refuse(policy, context, action, wrong, shop)
             _must_refuse(policy, context, np.full_like(action, wrong), 1.0, shop)
-        _must_be_alike(policy, other, shop)
+        _must_be_alike(policy, other, shop, "what update refused has moved the state; check before you learn")
         _must_refuse(policy, context, np.full_like(action, 2.0 * shop.a_max), 1.0, shop)
         for broken in _broken(context):
             _must_refuse(policy, broken, action, 1.0, shop)
             _refuse_or_answer(policy, broken, shop)
-        _must_be_alike(policy, other, shop)
+        _must_be_alike(policy, other, shop, "what update refused has moved the state; check before you learn")
 
 
-def _must_be_alike(policy: BoostPolicy, other: BoostPolicy, shop: BoostShop) -> None:
+def _taught_twins(maker: Maker, shop: BoostShop) -> tuple[BoostPolicy, BoostPolicy]:
+    """Return two policies that were made alike and have learned the same."""
+    one = _made(maker, shop)
+    two = _made(maker, shop)
+    for policy in (one, two):
+        _walk(policy, shop)
+    return one, two
+
+
+def _must_be_alike(policy: BoostPolicy, other: BoostPolicy, shop: BoostShop, fault: str) -> None:
     if not same(policy.state_dict(), other.state_dict()) or not same(_walk(policy, shop), _walk(other, shop)):
-        raise ContractViolation(f"{shop.name}: what update refused has moved the state; check before you learn")
+        raise ContractViolation(f"{shop.name}: {fault}")
 
 
 def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, reward: float, shop: BoostShop) -> None:
@@ -252,12 +263,12 @@ def _must_refuse(policy: BoostPolicy, context: Context, action: FloatArray, rewa
 
 def _broken(context: Context) -> list[Context]:
     """Return contexts that are NaN somewhere, or of another shape."""
-    found = []
+    contexts = []
     for name in ("features", "base_scores", "boost_features"):
         spoilt = context[name].copy()
         spoilt.flat[-1] = np.nan
-        found += [Context(**{**context, name: array}) for array in (spoilt, context[name][:-1])]
-    return found
+        contexts += [Context(**{**context, name: array}) for array in (spoilt, context[name][:-1])]
+    return contexts
 
 
 def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) -> None:
@@ -273,9 +284,7 @@ def _refuse_or_answer(policy: BoostPolicy, context: Context, shop: BoostShop) ->
 
 def _gives_densities(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, other = _made(maker, shop), _made(maker, shop)
-        for each in (policy, other):
-            _walk(each, shop)
+        policy, other = _taught_twins(maker, shop)
         action = copy.deepcopy(other).select_action(shop.context(0))
         try:
             density = policy.density(shop.context(0), action)
@@ -283,8 +292,7 @@ def _gives_densities(maker: Maker) -> None:
             density = 1.0
         if not density > 0.0 or not np.isfinite(density):
             raise ContractViolation(f"{shop.name}: a chosen action has density {density}; expected more than 0")
-        if not same(policy.state_dict(), other.state_dict()) or not same(_walk(policy, shop), _walk(other, shop)):
-            raise ContractViolation(f"{shop.name}: density moved the state or the generator; expected it only to read")
+        _must_be_alike(policy, other, shop, "density moved the state or the generator; expected it only to read")
 
 
 def _density_is_honest(maker: Maker) -> None:
@@ -292,12 +300,14 @@ def _density_is_honest(maker: Maker) -> None:
 
     g is a normal law cut to the box, about where the draws are and as wide, so that no single draw weighs much.
     """
-    policy, context = _made(maker, SMALL), SMALL.context(0)
+    policy = _made(maker, SMALL)
+    context = SMALL.context(0)
     _walk(policy, SMALL)
     try:
         policy.density(context, copy.deepcopy(policy).select_action(context))
         first = np.array([policy.select_action(context) for _ in range(DRAWN)])
-        middle, width = first.mean(axis=0), first.std(axis=0) + 1e-9
+        middle = first.mean(axis=0)
+        width = first.std(axis=0) + 1e-9
         low, high = ((end - middle) / width for end in (-SMALL.a_max, SMALL.a_max))
         ratios = np.empty(TRIED)
         for n in range(TRIED):
@@ -308,7 +318,8 @@ def _density_is_honest(maker: Maker) -> None:
             ratios[n] = (law / (ndtr(high) - ndtr(low))).prod() / density
     except PolicyError:
         return  # it refuses where it has none
-    mean, error = ratios.mean(), ratios.std() / np.sqrt(TRIED)
+    mean = ratios.mean()
+    error = ratios.std() / np.sqrt(TRIED)
     if not abs(mean - 1.0) <= ERRORS * error + 1e-9:
         raise ContractViolation(
             f"{SMALL.name}: its draws weigh {mean:.3f} by its density, expected 1 (standard error {error:.3f})"
@@ -318,7 +329,8 @@ def _density_is_honest(maker: Maker) -> None:
 def _learns_late(maker: Maker) -> None:
     """Decide many visits before any reward comes; then learn from them in another order, and from another's boosts."""
     for shop in SHOPS:
-        policy, rng = _made(maker, shop), np.random.default_rng(0)
+        policy = _made(maker, shop)
+        rng = np.random.default_rng(0)
         actions = [policy.select_action(shop.context(visit)) for visit in range(VISITS)]
         other = copy.deepcopy(policy)
         for visit in rng.permutation(VISITS):
@@ -331,26 +343,28 @@ def _learns_late(maker: Maker) -> None:
         for visit in range(VISITS):
             _update(undecided, shop, visit, rng.uniform(-shop.a_max, shop.a_max, shop.spec.product_dim))
         _must_be_inside(undecided.recommend(shop.context(0)), shop, "recommend, after another's boosts")
-    _learns_what_it_is_told(maker)
+    _learns_what_update_names(maker)
 
 
-def _learns_what_it_is_told(maker: Maker) -> None:
+def _learns_what_update_names(maker: Maker) -> None:
     """Find a policy that learns about its own last decision, whatever visit and boosts `update` names.
 
-    Its state goes by which decision was the last, and not by what `update` is told.
+    Its state depends on which decision was the last, and not on the arguments of `update`.
     """
-    first, last = _made(maker, SMALL), _made(maker, SMALL)
+    first = _made(maker, SMALL)
+    last = _made(maker, SMALL)
     for policy, order in ((first, (0, 1)), (last, (1, 0))):
         for visit in order:
             policy.select_action(SMALL.context(visit))
-    told_otherwise, boosts = copy.deepcopy(last), np.linspace(-1.0, 1.0, SMALL.spec.product_dim)
+    taught_otherwise = copy.deepcopy(last)
+    boosts = np.linspace(-1.0, 1.0, SMALL.spec.product_dim)
     before = same(first.state_dict(), last.state_dict())
     _, feedback = SMALL.feedback(2, boosts)
     for policy in (first, last):
         policy.update(SMALL.context(2), boosts, 1.0, feedback)
     _, feedback = SMALL.feedback(3, -boosts)
-    told_otherwise.update(SMALL.context(3), -boosts, 1.0, feedback)
-    alike = same(last.state_dict(), told_otherwise.state_dict())
+    taught_otherwise.update(SMALL.context(3), -boosts, 1.0, feedback)
+    alike = same(last.state_dict(), taught_otherwise.state_dict())
     if alike and before and not same(first.state_dict(), last.state_dict()):
         raise ContractViolation(
             f"{SMALL.name}: update learns about the last decision; expected it to learn what it is given"
@@ -359,7 +373,8 @@ def _learns_what_it_is_told(maker: Maker) -> None:
 
 def _takes_other_candidates(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, rng = _made(maker, shop), np.random.default_rng(0)
+        policy = _made(maker, shop)
+        rng = np.random.default_rng(0)
         for visit in range(VISITS):
             products = rng.permutation(shop.n_products)[: rng.integers(1, shop.n_products + 1)]
             context = shop.context(visit, products)
@@ -400,7 +415,8 @@ def _ignores_the_order(policy: BoostPolicy, shop: BoostShop, order: IntArray) ->
 
 def _saves(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, loaded = _made(maker, shop), _made(maker, shop, 1)
+        policy = _made(maker, shop)
+        loaded = _made(maker, shop, 1)
         _walk(policy, shop)
         saved = policy.state_dict()
         kept = copy.deepcopy(saved)

@@ -1,7 +1,7 @@
-"""The contract of a policy as a list of checks: one truth for the tests and for whoever checks a policy of their own.
+"""The contract of a policy as a list of checks, for the tests and for `zoosim check-policy`.
 
-Each check plays a few small made-up shops: one product, masks, features that are no one-hot labels. A check hands out
-arrays of its own, so one fault is found by the one check that asks about it.
+Each check plays a few small made-up shops: one product, masks, features that are no one-hot labels. Every check hands
+out fresh arrays, so each fault is found by the one check that asks about it.
 """
 
 import copy
@@ -67,23 +67,25 @@ class Shop:
 
     @cached_property
     def spec(self) -> PolicySpec:
-        """Say what a policy is told when it is made."""
+        """The spec that policies are made with."""
         return PolicySpec(user_dim=self.user_dim, product_dim=self.product_dim, n_users=self.n_users, steps=VISITS)
 
     @cached_property
     def _arrays(self) -> tuple[FloatArray, FloatArray, IntArray, BoolArray, FloatArray]:
         """Draw users, products, visitors `(VISITS,)`, masks `(VISITS, K)` and rewards `(VISITS, K)`."""
-        rng, k = np.random.default_rng(self.seed), self.n_products
+        rng = np.random.default_rng(self.seed)
+        k = self.n_products
         users = rng.normal(0, 1, (self.n_users, self.user_dim)) * (rng.random((self.n_users, self.user_dim)) < 0.8)
         products = rng.normal(0, 1, (k, self.product_dim)) * (rng.random((k, self.product_dim)) < 0.8)
         masks = rng.random((VISITS, k)) < 0.6
-        masks[::4], masks[1::4] = True, False
+        masks[::4] = True
+        masks[1::4] = False
         masks[np.arange(VISITS), rng.integers(0, k, VISITS)] = True
         rewards = (rng.random((VISITS, k)) < np.linspace(0.1, 0.7, k)).astype(np.float64)
         return users, products, rng.integers(0, self.n_users, VISITS), masks, rewards
 
     def context(self, visit: int, available: Iterable[bool] | None = None, *, frozen: bool = False) -> Context:
-        """Return the context of a visit in arrays of its own, writable or `frozen`; `available` replaces its mask."""
+        """Return the context of a visit in fresh arrays, writable or `frozen`; `available` replaces its mask."""
         users, products, visitors, masks, _ = self._arrays
         user_id = int(visitors[visit % VISITS])
         arrays: dict[str, np.ndarray] = {
@@ -173,7 +175,8 @@ class Maker:
 
     def fresh(self, shop: Shop, seed: int) -> Policy:
         """Make a policy that has seen nothing."""
-        declared, params = parameters_of(self.cls).get("past_visits"), dict(self.params)
+        declared = parameters_of(self.cls).get("past_visits")
+        params = dict(self.params)
         if declared is not None:
             params.setdefault("past_visits", max(VISITS, int(declared.low or 0)))
         return self.cls(shop.spec, np.random.default_rng(seed), **params)
@@ -187,16 +190,17 @@ class Maker:
 
     @property
     def draws_openly(self) -> bool:
-        """Tell whether the class gives propensities of its own."""
+        """Whether the class defines `propensities` itself."""
         return self.cls.propensities is not Policy.propensities
 
 
-def check_policy(source: str | type, params: Mapping[str, Any] | None = None) -> list[CheckResult]:
+def check_policy(source: str | type) -> list[CheckResult]:
     """Ask every check about a policy: a built-in name, `FILE.py:Class` or a class.
 
     Raises `PolicyError` or `ConfigError` when there is no such class.
     """
-    maker, results = Maker(find_class(source), dict(params or {})), dict[str, CheckResult]()
+    maker = Maker(find_class(source))
+    results = dict[str, CheckResult]()
     for check in checks_of(maker.cls):
         failed = [name for name in check.needs if not results[name].ok]
         if failed:
@@ -277,7 +281,8 @@ def _leaves_inputs_alone(maker: Maker) -> None:
         for shop in SHOPS:
             policy = maker.ready(shop, 0)
             for visit in range(5):
-                context, before = shop.context(visit, frozen=frozen), shop.context(visit)
+                context = shop.context(visit, frozen=frozen)
+                before = shop.context(visit)
                 action = int(policy.select_action(context))
                 _must_be_as_before(context, before, "select_action", shop)
                 policy.propensities(context)
@@ -300,7 +305,8 @@ def _learns(maker: Maker) -> None:
         policy = maker.ready(shop, 0)
         for visit in range(VISITS):
             context = shop.everything(visit)
-            action, reward = int(policy.select_action(context)), (0.0, 1.0, 0.5)[visit % 3]
+            action = int(policy.select_action(context))
+            reward = (0.0, 1.0, 0.5)[visit % 3]
             policy.update(context, action, reward, {"shown": np.array([action]), "clicks": np.array([reward > 0])})
 
 
@@ -314,7 +320,8 @@ def _gives_propensities(maker: Maker) -> None:
     for shop in SHOPS:
         policy = maker.ready(shop, 0)
         for visit in range(20):
-            context, where = shop.context(visit), f"{shop.name}, visit {visit}"
+            context = shop.context(visit)
+            where = f"{shop.name}, visit {visit}"
             chances = _chances(policy, context, where)
             action = int(policy.select_action(context))
             if not chances[action] > 0:
@@ -339,9 +346,11 @@ def _chances(policy: Policy, context: Context, where: str) -> FloatArray:
 
 
 def _propensities_only_read(maker: Maker) -> None:
-    asked, not_asked = maker.ready(SMALL, 7), maker.ready(SMALL, 7)
+    asked = maker.ready(SMALL, 7)
+    not_asked = maker.ready(SMALL, 7)
     for visit in range(VISITS // 2):
-        context, before = SMALL.context(visit), copy.deepcopy(asked.state_dict())
+        context = SMALL.context(visit)
+        before = copy.deepcopy(asked.state_dict())
         asked.propensities(context)
         recommended = asked.recommend(context)
         if not context.available[recommended]:
@@ -379,7 +388,12 @@ def _propensities_are_honest(maker: Maker) -> None:
 
 
 def _knows_products_by_id(maker: Maker) -> None:
-    """Teach two policies the same, of products in one order or in changing ones; then let products come and go.
+    _learns_alike_in_any_order(maker)
+    _goes_on_as_products_change(maker)
+
+
+def _learns_alike_in_any_order(maker: Maker) -> None:
+    """Teach two policies the same, of products in one order and in changing ones.
 
     Distributions are compared by their total variation distance: 256 draws of a policy that samples leave some .1.
     """
@@ -398,15 +412,18 @@ def _knows_products_by_id(maker: Maker) -> None:
             "the order of the candidates changes what it learns: keep what you know by context.product_ids "
             f"(total variation distance {distance:.2f})"
         )
-    shop = LARGER
-    policy = maker.ready(shop, 0)
-    everything = np.arange(shop.n_products)
+
+
+def _goes_on_as_products_change(maker: Maker) -> None:
+    policy = maker.ready(LARGER, 0)
+    everything = np.arange(LARGER.n_products)
     for visit in range(VISITS):
         for places, newcomers in ((everything[3:], 0), (everything[::-1], 8), (everything[:4], 2)):
-            context = shop.rearranged(visit, places, newcomers)
-            action = _must_be_available(policy, context, f"{shop.name}, {len(context.available)} candidates")
+            context = LARGER.rearranged(visit, places, newcomers)
+            where = f"{LARGER.name}, {len(context.available)} candidates"
+            action = _must_be_available(policy, context, where)
             policy.update(context, action, float(visit % 2))
-            _chances(policy, context, f"{shop.name}, {len(context.available)} candidates")
+            _chances(policy, context, where)
 
 
 def _reward_of_apart(product: int, turn: int) -> float:
@@ -435,8 +452,8 @@ def _learns_late(maker: Maker) -> None:
         for visit in range(5 * VISITS):
             context = shop.rearranged(visit, everything[visit % 3 :], visit % 2)
             waiting.append((visit, context, _must_be_available(policy, context, f"{shop.name}, visit {visit}")))
-        for place in np.random.default_rng(1).permutation(len(waiting)):
-            visit, context, action = waiting[place]
+        for index in np.random.default_rng(1).permutation(len(waiting)):
+            visit, context, action = waiting[index]
             policy.update(context, action, float(visit % 2))
         _chances(policy, shop.everything(0), f"{shop.name}, after late rewards")
 
@@ -466,7 +483,8 @@ def _draws_openly(maker: Maker) -> None:
 
 def _saves(maker: Maker) -> None:
     for shop in SHOPS:
-        policy, advice = maker.ready(shop, 0), "state_dict must hold all that decisions depend on"
+        policy = maker.ready(shop, 0)
+        advice = "state_dict must hold all that decisions depend on"
         _walk(policy, shop)
         saved = policy.state_dict()
         kept = copy.deepcopy(saved)
@@ -474,7 +492,8 @@ def _saves(maker: Maker) -> None:
         loaded.load_state_dict(copy.deepcopy(saved))
         if not same(loaded.state_dict(), kept):
             raise ContractViolation(f"{shop.name}: the state after loading is not the state that was saved")
-        one, two = _walk(policy, shop), _walk(loaded, shop)
+        one = _walk(policy, shop)
+        two = _walk(loaded, shop)
         _must_be_equal(one, two, f"{shop.name}: the original and one loaded from its state", advice)
         if not same(policy.state_dict(), loaded.state_dict()):
             raise ContractViolation(f"{shop.name}: both learned the same after loading, yet their states differ")

@@ -7,14 +7,15 @@ import numpy as np
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two states are equal, types included; NaN equals itself."""
+    """Return whether two states are equal, types included; NaN equals itself."""
     if isinstance(a, Mapping):
         return isinstance(b, Mapping) and set(a) == set(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     if a is None or isinstance(a, str | bytes | bool | int):
         return type(a) is type(b) and bool(a == b)
-    left, right = np.asarray(a), np.asarray(b)
-    if left.dtype.kind not in "fc":
-        return left.dtype == right.dtype and np.array_equal(left, right)
-    return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=True)
+    one = np.asarray(a)
+    other = np.asarray(b)
+    if one.dtype.kind not in "fc":
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)

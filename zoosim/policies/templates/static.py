@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.parameters import parameter
+from zoosim.core.search_config import TEMPLATES
 from zoosim.core.types import Context
 from zoosim.policies.base import Policy
-from zoosim.worlds.search.templates import TEMPLATES
 
 
 class StaticTemplate(Policy):

@@ -1,34 +1,33 @@
 """Build the recommendation world of a seed: products, users, click table and what changes it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream, stream_key
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
-from zoosim.worlds.world import Stretch, World, frozen
+from zoosim.worlds.table import Period, TableWorld
 
 NOISE_SD = 0.5
 
 
-def build_world(config: EnvConfig, *, seed: int) -> World:
+def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
     """Return the world that `config` describes, as generator family `seed` fills it."""
     config = drawn(config, seed)
     groups, offers = _replaced(config, _assign_groups(config, seed), seed)
     segments = _assign_segments(config, seed)
     users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
     products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
-    return World(
+    return TableWorld(
         seed=seed,
         users=frozen(users),
         segments=frozen(segments),
         products=frozen(products),
         groups=frozen(groups),
-        stretches=_stretches(config, groups, offers),
+        periods=_stretches(config, groups, offers),
         segment_names=tuple(config.personas),
         group_names=tuple(config.categories),
         visit_key=stream_key(seed, "visits"),
@@ -91,19 +90,6 @@ def _replaced(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray,
     return groups, offers
 
 
-def past(world: World) -> World:
-    """Return the world as it stood before visit 0, with visitors and clicks of its own: where old logs come from."""
-    keys = {name: stream_key(world.seed, f"past {name}s") for name in ("visit", "click")}
-    return replace(
-        world,
-        stretches=world.stretches[:1],
-        shocks=(),
-        schedule=None,
-        visit_key=keys["visit"],
-        click_key=keys["click"],
-    )
-
-
 def click_table(config: EnvConfig) -> FloatArray:
     """Return click probabilities `(personas, categories)` before any shock."""
     categories = config.categories
@@ -136,12 +122,12 @@ def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator
     return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
 
 
-def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Stretch, ...]:
+def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Period, ...]:
     """Cut time wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
     ends = [event.until for event in config.availability if event.until is not None]
     times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
     groups, offered = groups[: config.n_products], frozen(np.arange(config.n_products)) if offers else None
-    table, stretches, places = click_table(config), [], (list(config.personas), config.categories)
+    table, periods, places = click_table(config), [], (list(config.personas), config.categories)
     for step in sorted(times):
         for shock in (shock for shock in config.shocks if shock.step == step):
             table = _shocked(table, shock, *places)
@@ -149,8 +135,8 @@ def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArra
         if not available.any():
             raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
         offered = offers.get(step, offered)
-        stretches.append(Stretch(step, frozen(table.copy()), frozen(available), offered))
-    return tuple(stretches)
+        periods.append(Period(step, frozen(table.copy()), frozen(available), offered))
+    return tuple(periods)
 
 
 def _shocked(table: FloatArray, shock: Shock, personas: list[str], categories: list[str]) -> FloatArray:

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.worlds.world import frozen
+from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 
 
 class Catalogue(NamedTuple):

@@ -8,10 +8,11 @@ from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray
+from zoosim.ranking.top_k import top
 from zoosim.worlds.search.market import only
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import left_top, worth
-from zoosim.worlds.search.scores import base_scores, matched_scores, matches, top
+from zoosim.worlds.search.scores import base_scores, matched_scores, matches
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.simulate import Stage, expect
 

@@ -7,10 +7,9 @@ import numpy as np
 from zoosim.core.market_shift import MarketShift, in_force
 from zoosim.core.rng import uniforms
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.users import Users
-from zoosim.worlds.world import frozen
 
 
 class Shares(NamedTuple):

@@ -10,14 +10,12 @@ from zoosim.core.array_cache import kept
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
-from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import FloatArray
-from zoosim.envs.search_env import read_config
 from zoosim.optimizers.cem import CEMConfig, cem_optimize
 from zoosim.worlds.search.expected_reward import Group, boost_rewards, groups_of, share_of, template_rewards, visits_of
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.tables import digest
-from zoosim.worlds.search.templates import TEMPLATES
+from zoosim.worlds.search.tables import digest, read_search_config
 from zoosim.worlds.search.world import build_search_world
 
 FIT, JUDGED, ROOM = 2**41, 2**42, 2**32
@@ -66,7 +64,7 @@ def search_optimum(
     """
     if by not in ("all", "segment", "cell"):
         raise ConfigError(f"by: got {shown(by)}, expected all, segment or cell")
-    world = build_search_world(read_config(config), seed=seed)
+    world = build_search_world(read_search_config(config), seed=seed)
     shop, market = SearchShop(world), world.market_at(step)
     groups = [group for group in groups_of(shop, by) if share_of(shop, market, group) > 0.0]
     found = [best_of_group(shop, market, group, progress) for group in groups]

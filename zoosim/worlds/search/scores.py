@@ -113,21 +113,3 @@ def boost_features(shelf: Shelf, user: FloatArray, signs: FloatArray, products: 
         for place, (feature, row) in enumerate(SIGNED):
             out[n, feature] = signs[place] * shelf.static[row, p]
         out[n, MATCH] = (match - mean) * scale
-
-
-@jit
-def top(scores: FloatArray, out: IntArray) -> None:
-    """Write the products of the highest scores to `out (k,)`, best first, the lowest index on ties; k at most K."""
-    k, least = out.shape[0], -np.inf
-    best = np.full(k, -np.inf)
-    filled = 0
-    for p in range(scores.shape[0]):
-        score = scores[p]
-        if filled < k or score > least:
-            place = min(filled, k - 1)
-            while place > 0 and best[place - 1] < score:
-                best[place], out[place] = best[place - 1], out[place - 1]
-                place -= 1
-            best[place], out[place] = score, p
-            filled = min(filled + 1, k)
-            least = best[k - 1]

@@ -7,12 +7,13 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.ranking.top_k import top
 from zoosim.worlds.search.behaviour import Keys, Outcome, empty_outcome, laws_of
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.catalogue_index import stock
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import RewardParts, left_top, reward
-from zoosim.worlds.search.scores import base_scores, boost_features, boosted_scores, top
+from zoosim.worlds.search.scores import base_scores, boost_features, boosted_scores
 from zoosim.worlds.search.simulate import Stage, serve
 from zoosim.worlds.search.templates import template_values
 from zoosim.worlds.search.world import SearchWorld

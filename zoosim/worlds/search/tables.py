@@ -16,6 +16,7 @@ All: `e0`, `e1`, ... up to `embedding_dim` - 1, an embedding; without, embedding
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from zoosim.core.errors import DataError
+from zoosim.core.config import build
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.users import Users
-from zoosim.worlds.world import frozen
 
 LARGEST, LEAST, MAX_ID = 1e9, 1e-9, 2**62
 """The largest number in a table, in size, the least weight, and the largest id."""
@@ -47,6 +48,15 @@ def settled(config: SearchConfig) -> SearchConfig:
         query_table(config)
         found["queries_file"] = _whole_path(config.queries_file)
     return config.model_copy(update=found)
+
+
+def read_search_config(config: SearchConfig | Mapping[str, Any] | None) -> SearchConfig:
+    """Check a configuration, and read the files that it names; raises `ConfigError` or `DataError`."""
+    if config is None or isinstance(config, Mapping):
+        config = build(SearchConfig, config or {}, "search")
+    if not isinstance(config, SearchConfig):
+        raise ConfigError(f"config: got {config!r}, expected a SearchConfig or a mapping such as {{'n_products': 99}}")
+    return settled(config)
 
 
 def _whole_path(file: str) -> str:

@@ -1,39 +1,51 @@
-"""Templates as a bandit: a world whose products are the eight templates, so that every policy of ours can choose one.
+"""The search shop as a world of templates: one of eight ranking templates per visit.
 
-What each template would earn at each visit is settled beforehand by the shop's common random numbers. The truth that
-regret is counted against is each template's expected reward in each cell, a pair of segment and query type, estimated
-from visits that no policy meets.
+`template_world` settles beforehand what each template would earn at each visit of a run, by the shop's common random
+numbers; `TemplateWorld` answers visit by visit, without end. The truth that regret is counted against is each
+template's expected reward in each cell, a pair of segment and query type, estimated from visits that no policy meets.
 """
 
-from functools import lru_cache
+import operator
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.array_cache import kept
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.market_shift import in_force
 from zoosim.core.normals import fill_normals
+from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
-from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.search_config import TEMPLATES, SearchConfig
+from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.ranking.top_k import top
+from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
+from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import base_scores, top
-from zoosim.worlds.search.shop import SearchShop
+from zoosim.worlds.search.scores import base_scores
+from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.simulate import Stage, serve
 from zoosim.worlds.search.tables import digest
-from zoosim.worlds.search.templates import TEMPLATES
 from zoosim.worlds.search.world import build_search_world
-from zoosim.worlds.world import Stretch, World, frozen
+from zoosim.worlds.table import Period, TableWorld
 
 APART, APART_VISITS, ROOM = 2**40, 40_000, 2**32
 """The first of the visits that the truth is estimated from, where no run gets, how many they are in a market, and
 how many lie between those of one cell and the next."""
+
+
+TEMPLATE_NUMBERS = frozen(np.arange(len(TEMPLATES)))
+TEMPLATE_ROWS = frozen(np.eye(len(TEMPLATES)))
+ALL_TEMPLATES = frozen(np.ones(len(TEMPLATES), np.bool_))
+"""The templates as candidates: their ids, their features, which one it is, and that all may be chosen."""
 
 
 class Earnings(NamedTuple):
@@ -51,7 +63,7 @@ class Earnings(NamedTuple):
     exposure: FloatArray
 
 
-def template_world(config: SearchConfig, *, seed: int, steps: int) -> World:
+def template_world(config: SearchConfig, *, seed: int, steps: int) -> TableWorld:
     """Return the world of a seed in which visits 0 to `steps - 1` choose among templates.
 
     Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. What
@@ -61,25 +73,27 @@ def template_world(config: SearchConfig, *, seed: int, steps: int) -> World:
 
 
 @lru_cache(maxsize=4)
-def _world(text: str, files: str, seed: int, steps: int) -> World:
+def _world(text: str, files: str, seed: int, steps: int) -> TableWorld:
     config = SearchConfig.model_validate_json(text)
     neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    found, truth = _settled(neutral.model_dump_json(), files, seed, steps)
+    found = _settled(neutral.model_dump_json(), files, seed, steps)
+    truth = cell_truth(config, seed=seed)
     shop = SearchShop(build_search_world(config, seed=seed))
     features, cells = _observed(shop, steps)
-    mask = frozen(np.ones(len(TEMPLATES), np.bool_))
-    return World(
+    return TableWorld(
         seed=seed,
         users=frozen(features),
         segments=frozen(cells),
-        products=frozen(np.eye(len(TEMPLATES))),
-        groups=frozen(np.arange(len(TEMPLATES))),
-        stretches=tuple(
-            Stretch(market.start, rewards, mask) for market, rewards in zip(shop.world.markets, truth, strict=True)
+        products=TEMPLATE_ROWS,
+        groups=TEMPLATE_NUMBERS,
+        periods=tuple(
+            Period(market.start, rewards, ALL_TEMPLATES)
+            for market, rewards in zip(shop.world.markets, truth, strict=True)
         ),
         shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
         segment_names=tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types),
         group_names=TEMPLATES,
+        action_space=ActionSpace.TEMPLATES,
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         schedule=frozen(np.arange(steps)),
@@ -87,6 +101,66 @@ def _world(text: str, files: str, seed: int, steps: int) -> World:
         rewards=frozen(reward_of(config, found)),
         parts=found._asdict(),
     )
+
+
+class TemplateWorld(SearchView):
+    """A search shop whose policies choose one of eight ranking templates, by number; visits never run out.
+
+    Its visits and rewards are those of `template_world`.
+    """
+
+    action_space = ActionSpace.TEMPLATES
+
+    def spec(self, steps: int) -> PolicySpec:
+        """Return what a policy is told: it sees a visit's features, and which template is which."""
+        return PolicySpec(user_dim=self.shop.n_features, product_dim=len(TEMPLATES), steps=steps)
+
+    def context(self, visit: Visit) -> Context:
+        """Return a visit as its user and the templates as its products."""
+        return Context(
+            user_id=visit.step,
+            user=self.shop.features(visit),
+            product_ids=TEMPLATE_NUMBERS,
+            products=TEMPLATE_ROWS,
+            available=ALL_TEMPLATES,
+        )
+
+    def rank(self, visit: Visit, action: Any) -> IntArray:
+        """Return the ranking `(k,)` of a template."""
+        return self.shop.rank_by_template(visit, check_template(action))
+
+
+def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
+    """Return the world of a seed in which visits 0 to `steps - 1` choose templates or boosts."""
+    if action_space == ActionSpace.TEMPLATES:
+        return template_world(config, seed=seed, steps=steps)
+    return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
+
+
+def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[Visit], float]:
+    """Return the function that gives the expected reward of the best template for visits of a cell, in EUR.
+
+    What it takes to know is computed when it is first asked.
+    """
+    kinds = len(config.query_types)
+
+    @cache
+    def best_of_cells() -> FloatArray:
+        best: FloatArray = cell_truth(config, seed=seed).max(axis=2)
+        return best
+
+    return lambda visit: float(best_of_cells()[visit.market, visit.segment * kinds + visit.kind])
+
+
+def check_template(action: Any) -> int:
+    """Return an action as the number of a template, or raise `ActionError`."""
+    try:
+        index = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
+    except TypeError:
+        index = -1
+    if not 0 <= index < len(TEMPLATES):
+        raise ActionError(f"step: got action {shown(action)}, expected a whole number from 0 to {len(TEMPLATES) - 1}")
+    return index
 
 
 def _observed(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
@@ -101,19 +175,36 @@ def _observed(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
 
 
 @lru_cache(maxsize=2)
-def _settled(text: str, files: str, seed: int, steps: int) -> tuple[Earnings, FloatArray]:
-    """Return what each template comes to at each visit, and the truth; from disk where it was computed before."""
+def _settled(text: str, files: str, seed: int, steps: int) -> Earnings:
+    """Return what each template comes to at each visit; from disk where it was computed before."""
 
     def make() -> dict[str, FloatArray]:
         shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
-        return {**earnings(shop, 0, steps)._asdict(), "truth": expected_rewards(shop)}
+        return earnings(shop, 0, steps)._asdict()
 
-    saved = kept("templates", (text, files, seed, steps), (*Earnings._fields, "truth"), make)
-    found = {name: frozen(array) for name, array in saved.items()}
-    truth = found.pop("truth")
+    saved = kept("templates", (text, files, seed, steps), Earnings._fields, make)
+    return Earnings(**{name: frozen(array) for name, array in saved.items()})
+
+
+def cell_truth(config: SearchConfig, *, seed: int) -> FloatArray:
+    """Return each template's expected reward in each cell of each market, `(M, segments x query types, 8)`, in EUR.
+
+    It is kept on disk. Raises `ConfigError` where even the best templates lose money.
+    """
+    neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
+    return _cell_truth(neutral.model_dump_json(), digest(config), seed)
+
+
+@lru_cache(maxsize=4)
+def _cell_truth(text: str, files: str, seed: int) -> FloatArray:
+    def make() -> dict[str, FloatArray]:
+        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
+        return {"truth": expected_rewards(shop)}
+
+    truth: FloatArray = frozen(kept("template-truth", (text, files, seed), ("truth",), make)["truth"])
     if truth.max(axis=2).mean() <= 0.0:
         raise ConfigError("env.reward: with these weights the best templates lose money; nothing can be compared by it")
-    return Earnings(**found), truth
+    return truth
 
 
 def expected_rewards(shop: SearchShop) -> FloatArray:

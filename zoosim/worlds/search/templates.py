@@ -5,8 +5,6 @@ import numpy as np
 from zoosim.core.types import FloatArray
 from zoosim.worlds.search.catalogue import Catalogue
 
-TEMPLATES = ("neutral", "cm2", "private-label", "popularity", "premium", "budget", "discount", "strategic")
-
 MARGIN = 0.4
 """EUR of CM2 above which the template cm2 boosts a product."""
 

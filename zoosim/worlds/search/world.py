@@ -12,13 +12,12 @@ import numpy as np
 
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.search_config import SearchConfig
-from zoosim.core.types import FloatArray
+from zoosim.core.types import FloatArray, frozen
 from zoosim.worlds.search.catalogue import Catalogue, draw_catalogue, draw_embeddings
 from zoosim.worlds.search.market import Market, markets_of
 from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
 from zoosim.worlds.search.tables import catalogue_of, query_table, settled, users_of
 from zoosim.worlds.search.users import Users, draw_users
-from zoosim.worlds.world import frozen
 
 
 @dataclass(frozen=True, eq=False)

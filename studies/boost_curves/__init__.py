@@ -1,0 +1,9 @@
+"""Learning curves of boosts and of templates on held-out visits, beside what both can reach at best (hours).
+
+Do continuous boosts beat templates, by how much, and after how many visits?
+"""
+
+from studies.boost_curves.courses import measure
+from studies.boost_curves.story import tell
+
+__all__ = ["measure", "tell"]

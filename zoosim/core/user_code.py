@@ -1,0 +1,101 @@
+"""Classes that users write: find them as FILE.py:Class, and hash their code."""
+
+import hashlib
+import importlib.util
+import marshal
+import sys
+import types
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from zoosim.core.blame import source_file, user_place
+from zoosim.core.errors import ZoosimError
+from zoosim.core.parameters import unknown
+from zoosim.core.sources import PACKAGE, imports_of, source_digest
+
+
+def is_file_source(source: str) -> bool:
+    """Whether a name stands for a class in a file of the user's."""
+    return ":" in source or source.endswith(".py")
+
+
+def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
+    """Return the class `FILE.py:Class`.
+
+    Args:
+        source: The file's path, a colon, and the name of the class.
+        what: What the class is called in messages, such as "policy".
+        error: What to raise where there is no such class.
+    """
+    file, _, name = source.rpartition(":")
+    if not file or not name or not file.endswith(".py"):
+        raise error(f"{what} file: got {source!r}, expected FILE.py:Class")
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise error(f"{what} file: {file} is not there; give the path of a Python file")
+    module = _import_file(path, what, error)
+    if not hasattr(module, name):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")]
+        raise error(unknown(f"{what} file: {file} has no class", name, classes))
+    found = getattr(module, name)
+    if not isinstance(found, type):
+        raise error(f"{what} file: {name} in {file} is a {type(found).__name__}, expected a class")
+    return found
+
+
+def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
+    """Import a file once for each content that it has."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as problem:
+        raise error(f"{what} file: {path.name} cannot be read ({problem.strerror})") from None
+    module_name = f"zoosim_user_{path.stem}_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:16]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__["__source_digest__"] = digest
+    sys.modules[module_name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # modules beside the file
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        del sys.modules[module_name]
+        reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        raise error(f"{what} file: {_place(problem, path)} does not import: {reason}") from problem
+    return module
+
+
+def _place(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{path.name}:{error.lineno}"
+    return user_place(error, str(path)) or path.name
+
+
+def code_digest(cls: type) -> str:
+    """Hash a class's code with what it uses of zoosim, so that edited code is not taken for the old."""
+    ours = {base.__module__ for base in cls.__mro__ if base.__module__.startswith(f"{PACKAGE}.")}
+    if cls.__module__ in ours:
+        return f"{cls.__qualname__} {source_digest(cls.__module__)}"
+    content = _content(cls)
+    with suppress(SyntaxError, ValueError):  # no source, but compiled methods
+        ours |= imports_of(content)
+    imported = getattr(sys.modules.get(cls.__module__), "__source_digest__", "")
+    own = imported or hashlib.sha256(content).hexdigest()[:16]
+    return f"{cls.__qualname__} {own} {source_digest(*sorted(ours))}"
+
+
+def _content(cls: type) -> bytes:
+    """Return the file that a class stands in, else its compiled methods."""
+    file = source_file(cls)
+    return Path(file).read_bytes() if file and Path(file).is_file() else _code(cls)
+
+
+def _code(cls: type) -> bytes:
+    """Return the compiled methods of a class that stands in no file, such as one typed into a notebook."""
+    methods = (value for value in vars(cls).values() if isinstance(value, types.FunctionType))
+    return repr(cls).encode() + b"".join(marshal.dumps(method.__code__) for method in methods)

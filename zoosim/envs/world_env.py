@@ -1,0 +1,123 @@
+"""Gymnasium environments as views of worlds: one visit is one episode."""
+
+from abc import abstractmethod
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from zoosim.core.errors import OrderError
+from zoosim.core.types import Context, FloatArray
+from zoosim.worlds.base import Truth, World
+
+FLAT = np.float32
+"""The type of flat observations, which Stable-Baselines3 and most other learners expect."""
+
+
+class WorldEnv(gymnasium.Env[Any, Any]):
+    """The visits of a world: `reset()` brings the next visitor, and `step` ends the visit with its own context.
+
+    With `flat` an observation is the visitor's features alone, a vector `(d_u,)` of float32, from which libraries for
+    reinforcement learning can learn; otherwise it is the whole `zoosim.Context`.
+    """
+
+    def __init__(
+        self, context_space: spaces.Dict, action_space: spaces.Space[Any], user_field: str, flat: bool
+    ) -> None:
+        """Prepare an environment without a world; `user_field` names the visitor's features in a context."""
+        user_space = context_space[user_field]
+        assert isinstance(user_space, spaces.Box)
+        self.observation_space = flat_space(user_space) if flat else context_space
+        self.action_space = action_space
+        self._user_field = user_field
+        self._flat = flat
+        self._world: World | None = None
+        self._visit: Any = None
+        self._step = -1
+        self._waiting = False
+
+    @abstractmethod
+    def build(self, seed: int) -> World:
+        """Return the world of a seed."""
+
+    @abstractmethod
+    def observe(self, world: Any, visit: Any) -> Context:
+        """Return the context of a visit in arrays of its own, as Gymnasium asks of observations."""
+
+    @abstractmethod
+    def serve(self, world: Any, visit: Any, action: Any) -> tuple[float, dict[str, Any]]:
+        """Return the reward of an action and what `info` says beside `step`; raises `ActionError` for no action."""
+
+    def before(self, world: Any, visit: Any) -> dict[str, Any]:
+        """Return what `info` says beside `step` of a visitor who has just come."""
+        return {}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Bring the next visitor; with a `seed`, the first visitor of that seed's world.
+
+        The very first call without a seed draws one, which `np_random_seed` then tells. A visitor still waiting leaves
+        without a choice. `info` holds `step`, the number of the visit; `options` are not used.
+        """
+        if seed is None and self._world is None:
+            seed = draw_seed()
+        super().reset(seed=seed)
+        if seed is not None:
+            self._world = self.build(seed)
+            self._step = -1
+        world = self.world
+        self._step += 1
+        self._visit = world.arrive(self._step)
+        self._waiting = True
+        return self.observation(world, self._visit), {"step": self._step, **self.before(world, self._visit)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Serve the waiting visitor; raises `OrderError` or `ActionError`, which change nothing."""
+        world = self.world
+        if not self._waiting:
+            raise OrderError("step: this visitor has been served already; call reset() for the next one")
+        reward, info = self.serve(world, self._visit, action)
+        self._waiting = False
+        return self.observation(world, self._visit), reward, True, False, {"step": self._step, **info}
+
+    @property
+    def world(self) -> Any:
+        """The world behind the scenes, for analysis; raises `OrderError` before the first reset."""
+        if self._world is None:
+            raise OrderError("the shop is not open yet; call reset() first")
+        return self._world
+
+    @property
+    def visit(self) -> Any:
+        """The waiting visit behind the scenes, for analysis; raises `OrderError` where nobody waits."""
+        if not self._waiting:
+            raise OrderError("visit: nobody is waiting; call reset() first")
+        return self._visit
+
+    @property
+    def ground_truth(self) -> Truth:
+        """What actions are worth at the current visit, for regret and tests; raises `OrderError` before a reset."""
+        truth: Truth = self.world.truth(self._visit)
+        return truth
+
+    def observation(self, world: Any, visit: Any) -> Any:
+        """Return what is observed of a visit: its context, or if `flat` the visitor's features."""
+        context = self.observe(world, visit)
+        return flattened(context[self._user_field]) if self._flat else context
+
+
+def flat_space(user_space: spaces.Box) -> spaces.Box:
+    """Return the space of visitors' features as float32."""
+    low: Any = user_space.low.astype(FLAT)
+    high: Any = user_space.high.astype(FLAT)
+    return spaces.Box(low, high, dtype=FLAT)
+
+
+def flattened(features: FloatArray) -> Any:
+    """Return visitors' features `(d_u,)` or `(N, d_u)` as float32."""
+    return features.astype(FLAT)
+
+
+def draw_seed() -> int:
+    """Draw a seed from the system's entropy."""
+    return int(np.random.SeedSequence().generate_state(1)[0])

@@ -1,0 +1,60 @@
+"""Load a log from wherever it is: a file, a data frame, the Open Bandit Dataset, or a `Log` that was read already."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ConfigError
+from zoosim.logs.importing.tables import read_table
+from zoosim.logs.log import Log
+from zoosim.logs.open_bandit import read_open_bandit
+from zoosim.logs.parse import read_log, to_log
+
+OPEN_BANDIT = "open-bandit:"
+
+
+def load_log(
+    source: Any,
+    *,
+    action_space: ActionSpace | str | None = None,
+    columns: Sequence[str] = (),
+    data: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+    a_max: float | None = None,
+) -> Log:
+    """Return the log that `source` names or holds.
+
+    Args:
+        source: A Parquet file of Records, a data frame with their columns, `open-bandit:POLICY/CAMPAIGN`, or a `Log`.
+        data: The folder of the Open Bandit Dataset.
+        action_space, columns, skip_bad, a_max: As in `read_log`.
+
+    Raises:
+        ConfigError: an option does not go with the log.
+        DataError: the log cannot be read, or is bad.
+    """
+    is_open_bandit = isinstance(source, str) and source.startswith(OPEN_BANDIT)
+    if action_space == ActionSpace.RANKINGS and (is_open_bandit or data is not None):
+        raise ConfigError("rankings: the Open Bandit Dataset logs single actions; leave out rankings, or data")
+    if data is not None and not is_open_bandit:
+        got = repr(str(source)) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
+        raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {got}; leave it out")
+    if is_open_bandit:
+        policy, _, campaign = source.removeprefix(OPEN_BANDIT).partition("/")
+        log = read_open_bandit(policy, campaign, data, skip_bad=skip_bad)
+    elif isinstance(source, Log):
+        log = source
+    else:
+        options: dict[str, Any] = {"columns": columns, "skip_bad": skip_bad, "action_space": action_space}
+        if isinstance(source, str | os.PathLike):
+            log = read_log(source, a_max=a_max, **options)
+        else:
+            log = to_log(read_table(source)[0], a_max=a_max, **options)
+    if action_space is not None and log.action_space != action_space:
+        raise ConfigError(
+            f"{action_space}: got {log.source}, a log of {log.action_space}; expected one of {action_space}"
+        )
+    if a_max is not None and (log.action_space is not ActionSpace.BOOSTS or log is source):
+        raise ConfigError("a_max: goes with Records whose actions are lists of numbers (boosts); leave it out")
+    return log

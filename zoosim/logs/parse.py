@@ -1,0 +1,220 @@
+"""Parse Records into a `Log`: a Parquet file, or a frame with the columns of `zoosim.logs.schema`."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.checks import check_number
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import unknown
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
+from zoosim.logs.log import Log
+from zoosim.logs.records import RECORDS
+from zoosim.logs.schema import A_MAX, MARGINAL, READ
+from zoosim.policies.boosts.base import BOX
+
+
+def read_log(
+    path: str | os.PathLike[str],
+    *,
+    action_space: ActionSpace | str | None = None,
+    skip_bad: bool = False,
+    columns: Sequence[str] = (),
+    a_max: float | None = None,
+) -> Log:
+    """Read a Parquet file of Records, as `zoosim log`, `zoosim run --log` and `zoosim import` write them.
+
+    Args:
+        path: The file; the table of its products, `catalogue-HASH.parquet`, lies beside it.
+        action_space: What a visit chooses: "products", "rankings" or "boosts". By default boosts where actions are
+            lists of numbers, else products.
+        skip_bad: Leave bad rows out, a ranking whole; `Log.skipped` then says how many, and why.
+        columns: Further columns of numbers to keep, such as target probabilities.
+        a_max: The largest size of a boost; by default what the column `a_max` says, or the largest boost of the log.
+
+    Raises:
+        ConfigError: `action_space` is unknown, or `a_max` out of range.
+        DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
+    """
+    frame = _read_columns(Path(path), columns)
+    products: FloatArray | None = None
+    categories: tuple[str, ...] = ()
+    if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
+        products, categories = _catalogue_of(frame, Path(path))
+    log = to_log(
+        frame,
+        action_space=action_space,
+        source=str(path),
+        skip_bad=skip_bad,
+        columns=columns,
+        a_max=a_max,
+        products=products,
+    )
+    return replace(log, categories=categories)
+
+
+def to_log(
+    frame: pl.DataFrame,
+    *,
+    action_space: ActionSpace | str | None = None,
+    source: str = "log",
+    skip_bad: bool = False,
+    columns: Sequence[str] = (),
+    a_max: float | None = None,
+    n_actions: int | None = None,
+    products: FloatArray | None = None,
+) -> Log:
+    """Check a frame with the columns of Records, of which it needs `action`, `propensity` and `reward`; return a `Log`.
+
+    Args:
+        frame: One row per visit, or per position of a ranking; see `zoosim.logs.schema`.
+        source: What messages call the log.
+        n_actions: The number of products; by default that of `products`, else one more than the highest action.
+        products: The features of the products `(K, d_p)`.
+        action_space, skip_bad, columns, a_max: As in `read_log`.
+
+    Raises:
+        ConfigError: `action_space` is unknown, or `a_max` out of range.
+        DataError: as `read_log`.
+    """
+    if a_max is not None:
+        check_number(A_MAX, a_max, *BOX)
+    frame = _with_lists(frame)
+    space = _space_of(frame, action_space)
+    check_columns(frame, source, lists=RECORDS[space].chooses_lists)
+    records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
+    kept = records.kept(columns)
+    check_numeric(frame, kept, source)
+
+    sound, skipped = sound_rows(frame, records.faults(), source, skip_bad, together=records.visit_column)
+    rows, shape = records.by_visit(sound)
+    visits = rows.gather_every(rows.height // shape[0])
+    candidates, candidate_set = _candidates(visits, records.n_actions)
+    shared = {
+        "propensities": floats(rows["propensity"]).reshape(shape),
+        "rewards": floats(rows["reward"]).reshape(shape),
+        "candidates": candidates,
+        "candidate_set": candidate_set,
+        "features": _features(visits),
+        "positions": np.zeros(visits.height, np.int64),
+        "products": np.zeros((records.n_actions, 0)) if products is None else products,
+        "user_ids": _user_ids(visits),
+        "times": visits["time"].dt.epoch("us").to_numpy() if _is_known(visits, "time") else None,
+        "columns": {name: floats(rows[name]).reshape(shape) for name in kept},
+        "skipped": skipped,
+        "source": source,
+        "action_space": space,
+    }
+    return Log(**{**shared, **records.decisions(rows, shape)})
+
+
+def _space_of(frame: pl.DataFrame, action_space: ActionSpace | str | None) -> ActionSpace:
+    """Return the action space that was named, else the one that the column `action` looks like."""
+    if action_space is not None:
+        if action_space not in RECORDS:
+            raise ConfigError(unknown("action_space: unknown", f"{action_space}", [str(space) for space in RECORDS]))
+        return ActionSpace(action_space)
+    if isinstance(frame.schema.get("action"), pl.List | pl.Array):
+        return ActionSpace.BOOSTS
+    return ActionSpace.PRODUCTS
+
+
+def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Read the columns that a log consists of, and `columns`; raises `DataError`."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
+    wanted = {*READ, *columns, A_MAX, *(MARGINAL + name for name in ("propensity", *columns))}
+    try:
+        known = pl.read_parquet_schema(path)
+        missing = [name for name in columns if name not in known]
+        if missing:
+            raise DataError(f"{path}: {unknown('no column', missing[0], list(known))}")
+        return pl.read_parquet(path, columns=[name for name in known if name in wanted])
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
+        raise DataError(f"{path}: cannot be read as Parquet, {hint}: {reason}") from None
+
+
+def _with_lists(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose arrays, and lists that are all empty, are lists of numbers."""
+    arrays = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)]
+    empty = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Null)]
+    frame = frame.with_columns(pl.col(name).arr.to_list() for name in arrays)
+    frame = frame.with_columns(pl.col(name).cast(pl.List(pl.Int64)) for name in empty)
+    if frame.schema.get("unavailable") == pl.List(pl.Float64):
+        frame = frame.with_columns(_whole_numbers(frame["unavailable"]))
+    return frame
+
+
+def _whole_numbers(lists: pl.Series) -> pl.Series:
+    """Return lists of whole numbers that are written as others (2.0), or the lists as they are where some are not."""
+    whole = lists.cast(pl.List(pl.Int64), strict=False)
+    return whole if whole.cast(pl.List(pl.Float64)).equals(lists) else lists
+
+
+def _is_known(frame: pl.DataFrame, name: str) -> bool:
+    return name in frame.columns and frame[name].null_count() == 0
+
+
+def _features(frame: pl.DataFrame) -> FloatArray:
+    if "user" not in frame.columns:
+        return np.zeros((frame.height, 0))
+    values = floats(frame["user"].list.explode(keep_nulls=False, empty_as_null=False))
+    return values.reshape(frame.height, -1) if len(values) else np.zeros((frame.height, 0))
+
+
+def _user_ids(frame: pl.DataFrame) -> IntArray | None:
+    """Return user ids as whole numbers: words by the order in which they come."""
+    if not _is_known(frame, "user_id"):
+        return None
+    column = frame["user_id"]
+    if column.dtype.is_integer():
+        whole = column.cast(pl.Int64, strict=False)
+        if not whole.null_count():
+            return np.asarray(whole.to_numpy())
+    return np.asarray(column.cast(pl.String).cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
+
+
+def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[BoolArray, IntArray]:
+    """Return the different sets of candidates `(s, K)`, and which of them each row has `(n,)`."""
+    everything = np.ones((1, n_actions), bool)
+    candidate_set = np.zeros(frame.height, np.int64)
+    if not n_actions or "unavailable" not in frame.columns or frame["unavailable"].list.len().max() in (0, None):
+        return everything, candidate_set
+    lists = frame.select("unavailable").with_row_index("row")
+    sets = lists.group_by("unavailable", maintain_order=True).agg("row")
+    candidates = everything.repeat(sets.height, axis=0)
+    for number, (gone, rows) in enumerate(zip(sets["unavailable"], sets["row"], strict=True)):
+        candidates[number, np.asarray(gone if gone is not None else [], np.int64)] = False
+        candidate_set[rows.to_numpy()] = number
+    return candidates, candidate_set
+
+
+def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Return the features `(K, d_p)` and categories of the product table beside a log; nothing where there is none."""
+    names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
+    if len(names) > 1:
+        raise DataError(f"{path}: holds actions of {len(names)} catalogues, expected one; evaluate them one by one")
+    table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
+    if not names or not table.is_file():
+        return None, ()
+    try:
+        products = pl.read_parquet(table)
+        lists = products["product"].to_list()
+        features = np.array(lists, float).reshape(len(lists), -1)
+        categories = tuple(products["category"].cast(pl.String)) if "category" in products.columns else ()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"{table}: is no table of products, or broken ({reason}); write or import the log anew"
+        ) from None
+    if None in categories or not np.isfinite(features).all():
+        raise DataError(f"{table}: lacks a category, or a number among its features, for some product; fill it in")
+    return features, categories

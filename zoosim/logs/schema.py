@@ -1,0 +1,29 @@
+"""The schema of a log: one row per interaction, the same whether a world, a run or a service writes it.
+
+Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
+(list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
+the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
+`policy_version`, `seed`, `step`. In a search shop `click` counts the clicks of a visit, and `gmv`, `cm2`, `strategic`,
+`rank_change`, `purchases` and `exposure` follow it. The schema's version stands in the file's metadata.
+
+The action space says what `action` and `propensity` hold:
+    products   the index of a candidate, and its probability
+    rankings   as products, in one row per position: rows of a visit share `decision_id`, `position` counts from the
+               top, `propensity` is given those above, `marginal_propensity` (optional) is not
+    boosts     a list of numbers from -`a_max` to `a_max` (a column), and their density
+"""
+
+SCHEMA_VERSION = 1
+MICROSECONDS = 1_000_000
+"""How many make a second: a simulated visit takes one."""
+
+REQUIRED = ("action", "propensity", "reward")
+READ = ("decision_id", "time", "user_id", "user", "catalogue", "unavailable", "position", *REQUIRED)
+"""The columns that training and evaluation read."""
+
+OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}
+"""The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
+
+A_MAX = "a_max"
+MARGINAL = "marginal_"
+"""`marginal_propensity` is the log's own; `marginal_NAME` belongs to target probabilities in the column NAME."""

@@ -1,1 +1,0 @@
-"""Comparisons of learners that do not fit into an experiment: `zoosim run continuous-vs-discrete`."""

@@ -1,0 +1,160 @@
+"""The protocol of a world: visits that arrive one after another, and what each action would earn at them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.parameters import check_parameters
+from zoosim.core.rng import stream
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.policies.base import policy_name
+
+if TYPE_CHECKING:
+    from zoosim.worlds.table import TableWorld
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a visit.
+
+    Args:
+        reward: What the visit earned.
+        feedback: What a shop would log of it, which policies may learn from.
+        parts: What the reward is made of, by name, such as clicks and margin.
+        segment: The number of the visitor's segment, where the world has segments.
+    """
+
+    reward: float
+    feedback: Mapping[str, Any] | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    segment: int | None = None
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a visit is worth in expectation; only figures and tests see it, never a policy.
+
+    Args:
+        expected_reward: Gives the expected reward of an action.
+        best_reward: The expected reward of the best action: what 100% of the oracle is.
+        best_action: The best action, None where it is not known.
+    """
+
+    expected_reward: Callable[[Any], float]
+    best_reward: float
+    best_action: Any = None
+
+
+def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None) -> Truth:
+    """Return the truth where each candidate's expected reward is known.
+
+    Args:
+        rewards: Expected reward of each candidate, `(K,)`.
+        available: Which candidates may be chosen, `(K,)`; all of them by default.
+    """
+    known = rewards if available is None else np.where(available, rewards, np.nan)
+    best = int(np.nanargmax(known))
+    return Truth(lambda action: float(known[action]), float(known[best]), best)
+
+
+class ProductList(NamedTuple):
+    """All products that there ever are in a world.
+
+    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`.
+    """
+
+    ids: IntArray
+    features: FloatArray
+    group_names: tuple[str, ...]
+
+
+class World(ABC):
+    """A shop to try policies in: who comes at each visit, what may be shown, and what each action would earn.
+
+    A world of your own derives from this class, names its `action_space`, and has the five methods below. It is made
+    by `Class(seed, steps, **parameters)`, where parameters are declared as class attributes with `zoosim.parameter`.
+
+    What happens at a visit may depend on the seed and on the visit's number alone, never on what was asked or shown
+    before: then all policies meet the same visitors, who would do the same, and comparisons are paired. Take every
+    random number from `self.rng("what it is for", step)`.
+    """
+
+    seed: int
+    """Tells worlds of one kind apart."""
+
+    name: str = ""
+    """How the world is called in reports; the class name in kebab case when left empty."""
+
+    action_space: ActionSpace | str = ActionSpace.PRODUCTS
+    """What is chosen at a visit: "products", "templates" or "boosts"."""
+
+    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The least and the largest reward of a visit; policies that learn from clicks ask for 0 to 1."""
+
+    default_steps: ClassVar[int] = 10_000
+    """How many visits a run has when the user does not say."""
+
+    segment_names: tuple[str, ...] = ()
+    """The names of the segments of visitors, by number, where outcomes tell of them."""
+
+    shocks: tuple[tuple[int, str], ...] = ()
+    """The visits at which the world changes abruptly, with a name for each change."""
+
+    def __init__(self, seed: int, steps: int, **params: Any) -> None:
+        """Make the world of a seed.
+
+        Args:
+            seed: Tells worlds of one kind apart, 0 or more.
+            steps: How many visits the run has.
+            **params: Values of declared parameters; the others take their defaults.
+
+        Raises:
+            ConfigError: a parameter is unknown, of another type or out of range.
+        """
+        self.seed = seed
+        self.steps = steps
+        for name, value in check_parameters(policy_name(type(self)), type(self), params).items():
+            setattr(self, name, value)
+
+    def rng(self, purpose: str, step: int = 0) -> np.random.Generator:
+        """Return a random number generator that depends on the seed, the purpose and the visit's number alone."""
+        return stream(self.seed, purpose, str(step))
+
+    @abstractmethod
+    def spec(self, steps: int) -> PolicySpec:
+        """Return what a policy is told when it is made: dimensions and the planned number of visits."""
+
+    @abstractmethod
+    def arrive(self, step: int) -> Any:
+        """Return visit number `step`, 0 or more: an object of the world's own, which the other methods take."""
+
+    @abstractmethod
+    def context(self, visit: Any) -> Context:
+        """Return what the shop knows of a visit when it must choose, in read-only arrays."""
+
+    @abstractmethod
+    def serve(self, visit: Any, action: Any) -> Outcome:
+        """Return what an action earns at a visit; the same each time it is asked."""
+
+    @abstractmethod
+    def truth(self, visit: Any) -> Truth:
+        """Return what actions are worth at a visit in expectation, over what the visitor might do."""
+
+    def as_table(self) -> "TableWorld | None":
+        """Return the world as arrays that compiled loops run through; None where it is none."""
+        return None
+
+    def before(self) -> "TableWorld | None":
+        """Return the world as it stood before visit 0, with visitors of its own, for policies that train on the past.
+
+        None where the world has no past.
+        """
+        return None
+
+    def all_products(self) -> ProductList | None:
+        """Return all products there ever are, so that runs can write logs; None where the world cannot list them."""
+        return None

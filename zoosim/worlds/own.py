@@ -1,0 +1,93 @@
+"""Worlds of the user's own: a class in a file, as a run is told of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import WorldError, ZoosimError
+from zoosim.core.parameters import check_parameters
+from zoosim.core.user_code import class_in_file, code_digest
+from zoosim.policies.base import policy_name
+from zoosim.worlds.base import World
+from zoosim.worlds.setup import WorldSetup
+
+SPACES = (ActionSpace.PRODUCTS, ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
+
+
+def world_class(source: str) -> type[World]:
+    """Return the world class `FILE.py:Class`; raises `WorldError` for what is none."""
+    found = class_in_file(source, "world", WorldError)
+    if not issubclass(found, World):
+        raise WorldError(f"world {source}: is no zoosim.World; derive the class from it")
+    missing = sorted(getattr(found, "__abstractmethods__", ()))
+    if missing:
+        raise WorldError(f"world {source}: lacks {' and '.join(missing)}; see docs/own-world.md")
+    if found.action_space not in SPACES:
+        raise WorldError(f"world {source}: has the action_space {found.action_space!r}, expected {', '.join(SPACES)}")
+    return found
+
+
+def world_source(source: str) -> str:
+    """Return FILE.py:Class with the file's whole path, so that it is found from everywhere."""
+    file, _, name = source.rpartition(":")
+    return f"{Path(file).resolve()}:{name}"
+
+
+@dataclass(frozen=True)
+class OwnSetup(WorldSetup):
+    """A world of the user's own; `config` holds its parameters."""
+
+    kind: str
+    config: Mapping[str, Any]
+    steps: int
+    finished: bool = False
+    notes: tuple[str, ...] = ()
+
+    knows_users = True
+    reward_key = "reward"
+    reward_word = "reward"
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward, as the world says."""
+        return world_class(self.kind).reward_range
+
+    @classmethod
+    def read(
+        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
+    ) -> "OwnSetup":
+        """Check the parameters of a world; see `WorldSetup.read`."""
+        if finished:
+            return cls(kind, values, steps, finished=True)
+        found = world_class(kind)
+        return cls(kind, check_parameters(policy_name(found), found, values), steps)
+
+    @property
+    def action_spaces(self) -> tuple[str, ...]:
+        """What policies choose in this world; anything where the run is over and the file need not be there."""
+        return SPACES if self.finished else (world_class(self.kind).action_space,)
+
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
+        """Return the world of a seed."""
+        found = world_class(self.kind)
+        try:
+            return found(seed, self.steps, **self.config)
+        except ZoosimError:
+            raise
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise WorldError(f"world {policy_name(found)}: cannot be made for seed {seed}: {reason}") from error
+
+    def code(self, action_space: str) -> str:
+        """Hash the code of the file, and what it uses of the package."""
+        return code_digest(world_class(self.kind))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters."""
+        return dict(self.config)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the parameters."""
+        return {f"env.{name}": value for name, value in self.config.items()}

@@ -1,0 +1,170 @@
+"""The search shop as a world of boosts: ten boosts per visit, added to the base ranker's scores."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ActionError
+from zoosim.core.parameters import shown
+from zoosim.core.search_config import FEATURES, SearchConfig
+from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext, frozen
+from zoosim.policies.boosts.base import BoostSpec
+from zoosim.ranking.product_table import ProductTable
+from zoosim.worlds.base import Outcome, Truth, World
+from zoosim.worlds.search.shop import Result, SearchShop, Visit
+from zoosim.worlds.search.truth import SearchTruth
+
+REPLICATES = 8
+"""How often a visit is repeated to estimate what a ranking would earn at it."""
+
+
+class SearchView(World):
+    """A search shop with one kind of action; `rank` says which ranking an action makes.
+
+    Args:
+        shop: The shop, whose visits are the same for every kind of action.
+        best_reward: Gives the expected reward of the best template at a visit, in EUR: what 100% of the oracle is.
+    """
+
+    def __init__(self, shop: SearchShop, best_reward: Callable[[Visit], float] = lambda visit: float("nan")) -> None:
+        """View a shop."""
+        config = shop.world.config
+        self.shop = shop
+        self.seed = shop.world.seed
+        self.segment_names = tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types)
+        self._best_reward = best_reward
+
+    def rank(self, visit: Visit, action: Any) -> IntArray:
+        """Return the ranking `(k,)` of products that an action makes; raises `ActionError` for one that is none."""
+        raise NotImplementedError
+
+    def arrive(self, step: int) -> Visit:
+        """Return visit number `step`."""
+        return self.shop.arrive(step)
+
+    def serve(self, visit: Visit, action: Any) -> Outcome:
+        """Return what the ranking of an action earns at a visit, in EUR, and what a shop would log of it."""
+        return self.outcome(visit, self.shop.serve(visit, self.rank(visit, action)))
+
+    def outcome(self, visit: Visit, result: Result) -> Outcome:
+        """Return the outcome of a visit that is over."""
+        strategic = self.shop.stage(visit.market).catalogue.strategic[result.shown]
+        parts = {
+            **{name: float(value) for name, value in result.parts._asdict().items()},
+            "purchases": float(result.outcome.purchases.sum()),
+            "exposure": float(np.mean(strategic)),
+        }
+        kinds = len(self.shop.world.config.query_types)
+        return Outcome(result.reward, feedback_of(self.shop, visit, result), parts, visit.segment * kinds + visit.kind)
+
+    def truth(self, visit: Visit) -> Truth:
+        """Return what actions earn at a visit, the mean over some replicates; the best action is not known."""
+
+        def expected_reward(action: Any) -> float:
+            return float(SearchTruth(self.shop).rewards(visit, self.rank(visit, action), REPLICATES).mean())
+
+        return Truth(expected_reward, self._best_reward(visit))
+
+
+class BoostWorld(SearchView):
+    """A search shop whose policies choose a boost in [-a_max, a_max] for each of the ten boost features."""
+
+    action_space = ActionSpace.BOOSTS
+
+    def spec(self, steps: int) -> BoostSpec:
+        """Return what a boost policy is told about the shop."""
+        config = self.shop.world.config
+        return BoostSpec(
+            user_dim=self.shop.n_features,
+            product_dim=len(FEATURES),
+            steps=steps,
+            a_max=config.a_max,
+            reward=config.reward,
+            k=self.shop.k,
+            n_categories=len(config.categories),
+            n_segments=len(config.segments),
+            n_kinds=len(config.query_types),
+            n_tastes=0 if config.context == "simple" else 2,
+        )
+
+    def context(self, visit: Visit) -> Context:
+        """Return what the shop knows of a visit: features, base scores, boost features and the product table."""
+        return context_of(self.shop, visit)
+
+    def rank(self, visit: Visit, action: Any) -> IntArray:
+        """Return the ranking `(k,)` by base scores + boost features @ boosts."""
+        return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
+
+
+def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyContext:
+    """Return what the shop knows of a visit, in read-only arrays.
+
+    The product table is `shared` by all visits of a market, which saves policies work; Gymnasium asks that all arrays
+    of an observation are its own.
+    """
+    table = table_of(shop, visit)
+    return LazyContext(
+        user_id=visit.user,
+        features=shop.features(visit),
+        product_ids=Later(lambda: frozen(shop.world.catalogue.ids.copy())),
+        product_table=table if shared else Later(lambda: _copied(table)),
+        base_scores=Later(lambda: frozen(visit.base.copy())),
+        boost_features=Later(lambda: shop.boost_features(visit)),
+    )
+
+
+def table_of(shop: SearchShop, visit: Visit) -> ProductTable:
+    """Return what the shop knows of its products at a visit: the same read-only arrays at all visits of a market."""
+    catalogue = shop.world.markets[visit.market].catalogue
+    columns = {name: getattr(catalogue, name) for name in ProductTable._fields}
+    return ProductTable(**columns)
+
+
+def _copied(table: ProductTable) -> ProductTable:
+    columns: list[Any] = [frozen(column.copy()) for column in table]
+    return ProductTable(*columns)
+
+
+def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
+    """Return what a shop would log of a visit, by position of the k products shown.
+
+    `shown (k,)` ids, their `products` (one column per property) and `boost_features (k, 10)`, `base_scores (k,)`,
+    `clicks (k,)`, `purchases (k,)`; and `reward_parts`.
+    """
+    return {
+        "shown": product_ids(shop, result.shown),
+        "products": table_of(shop, visit).rows(result.shown)._asdict(),
+        "boost_features": shop.boost_features(visit, result.shown),
+        "base_scores": visit.base[result.shown],
+        "clicks": result.outcome.clicks,
+        "purchases": result.outcome.purchases,
+        "reward_parts": result.parts._asdict(),
+    }
+
+
+def product_ids(shop: SearchShop, products: IntArray) -> IntArray:
+    """Return the ids of products given by index."""
+    return shop.world.catalogue.ids[products]
+
+
+def check_boosts(action: Any, config: SearchConfig) -> FloatArray:
+    """Return an action as boosts `(10,)` inside the box, or raise `ActionError`."""
+    try:
+        boosts = np.array(action, np.float64)
+    except (TypeError, ValueError):
+        boosts = np.zeros(0)
+    if boosts.shape != (len(FEATURES),):
+        raise ActionError(f"step: got action {shown(action)}, expected {len(FEATURES)} numbers")
+    if np.isnan(boosts).any():
+        raise ActionError("step: got NaN in the action, expected numbers")
+    if config.clip:
+        return np.clip(boosts, -config.a_max, config.a_max)
+    outside = np.abs(boosts).max()
+    if outside > config.a_max:
+        raise ActionError(
+            f"step: got a boost of size {outside:g}, expected at most a_max = {config.a_max:g}; "
+            "set clip to true to have actions brought into the box"
+        )
+    return boosts

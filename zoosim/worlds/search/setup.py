@@ -1,0 +1,121 @@
+"""The search shop as a run is told of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.config import Shock, build
+from zoosim.core.market_shift import MarketShift
+from zoosim.core.search_config import SearchConfig
+from zoosim.core.sources import source_digest
+from zoosim.core.types import FloatArray
+from zoosim.worlds.base import World
+from zoosim.worlds.periods import fitting_shocks, refuse_late
+from zoosim.worlds.search.measures import measures
+from zoosim.worlds.search.tables import digest, settled
+from zoosim.worlds.search.template_arms import search_world
+from zoosim.worlds.setup import WorldSetup
+
+
+@dataclass(frozen=True)
+class SearchSetup(WorldSetup):
+    """A shop whose visitors search; policies choose a template, or boosts, for each ranking."""
+
+    kind: str
+    config: SearchConfig
+    steps: int
+    notes: tuple[str, ...] = ()
+
+    reward_key = "reward"
+    reward_word = "reward"
+    slow_start = True
+
+    @property
+    def action_spaces(self) -> tuple[str, ...]:
+        """Templates first: a policy over candidates takes the templates for its candidates."""
+        return (ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Amounts in EUR, without bounds."""
+        return (-np.inf, np.inf)
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the default shop."""
+        return SearchConfig().model_dump()
+
+    @classmethod
+    def read(
+        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
+    ) -> "SearchSetup":
+        """Check the settings of a run; see `WorldSetup.read`."""
+        config: SearchConfig = build(SearchConfig, values, "env")
+        refuse_late([f"shifts: {s.name!r} is at step {s.step}" for s in config.shifts if s.step >= steps], steps)
+        notes: tuple[str, ...] = ()
+        if "shifts" not in values:
+            built_in, notes = fitting_shocks(shocks, steps, lambda shift: _fits(shift, config))
+            config = config.model_copy(update={"shifts": built_in})
+        return cls(kind, config if finished else settled(config), steps, notes)
+
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
+        """Return the world of a seed; a policy with a parameter `context` sees what that names of a visit."""
+        config = self.config
+        if "context" in params:
+            config = config.model_copy(update={"context": params["context"]})
+        return search_world(config, seed=seed, steps=self.steps, action_space=action_space)
+
+    def code(self, action_space: str) -> str:
+        """Hash the code that builds the world."""
+        return source_digest(search_world.__module__)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as they are written to config.yaml."""
+        return self.config.model_dump(exclude_none=True)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings but the places of files, and the orders by which the world numbers things."""
+        values = self.config.model_dump() | dict.fromkeys(self.config.files)
+        orders = {name: list(getattr(self.config, name)) for name in ("categories", "segments", "query_types")}
+        return {
+            **{f"env.{name}": value for name, value in values.items()},
+            **{f"the order of env.{name}": order for name, order in orders.items()},
+        }
+
+    def files_digest(self) -> str:
+        """Hash the content of the shop's own tables."""
+        return digest(self.config)
+
+    @cached_property
+    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+        """List the market shifts, in order."""
+        return tuple(sorted(self.config.shifts, key=lambda shift: shift.step))
+
+    @property
+    def segment_names(self) -> tuple[str, ...]:
+        """Name the segments of users."""
+        return tuple(self.config.segments)
+
+    def measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
+        """Return mean GMV and CM2, rank changes, and how often visits fall below the floors."""
+        floors = (self.config.floors.cm2, self.config.floors.strategic)
+        return measures({name: part[chosen] for name, part in parts.items()}, floors)
+
+    def segments(self, parts: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the number of each visit's segment of users; cells are kept, pairs of segment and query type."""
+        segments: FloatArray = parts["segment"] // len(self.config.query_types)
+        return segments
+
+
+def _fits(shift: MarketShift, config: SearchConfig) -> bool:
+    """Whether a world has the segments and categories that a shift names."""
+    first = {name: segment.share for name, segment in config.segments.items()}
+    try:
+        shift.shares(first)
+    except ValueError:  # those that it leaves out have no share that could make up the rest
+        return False
+    return set(shift.segments) <= set(first) and set(shift.categories) <= set(config.categories)

@@ -1,0 +1,155 @@
+"""What a run is told of its world: checked settings, and the worlds that they make, one per seed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.config import Shock
+from zoosim.core.market_shift import MarketShift
+from zoosim.core.types import FloatArray
+from zoosim.worlds.base import World
+
+SETUPS = {
+    "recommendation": "zoosim.worlds.recommendation.setup:RecommendationSetup",
+    "labelled": "zoosim.worlds.labelled:LabelledSetup",
+    "search": "zoosim.worlds.search.setup:SearchSetup",
+}
+"""The kinds of worlds, and where the class of each one's setup is. A kind of another name is a user's FILE.py:Class."""
+
+OWN = "zoosim.worlds.own:OwnSetup"
+
+
+class WorldSetup(ABC):
+    """The checked settings of a run's world; the base of one class per kind of world."""
+
+    knows_users: ClassVar[bool] = False
+    """Whether visitors come back and are recognised."""
+
+    has_past: ClassVar[bool] = False
+    """Whether there are visits before the run, from which policies can learn."""
+
+    reward_key: ClassVar[str] = "ctr"
+    """How summary.json calls the mean reward of a visit: "ctr", a share, or "reward", an amount."""
+
+    reward_word: ClassVar[str] = "clicks"
+    """What rewards are called in sentences."""
+
+    slow_start: ClassVar[bool] = False
+    """Whether the first policy of a seed computes for long what the others then find on disk."""
+
+    kind: str
+    """The kind of the world."""
+
+    config: Any
+    """The settings as the user may write them."""
+
+    notes: tuple[str, ...]
+    """Lines on what had to give way to other settings."""
+
+    @property
+    def action_spaces(self) -> tuple[str, ...]:
+        """What policies may choose, first what a policy chooses that can do more than one."""
+        return (ActionSpace.PRODUCTS,)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward of a visit."""
+        return (0.0, 1.0)
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the default settings as plain data."""
+        return {}
+
+    @classmethod
+    def check_setting(cls, values: Mapping[str, Any], path: Sequence[str]) -> None:
+        """Refuse a setting `env.PATH=` that cannot be made; `values` are the settings so far."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
+    ) -> "WorldSetup":
+        """Check the settings of a run of `steps` visits, and return them as a setup.
+
+        Args:
+            kind: The kind of the world.
+            values: The settings, as plain data.
+            shocks: The shocks that the experiment has where the settings name none.
+            steps: The length of the run.
+            finished: Whether the run is over, so that files are not read again.
+
+        Raises:
+            ConfigError: a setting is invalid.
+            DataError: a file is.
+        """
+
+    @abstractmethod
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
+        """Return the world of a seed in which policies choose from an action space.
+
+        `params` are those of the policy: it may see less of a visit than others.
+        """
+
+    @abstractmethod
+    def code(self, action_space: str) -> str:
+        """Hash the code that decides what happens in the world."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as they are written to config.yaml."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes this world another than others, by the names in config.yaml."""
+        return {}
+
+    def files_digest(self) -> str:
+        """Hash the content of the files that the settings name; empty where there are none."""
+        return ""
+
+    def check(self, seeds: Sequence[int]) -> None:
+        """Refuse settings that only a seed's world shows to be impossible."""
+        return None
+
+    @property
+    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+        """List the shocks, or the market shifts, that all worlds share, in order."""
+        return ()
+
+    @property
+    def shock_names(self) -> tuple[str, ...]:
+        """Name the shocks of every world; those that each world draws for itself are numbered."""
+        return tuple(shock.name for shock in self.shocks)
+
+    def shock_steps(self, seed: int) -> list[int]:
+        """Return at which visits the shocks of a seed's world are, in order."""
+        return sorted(shock.step for shock in self.shocks)
+
+    @property
+    def segment_names(self) -> tuple[str, ...]:
+        """Name the segments whose visits are reported apart; none for most worlds."""
+        return ()
+
+    def measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
+        """Return what the visits that `chosen` picks came to beside their reward, of the parts of rewards."""
+        return {}
+
+    def segments(self, parts: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the number of each visit's segment among `segment_names`, `(n,)`."""
+        return np.zeros(0)
+
+    def reference(self) -> tuple[str, float] | None:
+        """Return what learning from all answers would reach, with its name; None where there is no such thing."""
+        return None
+
+
+def setup_class(kind: str) -> type[WorldSetup]:
+    """Return the class of the setup of a kind of world; any name but the built-in ones is a user's FILE.py:Class."""
+    module, _, name = SETUPS.get(kind, OWN).partition(":")
+    found: type[WorldSetup] = getattr(import_module(module), name)
+    return found

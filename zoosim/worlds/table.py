@@ -1,0 +1,263 @@
+"""A world given by a table of click probabilities: read-only arrays, which compiled loops run through.
+
+A visitor of segment s clicks a product of group g with probability `table[s, g]`. The table, and which products may be
+shown, are constant over a period of visits; shocks and availability events start new periods. Who comes at step t,
+and whether that visitor would click product p, are counter-based draws: they do not depend on what was shown before.
+Where a world has `rewards`, they settle what each product earns at each visit, and the table what it earns on average.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.jit import jit
+from zoosim.core.rng import stream_key, uniform
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
+
+CHUNK = 1_000
+"""Visits that are drawn together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """From visit `start` on: click probabilities `table (S, G)`, and the mask `available (K,)` of the candidates.
+
+    `offered (K,)` are the rows of the world's products that are candidates; None for all of them.
+    """
+
+    start: int
+    table: FloatArray
+    available: BoolArray
+    offered: IntArray | None = None
+
+
+class Visits(NamedTuple):
+    """The visits `start` to `start + n - 1`, all in one period, in the form that compiled loops take.
+
+    `visitors (n,)` rows of `users (U, d_u)`, `user_ids (n,)` by which policies know them, `segments (U,)`,
+    `offered (K,)` rows of the products that are candidates, `groups (K,)` of these, `table (S, G)`, `available (K,)`;
+    `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
+    """
+
+    start: int
+    visitors: IntArray
+    user_ids: IntArray
+    users: FloatArray
+    segments: IntArray
+    offered: IntArray
+    groups: IntArray
+    table: FloatArray
+    available: BoolArray
+    click_key: np.uint64
+    rewards: FloatArray
+
+
+@jit
+def earn(visits: Visits, i: int, action: int) -> float:
+    """Settle what `action` earns at visit `i` of these: a click, 1.0 or 0.0, by common random numbers, or a reward."""
+    if visits.rewards.shape[0] > 0:
+        reward: float = visits.rewards[visits.visitors[i], action]
+        return reward
+    chance = visits.table[visits.segments[visits.visitors[i]], visits.groups[action]]
+    return 1.0 if uniform(visits.click_key, visits.start + i, visits.offered[action]) < chance else 0.0
+
+
+@jit
+def draw_visitors(key: np.uint64, start: int, stop: int, n_users: int) -> IntArray:
+    """Draw the users of visits `start` to `stop - 1`, uniform over the users."""
+    out = np.empty(stop - start, np.int64)
+    for i in range(stop - start):
+        out[i] = int(uniform(key, start + i, 0) * n_users)
+    return out
+
+
+def chosen_and_best(visits: Visits, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the expected rewards of the chosen and of the best available product, each `(n,)`."""
+    segments = visits.segments[visits.visitors]
+    chosen = visits.table[segments, visits.groups[actions]]
+    return chosen, best_by_segment(visits.table, visits.groups, visits.available)[segments]
+
+
+def best_by_segment(table: FloatArray, groups: IntArray, available: BoolArray) -> FloatArray:
+    """Return the highest expected reward of each segment over what may be shown, `(S,)`."""
+    best: FloatArray = table[:, np.unique(groups[available])].max(axis=1)
+    return best
+
+
+class Offer(NamedTuple):
+    """The candidates of some visits: `rows (K,)` of the world's products, their ids, features `(K, d_p)` and groups."""
+
+    rows: IntArray
+    ids: IntArray
+    products: FloatArray
+    groups: IntArray
+
+
+class TableVisit(NamedTuple):
+    """Visit number `place` of some `visits`, at which the products of an `offer` are candidates."""
+
+    visits: Visits
+    offer: Offer
+    place: int
+
+    @property
+    def step(self) -> int:
+        """The number of the visit."""
+        return self.visits.start + self.place
+
+    @property
+    def visitor(self) -> int:
+        """Who comes, as a row of the world's users."""
+        return int(self.visits.visitors[self.place])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableWorld(World):
+    """Who may come, what is for sale, who clicks what and when that changes.
+
+    `users (U, d_u)`, `segments (U,)`, `products (K, d_p)`, `groups (K,)`; `periods` in order of their start, the
+    first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
+    (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
+    number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
+    of, each `(U, K)`; without, rewards are clicks.
+    """
+
+    seed: int
+    users: FloatArray
+    segments: IntArray
+    products: FloatArray
+    groups: IntArray
+    periods: tuple[Period, ...]
+    segment_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    visit_key: np.uint64
+    click_key: np.uint64
+    shocks: tuple[tuple[int, str], ...] = ()
+    action_space: str = ActionSpace.PRODUCTS
+    schedule: IntArray | None = None
+    anonymous: bool = False
+    rewards: FloatArray = field(default_factory=lambda: frozen(np.zeros((0, 0))))
+    parts: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def n_products(self) -> int:
+        """Count the products."""
+        return len(self.groups)
+
+    @property
+    def n_users(self) -> int:
+        """Count the users."""
+        return len(self.segments)
+
+    @cached_property
+    def product_ids(self) -> IntArray:
+        """Give the ids of the products, 0 to K - 1."""
+        return frozen(np.arange(self.n_products))
+
+    @cached_property
+    def _offers(self) -> dict[int, Offer]:
+        """Return the candidates of each period, by its start; those that are the same share their arrays."""
+        everything = Offer(frozen(np.arange(self.n_products)), self.product_ids, self.products, self.groups)
+        offers = {}
+        for period in self.periods:
+            rows = period.offered
+            if rows is None:
+                offers[period.start] = everything
+            else:
+                ids, products, groups = self.product_ids[rows], self.products[rows], self.groups[rows]
+                offers[period.start] = Offer(rows, frozen(ids), frozen(products), frozen(groups))
+        return offers
+
+    def offered(self, step: int) -> Offer:
+        """Return the candidates of visit `step`."""
+        return self._offers[self.period(step).start]
+
+    def spec(self, steps: int) -> PolicySpec:
+        """Say what a policy may know of this world when it is made."""
+        known = 0 if self.anonymous else self.n_users
+        return PolicySpec(user_dim=self.users.shape[1], product_dim=self.products.shape[1], n_users=known, steps=steps)
+
+    def visitors(self, start: int, stop: int) -> IntArray:
+        """Return the rows of `users` that come at visits `start` to `stop - 1`."""
+        if self.schedule is None:
+            return draw_visitors(self.visit_key, start, stop, self.n_users)
+        return self.schedule[np.arange(start, stop) % len(self.schedule)]
+
+    def period(self, step: int) -> Period:
+        """Return the period that visit `step` falls in."""
+        index = np.searchsorted([s.start for s in self.periods], step, side="right") - 1
+        return self.periods[index]
+
+    def visits(self, start: int, stop: int) -> Visits:
+        """Return visits `start` to `stop - 1`, which must lie in one period."""
+        period = self.period(start)
+        visitors = self.visitors(start, stop)
+        user_ids = np.arange(start, stop) if self.anonymous else visitors
+        offered = self._offers[period.start]
+        candidates = (offered.rows, offered.groups, period.table, period.available)
+        return Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
+
+    @cached_property
+    def _chunk(self) -> list[tuple[Visits, Offer]]:
+        """Hold the visits that were asked for last, and what is offered at them."""
+        return []
+
+    def arrive(self, step: int) -> TableVisit:
+        """Return visit number `step`."""
+        if not self._chunk or not 0 <= step - self._chunk[0][0].start < len(self._chunk[0][0].visitors):
+            later = [period.start for period in self.periods if period.start > step]
+            self._chunk[:] = [(self.visits(step, min([step + CHUNK, *later])), self.offered(step))]
+        visits, offer = self._chunk[0]
+        return TableVisit(visits, offer, step - visits.start)
+
+    def context(self, visit: TableVisit) -> Context:
+        """Return what the shop knows of a visit."""
+        return Context(
+            user_id=int(visit.visits.user_ids[visit.place]),
+            user=self.users[visit.visitor],
+            product_ids=visit.offer.ids,
+            products=visit.offer.products,
+            available=visit.visits.available,
+        )
+
+    def serve(self, visit: TableVisit, action: int) -> Outcome:
+        """Return what a product earns at a visit, a click or what `rewards` say."""
+        reward = earn(visit.visits, visit.place, action)
+        if not self.parts:
+            return Outcome(reward, {"shown": visit.offer.ids[[action]], "clicks": np.array([reward > 0])})
+        parts = {name: float(part[visit.visitor, action]) for name, part in self.parts.items()}
+        return Outcome(reward, None, parts, int(self.segments[visit.visitor]))
+
+    def truth(self, visit: TableVisit) -> Truth:
+        """Return the expected reward of each product at a visit."""
+        rewards = visit.visits.table[self.segments[visit.visitor], visit.visits.groups]
+        return truth_of_candidates(rewards, visit.visits.available)
+
+    def as_table(self) -> "TableWorld":
+        """Return the world itself."""
+        return self
+
+    def before(self) -> "TableWorld | None":
+        """Return the world as it stood before visit 0, with visitors and clicks of its own: where old logs come from.
+
+        None where rewards are settled beforehand, so that there are no visits but those of the run.
+        """
+        if self.parts:
+            return None
+        return replace(
+            self,
+            periods=self.periods[:1],
+            shocks=(),
+            schedule=None,
+            visit_key=stream_key(self.seed, "past visits"),
+            click_key=stream_key(self.seed, "past clicks"),
+        )
+
+    def all_products(self) -> ProductList:
+        """Return all products there ever are, with the names of their groups."""
+        return ProductList(self.product_ids, self.products, tuple(self.group_names[group] for group in self.groups))

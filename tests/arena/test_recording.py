@@ -154,7 +154,7 @@ def test_a_block_is_logged_by_itself() -> None:
     assert dict(middle.schema) == SCHEMA
 
 
-def test_a_run_keeps_the_log_of_each_cell(tmp_path: Path) -> None:
+def test_a_run_keeps_the_log_of_each_trial(tmp_path: Path) -> None:
     """The same visits as the rows; the version tells parameters apart."""
     versions = set()
     for epsilon in (0.05, 0.2):

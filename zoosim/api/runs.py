@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.arena.plan import Plan
-    from zoosim.arena.store import CellKey, RunFolder
+    from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
     from zoosim.policies.base import Policy
@@ -40,7 +40,7 @@ EARNED = (
 class RunResult:
     """A finished run: figures, frames and the page.
 
-    `summary` is summary.json; `verdict` a sentence; `failures` the cells whose policy failed; `notes` lines worth
+    `summary` is summary.json; `verdict` a sentence; `failures` the trials whose policy failed; `notes` lines worth
     reading; `reference` what a classifier trained on all labels reaches, in experiments that have one.
     """
 
@@ -147,7 +147,7 @@ def run(
     log: bool = False,
     csv: bool = False,
     report: "Report | None" = None,
-    started: "Callable[[Plan, Sequence[CellKey], int], None] | None" = None,
+    started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
 ) -> RunResult:
     """Run an experiment and return its figures.
 
@@ -159,7 +159,7 @@ def run(
     """
     from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
-    from zoosim.arena.runner import missing_cells, run_plan
+    from zoosim.arena.runner import missing_trials, run_plan
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
@@ -174,7 +174,7 @@ def run(
     try:
         path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
         if started:
-            started(plan, missing_cells(plan, path, log), jobs)
+            started(plan, missing_trials(plan, path, log), jobs)
         with redirect_stdout(sys.stderr):
             outcome = run_plan(
                 plan,
@@ -290,7 +290,7 @@ def _finish(
     folder = _folder(path)
     whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
-    folder.write_rows(folder.cells())
+    folder.write_rows(folder.trials())
     summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
     write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     command = _command(whole, path, temporary is None)
@@ -300,15 +300,15 @@ def _finish(
 
 
 def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list[PolicyFailure]:
-    """Return the failures that the folder's summary tells of, where no cell and no newer failure has come since."""
-    from zoosim.arena.store import CellKey
+    """Return the failures that the folder's summary tells of, where no trial and no newer failure has come since."""
+    from zoosim.arena.store import TrialKey
 
-    settled = {*folder.cells(), *(CellKey(failure.policy, failure.seed) for failure in new)}
+    settled = {*folder.trials(), *(TrialKey(failure.policy, failure.seed) for failure in new)}
     return [
         PolicyFailure(name, item["seed"], item["step"], item["error"], item["place"])
         for name, figures in folder.old_summary().get("policies", {}).items()
         for item in figures.get("failed", [])
-        if CellKey(name, item["seed"]) not in settled
+        if TrialKey(name, item["seed"]) not in settled
     ]
 
 

@@ -1,4 +1,4 @@
-"""Run what a plan still lacks, on one or several processes, and let every finished cell stand."""
+"""Run what a plan still lacks, on one or several processes, and let every finished trial stand."""
 
 import sys
 import time
@@ -10,8 +10,8 @@ from typing import Any
 
 from zoosim.arena.backends import Backend
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import CellKey, RunFolder
-from zoosim.arena.trial import CellResult, Report, run_cell, trial_version
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
@@ -24,7 +24,7 @@ DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call did: how long it took, which cells failed, and lines that the user should read."""
+    """What a call did: how long it took, which trials failed, and lines that the user should read."""
 
     seconds: float
     failures: tuple[PolicyFailure, ...]
@@ -45,7 +45,7 @@ def run_plan(
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
-        folder.drop_cells(name)
+        folder.drop_trials(name)
     # Workers take one policy each, since the class of another may live in this process alone.
     work = partial(_run_trial, replace(plan, entries=()), path, keep_log)
     results = backend.run(
@@ -66,7 +66,7 @@ def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
         )
 
 
-def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
+def _warned(results: Iterable[TrialResult]) -> tuple[str, ...]:
     """Tell what policies warned of, each place in the code once a policy, in the words of its lowest seed."""
     said = dict[tuple[str, str], str]()
     for result in sorted(results, key=lambda result: result.key):
@@ -75,33 +75,33 @@ def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for (name, _), text in said.items())
 
 
-def missing_cells(plan: Plan, path: Path, keep_log: bool) -> list[CellKey]:
-    """List the cells that a run of `plan` in `path` would compute."""
+def missing_trials(plan: Plan, path: Path, keep_log: bool) -> list[TrialKey]:
+    """List the trials that a run of `plan` in `path` would compute."""
     return [_key(task) for task in _missing(plan, RunFolder(path), keep_log)]
 
 
 def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:
-    """List the cells to compute: those that are not there, or were made by other code."""
+    """List the trials to compute: those that are not there, or were made by other code."""
     stale = _stale(plan, folder)
     return [task for task in _tasks(plan) if task[0].name in stale or not _done(folder, _key(task), keep_log)]
 
 
-def _key(task: Task) -> CellKey:
-    return CellKey(task[0].name, task[1])
+def _key(task: Task) -> TrialKey:
+    return TrialKey(task[0].name, task[1])
 
 
 def _also_held(plan: Plan, folder: RunFolder) -> tuple[str, ...]:
-    """Tell of cells in the folder that were not asked for: the report covers them too."""
+    """Tell of trials in the folder that were not asked for: the report covers them too."""
     asked = {_key(task) for task in _tasks(plan)}
-    held = [key for key in folder.cells() if key not in asked]
+    held = [key for key in folder.trials() if key not in asked]
     if not held:
         return ()
     names = ", ".join(sorted({key.policy for key in held}))
-    return (f"{folder.path} also holds {len(held)} cells of earlier calls ({names}); the report covers all of them",)
+    return (f"{folder.path} also holds {len(held)} trials of earlier calls ({names}); the report covers all of them",)
 
 
 def _tasks(plan: Plan) -> Iterator[Task]:
-    """Yield the cells seed by seed; within a seed, the policies that first train on a log come first.
+    """Yield the trials seed by seed; within a seed, the policies that first train on a log come first.
 
     In a search world the first policy goes through all seeds before the others, since each process that meets a seed
     first settles what its templates earn: two of them are not to do that for the same one.
@@ -114,15 +114,15 @@ def _tasks(plan: Plan) -> Iterator[Task]:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])
 
 
-def _done(folder: RunFolder, key: CellKey, keep_log: bool) -> bool:
-    return folder.cell_path(key).exists() and (not keep_log or folder.log_path(key).exists())
+def _done(folder: RunFolder, key: TrialKey, keep_log: bool) -> bool:
+    return folder.trial_path(key).exists() and (not keep_log or folder.log_path(key).exists())
 
 
 def _stale(plan: Plan, folder: RunFolder) -> list[str]:
     """List the policies whose code, theirs or ours, has changed; refuse one that was saved with other parameters."""
     stale = []
     for entry in plan.entries:
-        saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
+        saved = [read_meta(folder.trial_path(key)) for key in folder.trials() if key.policy == entry.name]
         if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
         if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
@@ -156,9 +156,9 @@ def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Report) -> CellResult:
+def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Report) -> TrialResult:
     entry, seed = task
-    return run_cell(plan, entry, seed, path, keep_log, report)
+    return run_trial(plan, entry, seed, path, keep_log, report)
 
 
 def _stays_here(task: Task) -> bool:
@@ -168,5 +168,5 @@ def _stays_here(task: Task) -> bool:
     return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
 
 
-def _lost(task: Task) -> CellResult:
-    return CellResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))
+def _lost(task: Task) -> TrialResult:
+    return TrialResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import zoosim
-from zoosim.arena.loop import Block, play
+from zoosim.arena.block import Block
+from zoosim.arena.loop import play
 from zoosim.arena.recording import catalogue_hash, record_frames, to_records, write_records
 from zoosim.core.config import EnvConfig
 from zoosim.policies.registry import find_class

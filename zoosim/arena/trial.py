@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from zoosim.arena import past
 from zoosim.arena.actions import ACTION_SPACES
-from zoosim.arena.loop import Block, play
+from zoosim.arena.block import Block
+from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
 from zoosim.arena.plan import Plan, type_label
 from zoosim.arena.recording import record_frames, write_records

@@ -18,7 +18,7 @@ from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
-from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.policies.requests import LARGEST
 from zoosim.worlds.setup import WorldSetup
@@ -65,12 +65,7 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, setup, entries)
-    notes += (
-        _above_oracle(setup, entries)
-        + _left_out(request, {entry.name for entry in entries})
-        + _unheard(named, entries)
-        + _late(feedback)
-    )
+    notes += _above_oracle(setup, entries) + _unheard(named, entries) + _late(feedback)
     plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
@@ -238,19 +233,13 @@ def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str,
     return tuple(notes)
 
 
-def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
-    """Tell which policies were given, but not named among those that compete."""
-    given = [policy_name(find_class(source)) for source in request.extra]
-    return tuple(f"{name}: left out, since the policies named do not include it" for name in set(given) - competing)
-
-
 def _chosen(
     wanted: Sequence[str | type[Policy]],
     listed: Mapping[str, Mapping[str, Any]],
     extra: Mapping[str, PolicyEntry],
     overrides: Mapping[str, dict[str, Any]],
 ) -> tuple[PolicyEntry, ...]:
-    """Return the entries asked for by name, by file or as classes."""
+    """Return the entries asked for by name, by file or as classes; `extra` ones compete in any case."""
     chosen: dict[str, PolicyEntry] = {}
     for source in wanted:
         if not isinstance(source, str):
@@ -266,8 +255,11 @@ def _chosen(
         else:
             names = [*listed, *extra]
             raise ConfigError(unknown("unknown policy", source, [*names, *(n for n in BUILT_IN if n not in names)]))
-    if not chosen:
+    if not chosen and not extra:
         raise ConfigError("policies: none were named; give at least one")
+    for name, entry in extra.items():
+        if name not in chosen:
+            _add(chosen, entry)
     return tuple(chosen.values())
 
 

@@ -143,7 +143,7 @@ def percent(value: float | None) -> str:
 
 
 def interval(value: Mapping[str, float | None]) -> str:
-    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty when there is none."""
+    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty if none."""
     low, high = value["low"], value["high"]
     if low is None or high is None:
         return ""

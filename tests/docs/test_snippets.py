@@ -27,7 +27,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(zoosim .*)$", re.MULTILINE)
-PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|describe|check-policy|check-world)\b[^`]*)`")
+PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|describe|check-policy)\b[^`]*)`")
 STUDY = re.compile(r"(?:^|`)python -m studies ([^`\n]+)", re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 

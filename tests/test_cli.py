@@ -223,8 +223,8 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.doc").write_text("mine")
     assert "holds thesis.doc, not a run" in refusal(*other, "foreign", cwd=tmp_path)
-    cell = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
-    cell.write_bytes(cell.read_bytes()[:200])
+    trial = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
+    trial.write_bytes(trial.read_bytes()[:200])
     assert "1.parquet is damaged or truncated" in refusal(*other, "out", cwd=tmp_path)
 
 

@@ -89,12 +89,10 @@ def test_parameters_come_from_the_experiment_the_file_and_settings() -> None:
     assert (alpha(made, "linucb"), alpha(made, "wide")) == (0.4, 3.0)
 
 
-def test_ones_own_policy_joins_unless_it_is_left_out() -> None:
+def test_ones_own_policy_joins_those_that_are_named() -> None:
     assert names(plan(extra=[Mine]))[-1] == "mine"
     assert names(plan(extra=[Mine], policies=["mine", "random"])) == ["mine", "random"]
-    left = plan(extra=[Mine], policies=["random"])
-    assert names(left) == ["random"]
-    assert left.notes[-1] == "mine: left out, since the policies named do not include it"
+    assert names(plan(extra=[Mine], policies=["random"])) == ["random", "mine"]
 
 
 def test_a_file_may_be_tuned_by_settings(tmp_path: Path) -> None:

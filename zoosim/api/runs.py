@@ -149,13 +149,31 @@ def run(
     report: "Report | None" = None,
     started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
 ) -> RunResult:
-    """Run an experiment and return its figures.
+    """Compare policies on the same visitors, and return the figures and a page.
 
-    `policies` names who competes (built-in names, `FILE.py:Class`, classes); `extra` join the experiment's own;
-    `seeds` is a count, `a:b` or a list; `config` a YAML file or a mapping; `settings` are `PATH=VALUE` strings; `out` a
-    folder that is kept and resumed (a temporary one when left out); `log` keeps Records; `csv` writes rows.csv too;
-    `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
-    is written; policies that fail while running are in the result's `failures`.
+    Args:
+        experiment: The name of an experiment (`zoosim list`), or a world of your own, `FILE.py:World`.
+        policies: Who competes: built-in names, `FILE.py:Class` or classes. Default: the experiment's own.
+        extra: Policies of yours that compete beside those.
+        seeds: A count (0 to n - 1), a range `a:b` (b left out) or a list. Default: the experiment's.
+        steps: Visits per seed. Default: the experiment's.
+        config: Changes to the defaults: a YAML file, or what it would hold.
+        settings: Further changes, each `PATH=VALUE`, such as "env.n_products=100"; they win over `config`.
+        jobs: Number of processes. Default: one per core.
+        out: A folder that keeps the run, and is resumed where it holds a part of it. Default: a temporary one.
+        log: Also keep the Records of every trial, with propensities.
+        csv: Also write rows.csv.
+        report: Called with progress: a trial, visits since the last call, and a line.
+        started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
+
+    Returns:
+        Figures, rows and page. Policies that failed on the way are in its `failures`.
+
+    Raises:
+        ConfigError: a name, a setting or the folder is invalid; nothing is written.
+        DataError: a file of the world is.
+        PolicyError: a policy cannot be found or made, or its actions cannot be logged.
+        WorldError: a world of your own cannot be found, or fails; finished trials are kept.
     """
     from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged

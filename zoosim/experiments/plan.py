@@ -13,11 +13,12 @@ from zoosim.core.config import config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
-from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.policies.requests import LARGEST
 from zoosim.worlds.setup import WorldSetup
@@ -64,12 +65,7 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, setup, entries)
-    notes += (
-        _above_oracle(setup, entries)
-        + _left_out(request, {entry.name for entry in entries})
-        + _unheard(named, entries)
-        + _late(feedback)
-    )
+    notes += _above_oracle(setup, entries) + _unheard(named, entries) + _late(feedback)
     plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
@@ -119,23 +115,33 @@ def _steps(request: Request, config: Mapping[str, Any], changes: Settings, exper
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
-    """Return what is set of each built-in policy, by the experiment and then by the user, whose own is checked."""
-    found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
-    published = {name: dict(params) for name, params in found.items()}
-    for name, given in config.get("parameters", {}).items():
-        if name not in found or not isinstance(given, Mapping):
-            raise ConfigError(unknown("config parameters: expected {NAME: {...}}, got", str(name), BUILT_IN))
-        found[name].update(given)
-    for entry in _listed(config) or []:
-        if entry["name"] in found and entry.get("type", entry["name"]) == entry["name"]:
-            found[entry["name"]].update({k: v for k, v in entry.items() if k not in ("name", "type")})
+    """Return what differs from the defaults of every built-in policy; what the user changed is checked.
+
+    Sources, later ones win: the experiment, `parameters:` in the config file, `policies:` in it, --set.
+    """
+    published = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    values_of = {name: dict(params) for name, params in published.items()}
+    for name, values in config.get("parameters", {}).items():
+        if name not in values_of:
+            raise ConfigError(unknown("config parameters: unknown policy", str(name), BUILT_IN))
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"config parameters {name}: got {values!r}, expected a mapping, such as {{alpha: 1.0}}")
+        values_of[name].update(values)
+
+    for item in _listed(config) or []:
+        name = item["name"]
+        is_built_in = name in values_of and item.get("type", name) == name
+        if is_built_in:  # with another `type` it is a new policy, which overrides nothing
+            values_of[name].update({key: value for key, value in item.items() if key not in ("name", "type")})
+
     for name in changes.policy_names():
-        if name in found:
-            found[name].update(changes.take_parameters(name))
-    for name, given in found.items():
-        if given != published[name]:
-            check_parameters(name, find_class(name), given)
-    return found
+        if name in values_of:
+            values_of[name].update(changes.take_parameters(name))
+
+    for name, values in values_of.items():
+        if values != published[name]:
+            check_parameters(name, find_class(name), values)
+    return values_of
 
 
 def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -155,14 +161,20 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 def _entries(
     request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
-    known: dict[str, PolicyEntry] = {}
+    """Return who competes; the code of policies that do not is not even imported."""
+    listed: dict[str, Mapping[str, Any]] = {}
     for item in _listed(config) or [{"name": name, **params} for name, params in experiment.policies.items()]:
-        _add(known, _listed_entry(item, overrides))
+        if item["name"] in listed:
+            raise ConfigError(f"policy name: two policies are called {item['name']!r}; give one of them another name")
+        listed[item["name"]] = item
+    extra: dict[str, PolicyEntry] = {}
     for source in request.extra:
-        _add(known, make_entry(source))
+        _add(extra, make_entry(source))
+    for name in extra.keys() & listed.keys():
+        raise ConfigError(f"policy name: two policies are called {name!r}; give one of them another name")
     if request.policies is None:
-        return tuple(known.values())
-    return _chosen(request.policies, known, overrides)
+        return (*(_listed_entry(item, overrides) for item in listed.values()), *extra.values())
+    return _chosen(request.policies, listed, extra, overrides)
 
 
 def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[PolicyEntry]) -> None:
@@ -221,28 +233,33 @@ def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str,
     return tuple(notes)
 
 
-def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
-    """Tell which policies were given, but not named among those that compete."""
-    given = [policy_name(find_class(source)) for source in request.extra]
-    return tuple(f"{name}: left out, since the policies named do not include it" for name in set(given) - competing)
-
-
 def _chosen(
-    wanted: Sequence[str | type[Policy]], known: Mapping[str, PolicyEntry], overrides: Mapping[str, dict[str, Any]]
+    wanted: Sequence[str | type[Policy]],
+    listed: Mapping[str, Mapping[str, Any]],
+    extra: Mapping[str, PolicyEntry],
+    overrides: Mapping[str, dict[str, Any]],
 ) -> tuple[PolicyEntry, ...]:
-    """Return the entries asked for by name, by file or as classes."""
+    """Return the entries asked for by name, by file or as classes; `extra` ones compete in any case."""
     chosen: dict[str, PolicyEntry] = {}
     for source in wanted:
-        if isinstance(source, str) and source in known:
-            _add(chosen, known[source])
-        elif isinstance(source, str) and source in BUILT_IN:
-            _add(chosen, make_entry(source, params=overrides[source]))
-        elif isinstance(source, str) and not (":" in source or source.endswith(".py")):
-            raise ConfigError(unknown("unknown policy", source, [*known, *(n for n in BUILT_IN if n not in known)]))
-        else:
+        if not isinstance(source, str):
             _add(chosen, make_entry(source))
-    if not chosen:
+        elif source in extra:
+            _add(chosen, extra[source])
+        elif source in listed:
+            _add(chosen, _listed_entry(listed[source], overrides))
+        elif source in BUILT_IN:
+            _add(chosen, make_entry(source, params=overrides[source]))
+        elif is_file_source(source):
+            _add(chosen, make_entry(source))
+        else:
+            names = [*listed, *extra]
+            raise ConfigError(unknown("unknown policy", source, [*names, *(n for n in BUILT_IN if n not in names)]))
+    if not chosen and not extra:
         raise ConfigError("policies: none were named; give at least one")
+    for name, entry in extra.items():
+        if name not in chosen:
+            _add(chosen, entry)
     return tuple(chosen.values())
 
 

@@ -10,7 +10,7 @@ import pytest
 from zoosim.core.config import build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
-from zoosim.describe.search import Log, most_eventful_visit
+from zoosim.describe.search import SimulatedVisits, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
@@ -36,9 +36,10 @@ def test_categories_and_segments_are_those_of_the_shop(world: SearchDescription,
     catalogue, users = shop.world.catalogue, shop.world.users
     assert [c.name for c in world.categories] == list(CATEGORIES)
     assert sum(c.products for c in world.categories) == 60
-    litter, own = world.categories[2], catalogue.category == 2
-    assert litter.price.median == pytest.approx(np.median(catalogue.price[own]))
-    assert (litter.cm2.low, litter.cm2.high) == pytest.approx(tuple(np.percentile(catalogue.cm2[own], [5, 95])))
+    litter = world.categories[2]
+    is_litter = catalogue.category == 2
+    assert litter.price.median == pytest.approx(np.median(catalogue.price[is_litter]))
+    assert (litter.cm2.low, litter.cm2.high) == pytest.approx(tuple(np.percentile(catalogue.cm2[is_litter], [5, 95])))
     assert (litter.strategic_share, world.categories[0].strategic_share) == (1.0, 0.0)
     assert [s.name for s in world.segments] == list(SEGMENTS)
     assert world.segments[1].label.median == pytest.approx(np.median(users.label_taste[users.segment == 1]))
@@ -47,12 +48,12 @@ def test_categories_and_segments_are_those_of_the_shop(world: SearchDescription,
 
 def test_positions_count_what_visitors_did(world: SearchDescription, shop: SearchShop) -> None:
     results = [(visit, shop.serve(visit, visit.baseline)) for visit in map(shop.arrive, range(120))]
-    for number, kind in enumerate(world.positions):
-        own = [result.outcome for visit, result in results if visit.kind == number]
-        assert kind.visits == len(own)
-        assert np.array_equal(kind.examined, np.sum([outcome.examined for outcome in own], axis=0))
-        assert np.array_equal(kind.clicked, np.sum([outcome.clicks for outcome in own], axis=0))
-        assert np.array_equal(kind.bought, np.sum([outcome.purchases for outcome in own], axis=0))
+    for number, positions in enumerate(world.positions):
+        outcomes = [result.outcome for visit, result in results if visit.query_type == number]
+        assert positions.visits == len(outcomes)
+        assert np.array_equal(positions.examined, np.sum([outcome.examined for outcome in outcomes], axis=0))
+        assert np.array_equal(positions.clicked, np.sum([outcome.clicks for outcome in outcomes], axis=0))
+        assert np.array_equal(positions.bought, np.sum([outcome.purchases for outcome in outcomes], axis=0))
     premium = [result for visit, result in results if visit.segment == 2]
     assert world.segments[2].visits == len(premium)
     assert world.segments[2].gmv == pytest.approx(np.mean([result.parts.gmv for result in premium]))
@@ -65,12 +66,12 @@ def test_templates_earn_what_the_shop_gives(world: SearchDescription, shop: Sear
         every, *by_segment = world.templates[name]
         assert every is not None
         assert every.mean == pytest.approx(rewards.mean())
-        own = np.array([visit.segment for visit in visits]) == 2
+        premium = np.array([visit.segment for visit in visits]) == 2
         assert by_segment[2] is not None
-        assert by_segment[2].mean == pytest.approx(rewards[own].mean())
+        assert by_segment[2].mean == pytest.approx(rewards[premium].mean())
 
 
-def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
+def test_shifts_are_described_by_their_differences_to_the_opening_market() -> None:
     """A second shift keeps what it does not name of the first, and ends what it names with a factor of 1."""
     first = {
         "step": 200,
@@ -134,12 +135,12 @@ def test_a_policy_sees_its_context_and_no_more() -> None:
     assert seen["rich"]["estimated price taste"] % 0.5 == 0.0
 
 
-def test_the_visit_told_is_the_first_in_which_most_happens() -> None:
+def test_the_example_is_the_first_visit_with_the_most_events() -> None:
     none, yes = np.zeros((3, 2), bool), np.array([[True, True]] * 3)
     clicks = np.array([[False, True], [True, True], [True, True]])
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
-    log = Log(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
+    log = SimulatedVisits(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
     assert most_eventful_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
     assert most_eventful_visit(log._replace(purchases=none, clicks=none)) == 0
 

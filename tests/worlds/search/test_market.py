@@ -115,9 +115,9 @@ def test_what_a_shift_leaves_alone_is_the_same_object() -> None:
     shop = world([PRICES, *mixes, {"step": 200, "name": "taste", "tastes": {"premium": {"price": 1.0}}}])
     assert len({id(market.catalogue) for market in shop.markets}) == 2
     assert len({id(market.users) for market in shop.markets}) == 2
-    found = SearchShop(shop)
-    assert found.stage(2).shelf is found.stage(1).shelf
-    assert found.templates(4) is found.templates(1)
+    search_shop = SearchShop(shop)
+    assert search_shop.arrays(2).catalogue_index is search_shop.arrays(1).catalogue_index
+    assert search_shop.templates(4) is search_shop.templates(1)
 
 
 def test_a_mix_takes_the_place_of_the_one_before() -> None:
@@ -170,7 +170,7 @@ def test_environments_show_the_market_of_the_visit() -> None:
         _, reward, _, _, info = env.step(np.zeros(10))
         _, rewards, _, _, infos = many.step(np.zeros((2, 10)))
         assert rewards[0] == reward
-        price = env.world.markets[int(step >= 90)].catalogue.price
+        price = env.world.shop.world.markets[int(step >= 90)].catalogue.price
         assert info["feedback"]["products"]["price"].tolist() == price[info["feedback"]["shown"]].tolist()
         assert (
             infos["final_info"][0]["feedback"]["products"]["price"].tolist()

@@ -34,7 +34,10 @@ def test_boosts_and_templates_are_worth_what_the_truth_says(weights: dict[str, A
     shop = shop_of(reward=weights)
     queries = shop.world.queries(0, 25)
     actions = np.random.default_rng(1).uniform(-0.5, 0.5, (6, 10))
-    found, templates = boost_rewards(shop, 0, queries, actions, moods=3), template_rewards(shop, 0, queries, moods=3)
+    found, templates = (
+        boost_rewards(shop, 0, queries, actions, replicates=3),
+        template_rewards(shop, 0, queries, replicates=3),
+    )
     for step in range(25):
         visit, truth = shop.arrive(step), SearchTruth(shop)
         for n, action in enumerate(actions):

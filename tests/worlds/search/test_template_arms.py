@@ -19,10 +19,10 @@ SMALL = SearchConfig(n_products=80, n_users=50)
 
 @pytest.fixture(autouse=True)
 def few_visits_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "APART_VISITS", 400)
+    monkeypatch.setattr(module, "TRUTH_VISITS", 400)
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
     module._world.cache_clear()
-    module._settled.cache_clear()
+    module._all_earnings.cache_clear()
 
 
 def test_what_each_template_earns_is_what_the_shop_gives() -> None:
@@ -30,7 +30,7 @@ def test_what_each_template_earns_is_what_the_shop_gives() -> None:
     for step in range(30):
         visit = shop.arrive(step)
         assert np.array_equal(world.users[step], shop.features(visit))
-        assert world.segments[step] == visit.segment * 3 + visit.kind
+        assert world.segments[step] == visit.segment * 3 + visit.query_type
         for template in range(8):
             result = shop.serve(visit, shop.rank_by_template(visit, template))
             assert world.rewards[step, template] == pytest.approx(result.reward, rel=1e-12)
@@ -55,7 +55,7 @@ def test_the_truth_is_the_mean_of_each_cell(monkeypatch: pytest.MonkeyPatch) -> 
     Price hunters, the first three cells, hardly ever buy. Premium is best for premium visitors; were cells mixed up,
     they would be off by some 20 EUR.
     """
-    monkeypatch.setattr(module, "APART_VISITS", 12_000)
+    monkeypatch.setattr(module, "TRUTH_VISITS", 12_000)
     shop = SearchShop(build_search_world(SMALL, seed=4))
     found, queries = earnings(shop, 0, 12_000), shop.world.queries(0, 12_000)
     rewards = found.gmv + 0.4 * found.cm2 + 2.0 * found.strategic + 0.1 * found.clicks
@@ -74,11 +74,11 @@ def test_every_cell_is_known_by_as_many_visits() -> None:
     """400 visits apart over 12 cells: 34 for each, which are of that cell alone."""
     shop = SearchShop(build_search_world(SMALL, seed=4))
     (truth,) = expected_rewards(shop)
-    queries = visits_of(shop, 0, Group("litter_heavy, brand", 3, 1), module.APART + 10 * module.ROOM, 34)
+    queries = visits_of(shop, 0, Group("litter_heavy, brand", 3, 1), module.TRUTH_START + 10 * module.CELL_SPACING, 34)
     assert len(queries.steps) == 34
     assert set(shop.world.users.segment[queries.users]) == {3}
     assert set(queries.types) == {1}
-    rewards = module.reward_of(SMALL, module._earn(shop, 0, queries))
+    rewards = module.reward_of(SMALL, module._earnings_in(shop, 0, queries))
     np.testing.assert_array_equal(truth[10], rewards.mean(axis=0))
 
 
@@ -94,13 +94,13 @@ def test_with_queries_of_ones_own_cells_are_what_their_queries_say(
     ).write_csv(tmp_path / "queries.csv")
     config = SearchConfig(n_products=80, n_users=50, queries_file=str(tmp_path / "queries.csv"))
     shop = SearchShop(build_search_world(config, seed=4))
-    monkeypatch.setattr(module, "APART_VISITS", 12_000)
-    assert [group.kind for group in groups_of(shop, "cell")] == [0, 1] * 4
+    monkeypatch.setattr(module, "TRUTH_VISITS", 12_000)
+    assert [group.query_type for group in groups_of(shop, "cell")] == [0, 1] * 4
     (truth,) = expected_rewards(shop)
     found, queries = reward_of(config, earnings(shop, 0, 12_000)), shop.world.queries(0, 12_000)
     cells = shop.world.users.segment[queries.users] * 3 + queries.types
     for group in groups_of(shop, "cell")[2:]:
-        cell = (group.segment or 0) * 3 + (group.kind or 0)
+        cell = (group.segment or 0) * 3 + (group.query_type or 0)
         own = found[cells == cell]
         error = own.std(axis=0) * np.sqrt(1 / len(own) + 1 / 1_000)
         assert (abs(truth[cell] - own.mean(axis=0)) < 4.5 * error + 1e-9).all()
@@ -129,6 +129,6 @@ def test_it_is_kept_on_disk_and_made_again_where_that_is_damaged(tmp_path: Path)
     for damage in (b"", path.read_bytes()[:200]):
         path.write_bytes(damage)
         module._world.cache_clear()
-        module._settled.cache_clear()
+        module._all_earnings.cache_clear()
         assert np.array_equal(template_world(SMALL, seed=4, steps=20).rewards, first.rewards)
     assert path.stat().st_size > 200

@@ -6,13 +6,12 @@ each segment (`zoosim.worlds.search.optimum`) on the same visits.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.array_cache import kept
@@ -257,14 +256,3 @@ def best_vectors(shop: SearchShop) -> FloatArray:
     """Return the best boosts of each segment that comes, `(S, 10)`; from disk where they were searched before."""
     (everybody,) = groups_of(shop, "all")
     return np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])
-
-
-def frame_of(curves: Iterable[LearningCurve]) -> pl.DataFrame:
-    """Return one row per curve, checkpoint and segment: the fields of both records, and `share` of the optimum."""
-    rows = [
-        {**asdict(score), "share": score.reward / score.optimum}
-        | {"earned": curve.earned, "decision_ms": curve.decision_ms, "learning_ms": curve.learning_ms}
-        for curve in curves
-        for score in curve.scores
-    ]
-    return pl.DataFrame(rows)

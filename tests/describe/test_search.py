@@ -33,7 +33,8 @@ def shop() -> SearchShop:
 
 
 def test_categories_and_segments_are_those_of_the_shop(world: SearchDescription, shop: SearchShop) -> None:
-    catalogue, users = shop.world.catalogue, shop.world.users
+    catalogue = shop.world.catalogue
+    users = shop.world.users
     assert [c.name for c in world.categories] == list(CATEGORIES)
     assert sum(c.products for c in world.categories) == 60
     litter = world.categories[2]
@@ -84,12 +85,12 @@ def test_shifts_are_described_by_their_differences_to_the_opening_market() -> No
     second = {"step": 300, "name": "cheap", "prices": {"toys": 1.0}, "tastes": {"premium": {"label": 1.0}}}
     facts = described(20, shifts=[second, first]).shifts
     assert [(shift.step, shift.name) for shift in facts] == [(200, "dear"), (300, "cheap")]
-    told, later = ({(d.what, d.of): d.how for d in shift.differs} for shift in facts)
-    assert told["price taste", "premium"] == later["price taste", "premium"] == "-2"
-    assert told["taste for toys", "premium"].startswith("x 1.5")
-    assert told["price", "toys"] == "x 1.4"
-    assert told["promotion", "dog_food"] == "50% of the products at least 25% off"
-    assert told["share of visits", "price_hunter"].endswith(" to 50%")
+    earlier, later = ({(d.what, d.of): d.how for d in shift.differs} for shift in facts)
+    assert earlier["price taste", "premium"] == later["price taste", "premium"] == "-2"
+    assert earlier["taste for toys", "premium"].startswith("x 1.5")
+    assert earlier["price", "toys"] == "x 1.4"
+    assert earlier["promotion", "dog_food"] == "50% of the products at least 25% off"
+    assert earlier["share of visits", "price_hunter"].endswith(" to 50%")
     assert ("price", "toys") not in later
     assert later["private-label taste", "premium"] == "+1"
     assert {d.what for d in facts[0].differs if d.observable} == {"price", "promotion"}
@@ -112,7 +113,8 @@ def test_the_example_visit_is_what_happened(world: SearchDescription, shop: Sear
 
 
 def test_scores_order_every_ranking_and_the_truth_values_it(world: SearchDescription, shop: SearchShop) -> None:
-    example, truth = world.example, SearchTruth(shop)
+    example = world.example
+    truth = SearchTruth(shop)
     visit = shop.arrive(example.step)
     for ranking in (*example.ladder, *example.templates):
         scores = [item.base + item.added for item in ranking.shown]
@@ -136,7 +138,8 @@ def test_a_policy_sees_its_context_and_no_more() -> None:
 
 
 def test_the_example_is_the_first_visit_with_the_most_events() -> None:
-    none, yes = np.zeros((3, 2), bool), np.array([[True, True]] * 3)
+    none = np.zeros((3, 2), bool)
+    yes = np.array([[True, True]] * 3)
     clicks = np.array([[False, True], [True, True], [True, True]])
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
@@ -163,15 +166,15 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_any_world_can_be_described(name: str) -> None:
-    found = described(visits=5, **WORLDS[name])
-    assert len(found.example.ladder[0].shown) == found.k
-    assert sum(c.products for c in found.categories) == found.config.n_products
+    facts = described(visits=5, **WORLDS[name])
+    assert len(facts.example.ladder[0].shown) == facts.k
+    assert sum(c.products for c in facts.categories) == facts.config.n_products
 
 
 def test_own_files_can_be_described(tmp_path: Path) -> None:
     catalogue = {"id": [7, 8, 9], "category": ["toys", "toys", "litter"], "price": [1.0, 2.0, 90.0], "cm2": [0.1] * 3}
     pl.DataFrame(catalogue).write_csv(tmp_path / "catalogue.csv")
-    found = described(visits=1, catalogue_file=str(tmp_path / "catalogue.csv"))
-    assert [(c.name, c.products) for c in found.categories] == [("litter", 1), ("toys", 2)]
-    assert {item.product for item in found.example.ladder[0].shown} == {7, 8, 9}
-    assert found.config.n_products == 3
+    facts = described(visits=1, catalogue_file=str(tmp_path / "catalogue.csv"))
+    assert [(c.name, c.products) for c in facts.categories] == [("litter", 1), ("toys", 2)]
+    assert {item.product for item in facts.example.ladder[0].shown} == {7, 8, 9}
+    assert facts.config.n_products == 3

@@ -125,7 +125,8 @@ def test_baselines_are_scored_on_the_held_out_visits(monkeypatch: pytest.MonkeyP
 
 
 def test_the_best_single_template_weighs_cells_by_their_visits() -> None:
-    shop, table = open_shop(SMALL, 5), np.zeros((12, len(TEMPLATES)))
+    shop = open_shop(SMALL, 5)
+    table = np.zeros((12, len(TEMPLATES)))
     cells = groups_of(shop, "cell")
     rare = min(range(12), key=lambda n: share_of(shop, 0, cells[n]))
     table[:, 2], table[rare, 6] = 1.0, 5.0

@@ -10,7 +10,6 @@ from studies import held_out as module
 from studies.held_out import (
     boosts_reward,
     draw_held_out,
-    frame_of,
     learning_curve_of,
     open_shop,
     play,
@@ -73,9 +72,8 @@ def test_a_learning_curve_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert first.policy == "random-boosts"
     monkeypatch.setattr(module, "play", lambda *_: pytest.fail("played again"))
     assert learning_curve_of(entry, SMALL, 5, CHECKPOINTS) == first
-    frame = frame_of([first])
-    assert frame["segment"].to_list() == ["all", "price_hunter", "pl_lover", "premium", "litter_heavy"] * 2
-    assert frame["share"].to_list() == pytest.approx((frame["reward"] / frame["optimum"]).to_list())
+    segments = ["all", "price_hunter", "pl_lover", "premium", "litter_heavy"]
+    assert [score.segment for score in first.scores] == segments * 2
 
 
 def test_bandits_over_templates_choose_by_their_context_and_recommend_without_exploring() -> None:
@@ -87,7 +85,8 @@ def test_bandits_over_templates_choose_by_their_context_and_recommend_without_ex
         policy = TemplateTS(spec, np.random.default_rng(0), context=context_name, alpha=50.0)
         curve = play(world, policy, CHECKPOINTS, np.zeros((4, 10)))
         visit = world.arrive(7)
-        context, before = world.context(visit), policy.state_dict()
+        context = world.context(visit)
+        before = policy.state_dict()
         models = [find_slot(policy.state.templates, template) for template in range(8)]
         estimates = policy.state.ridge.theta[models] @ np.r_[1.0, shop.features(visit)[:width]]
         assert policy.recommend(context) == estimates.argmax()

@@ -35,7 +35,8 @@ def by_the_tree(shop: SearchShop, visit: Visit, shown: IntArray) -> float:
     def on(position: int, satisfaction: float, bought: int) -> float:
         if position == len(shown) or bought == 3 or satisfaction < -2.0:
             return 0.0
-        product, u = products[shown[position]], utilities[position]
+        product = products[shown[position]]
+        u = utilities[position]
         look = sigmoid(biases[min(position, len(biases) - 1)] + 0.2 * satisfaction)
         click = sigmoid(u)
         buy = sigmoid(1.2 * u + 0.3 - 0.01 * math.log(1 + product.price))
@@ -86,7 +87,8 @@ def test_rankings_share_their_replicates() -> None:
 
 
 def test_what_left_the_top_is_paid_for() -> None:
-    shop, free = shop_of(reward={"rank_change": 0.5}), shop_of()
+    shop = shop_of(reward={"rank_change": 0.5})
+    free = shop_of()
     visit = shop.arrive(0)
     shown = shop.rank_by_template(visit, 4)
     left = shop.serve(visit, shown).parts.rank_change

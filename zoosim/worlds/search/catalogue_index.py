@@ -84,7 +84,8 @@ def standardised(feature: FloatArray) -> FloatArray:
     deviation = np.sqrt((centred**2).mean())
     if deviation <= NO_SPREAD * np.sqrt((feature**2).mean()):
         return np.zeros_like(feature)
-    return centred / deviation
+    scaled: FloatArray = centred / deviation
+    return scaled
 
 
 @jit

@@ -35,8 +35,8 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     early = _draw(config, first_counts, rng)
     late = _draw(config, late_counts, rng.spawn(1)[0])
     order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
-    columns = [np.concatenate(pair)[order] for pair in zip(early[:-1], late[:-1], strict=True)]
-    return Users(*map(frozen, columns), bounds=frozen(early.bounds + late.bounds))
+    columns = [frozen(np.concatenate(pair)[order]) for pair in zip(early[:-1], late[:-1], strict=True)]
+    return Users(*columns, frozen(early.bounds + late.bounds))
 
 
 def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from studies.cache import kept_array
+from studies.side_by_side import side_by_side
 from studies.work import jobs_of
-from zoosim.arena.workers import side_by_side
 from zoosim.core.types import FloatArray, Progress
 from zoosim.experiments.request import parse_seeds
 

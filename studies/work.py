@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from studies.shops import ShopChanges, read_shop
-from zoosim.arena.workers import default_jobs, side_by_side
+from studies.side_by_side import side_by_side
+from zoosim.arena.backends.local import default_jobs
 from zoosim.core.checks import check_whole
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress

@@ -99,7 +99,8 @@ def mine(folder: Path, choose: str) -> str:
         (["run", "gauntlet", "--sedes", "3"], "No such option: --sedes"),
         (["run"], "Missing argument 'NAME'"),
         (["run", "q-sanity"], "q-sanity is a study, which compares no policies; run `python -m studies q-sanity` in a"),
-        (["run", "continuous-vs-discrete", "--steps", "9"], "--out, --json and --debug alone; leave --steps out"),
+        (["run", "no.py:Shop"], "world file: no.py is not there"),
+        (["check-world", "no.py:Shop"], "world file: no.py is not there"),
         (["runn"], "No such command 'runn'"),
         (["run", "gauntlet", "--config", "none.yaml"], "none.yaml: no such file"),
         (["run", "gauntlet", "--policy", "none.py:Mine"], "none.py is not there"),
@@ -162,7 +163,7 @@ def test_a_broken_file_is_refused_in_one_line(text: str, told: str, tmp_path: Pa
         ("class Mine:\n    def select_action(self, context):\n        return 0\n", "lacks update"),
         (
             POLICY.format(choose="return 0").replace("    def", "    name = 'linucb'\n\n    def", 1),
-            "two policies are called 'linucb'",
+            "'linucb' is a built-in policy; give your class another",
         ),
     ],
 )
@@ -223,8 +224,8 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.doc").write_text("mine")
     assert "holds thesis.doc, not a run" in refusal(*other, "foreign", cwd=tmp_path)
-    cell = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
-    cell.write_bytes(cell.read_bytes()[:200])
+    trial = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
+    trial.write_bytes(trial.read_bytes()[:200])
     assert "1.parquet is damaged or truncated" in refusal(*other, "out", cwd=tmp_path)
 
 

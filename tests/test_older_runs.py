@@ -29,7 +29,7 @@ def extend(folder: Path, *policies: str, **options: Any) -> zoosim.RunResult:
     return zoosim.run("gauntlet", policies=policies, **asked)
 
 
-def cells(folder: Path) -> dict[str, bytes]:
+def trials(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.glob("cells/*/*.parquet"))}
 
 
@@ -51,9 +51,9 @@ def test_it_is_read_though_a_policy_has_gone(folder: Path, monkeypatch: pytest.M
 
 
 def test_another_policy_joins_it(folder: Path) -> None:
-    before = cells(folder)
+    before = trials(folder)
     found = extend(folder, "greedy")
-    after = cells(folder)
+    after = trials(folder)
     assert {name: after[name] for name in before} == before
     assert sorted(set(after) - set(before)) == ["cells/greedy/0.parquet", "cells/greedy/1.parquet"]
     assert set(found.summary["policies"]) == {"greedy", *POLICIES}
@@ -71,7 +71,7 @@ def test_its_own_policies_are_run_again_by_todays_code(folder: Path) -> None:
 
 
 def test_another_world_or_length_or_parameter_is_refused(folder: Path) -> None:
-    before = cells(folder)
+    before = trials(folder)
     others: list[tuple[dict[str, Any], str]] = [
         ({"steps": 401}, r"holds another run, with another value of run\.steps; name another folder"),
         ({"settings": ["env.n_products=51"]}, r"with another value of env\.n_products; name another folder"),
@@ -80,5 +80,5 @@ def test_another_world_or_length_or_parameter_is_refused(folder: Path) -> None:
     for options, told in others:
         with pytest.raises(ConfigError, match=told):
             extend(folder, "linucb", **options)
-    assert cells(folder) == before
+    assert trials(folder) == before
     assert (folder / "config.yaml").read_text() == (KEPT / "config.yaml").read_text()

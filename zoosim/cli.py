@@ -37,7 +37,11 @@ PolicyNames = Annotated[
 ]
 OwnPolicies = Annotated[
     list[str] | None,
-    typer.Option("--policy", metavar="FILE.py:Class", help="Your own policy to add to the comparison (repeatable)."),
+    typer.Option(
+        "--policy",
+        metavar="FILE.py:Class",
+        help="Your own policy, beside those of --policies or of the experiment (repeatable).",
+    ),
 ]
 Config = Annotated[
     str | None,

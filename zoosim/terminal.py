@@ -17,14 +17,14 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from zoosim.arena.store import CellKey
-from zoosim.arena.time_left import CellEvent, TimeLeft
+from zoosim.arena.store import TrialKey
+from zoosim.arena.time_left import TimeLeft, TrialEvent
 
 if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.api.runs import RunResult
-    from zoosim.experiments.plan import Plan
+    from zoosim.arena.plan import Plan
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.off_policy.compare import Difference
     from zoosim.off_policy.evaluate import Evaluation
@@ -69,22 +69,22 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def start(self, plan: "Plan", cells: Sequence[CellKey], jobs: int) -> None:
-        """Say what begins: `cells` to compute, in so many processes."""
-        self._time_left = TimeLeft(cells, plan.steps, jobs)
+    def start(self, plan: "Plan", trials: Sequence[TrialKey], jobs: int) -> None:
+        """Say what begins: `trials` to compute, in so many processes."""
+        self._time_left = TimeLeft(trials, plan.steps, jobs)
         self._last_line = time.monotonic()
-        if cells and self._console.is_terminal:
+        if trials and self._console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
             left = TextColumn("{task.fields[left]}")
             self._bar = Bar(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
             self._task = self._bar.add_task(plan.experiment.title, total=1.0, left="")
             self._bar.start()
 
-    def report(self, key: CellKey, visits: int, line: str) -> None:
-        """Take in that a cell went on by `visits`, or has a line to say."""
+    def report(self, key: TrialKey, visits: int, line: str) -> None:
+        """Take in that a trial went on by `visits`, or has a line to say."""
         now = time.monotonic()
         self._time_left.record(key, visits, line, now)
-        if line == CellEvent.COMPILING:
+        if line == TrialEvent.COMPILING:
             self._say_compiling()
         what = f"{key.policy}, seed {key.seed}{': ' + line if line else ''}"
         interval = SHOW_SECONDS if self._bar is not None else QUIET_SECONDS

@@ -1,10 +1,11 @@
 """Q6: do policies draw their actions from the distribution that they tabulate?
 
-Each policy learns from 180 visits to a small shop. Then 1,000,000 actions are drawn for one visitor, without learning
-in between, and counted against `propensities` by Pearson's chi-square. A policy that decides without chance gets a
-floor of .1.
+Each policy learns from 180 visits to a shop of 4 segments and 6 categories. Then 1,000,000 actions are drawn for
+one visitor, without learning in between, and counted against `propensities` by Pearson's chi-square. A policy that
+decides without chance gets a floor of .1.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,24 @@ from scipy import stats
 from zoosim.core.jit import bind
 from zoosim.core.rng import uniforms
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
-from zoosim.policies.checks.products import LARGER, VISITS, Maker
+from zoosim.policies.checks.products import VISITS, Maker, Shop
 from zoosim.policies.kernel import DrawingPolicy, KernelPolicy, floored_choice
 from zoosim.policies.registry import BUILT_IN, FIXED, find_class
 from zoosim.policies.requests import checked_request
 
 DRAWS, LEAST_P, FLOOR = 1_000_000, 0.001, 0.1
+
+
+class OneHotShop(Shop):
+    """A shop whose visitors and products are told apart by one-hot features, in which all policies that sample do."""
+
+    @cached_property
+    def _arrays(self) -> tuple[FloatArray, FloatArray, IntArray, BoolArray, FloatArray]:
+        _, _, visitors, masks, rewards = super()._arrays
+        return np.eye(self.n_users), np.eye(self.n_products), visitors, masks, rewards
+
+
+SHOP = OneHotShop("a shop of 6 categories", n_products=6, user_dim=4, product_dim=6, n_users=4, seed=5)
 
 
 def main() -> None:
@@ -27,7 +40,7 @@ def main() -> None:
         cls = find_class(name)
         if name not in FIXED and issubclass(cls, DrawingPolicy):
             policy = taught(cls)
-            request = LARGER.everything(0)
+            request = SHOP.everything(0)
             suffix = ""
             if np.count_nonzero(policy.propensities(request)) == 1:
                 policy = taught(cls, floor=FLOOR)
@@ -41,11 +54,11 @@ def main() -> None:
 
 def taught(cls: type[DrawingPolicy], **params: Any) -> Any:
     """Return a policy that has learned from three rounds of the shop's visits."""
-    policy: Any = Maker(cls, params).ready(LARGER, 0)
+    policy: Any = Maker(cls, params).ready(SHOP, 0)
     for visit in range(3 * VISITS):
-        context = LARGER.context(visit)
+        context = SHOP.context(visit)
         action = policy.select_action(context)
-        policy.update(context, action, LARGER.reward(visit, action))
+        policy.update(context, action, SHOP.reward(visit, action))
     return policy
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import zoosim
 from zoosim.arena.past import uniform_log
-from zoosim.arena.store import CellKey, RunFolder
+from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.config import EnvConfig
 from zoosim.core.parquet import read_meta
 from zoosim.worlds.recommendation.world import build_world
@@ -44,7 +44,7 @@ def main() -> None:
     """Run the gauntlet over 32 seeds and print every comparison."""
     with tempfile.TemporaryDirectory() as folder:
         result = zoosim.run("gauntlet", seeds=SEEDS, out=folder)
-        values = {name: [c for _, c in sorted(cells.items())] for name, cells in result.comparison.cells.items()}
+        values = {name: [c for _, c in sorted(trials.items())] for name, trials in result.comparison.trials.items()}
         for reference in REFERENCES:
             _compare(reference, values[reference.policy])
         adaptive = result.summary["policies"]["d-linucb"]["oracle_fraction"]
@@ -56,9 +56,9 @@ def main() -> None:
     print(f"Q1 uniform log of 200,000 visits: mean click {np.mean(means):.4f} (sd {np.std(means, ddof=1):.4f})")
 
 
-def _compare(reference: Reference, cells: list[Any]) -> None:
+def _compare(reference: Reference, trials: list[Any]) -> None:
     index = 0 if reference.phase is None else reference.phase + 1
-    ours = 100 * np.array([cell.fraction[index] for cell in cells])
+    ours = 100 * np.array([trial.fraction[index] for trial in trials])
     sd, n = float(ours.std(ddof=1)), len(ours)
     error = math.sqrt(sd**2 / n + reference.sd**2 / reference.n)
     label = "whole" if reference.phase is None else f"phase {reference.phase + 1}"
@@ -68,4 +68,4 @@ def _compare(reference: Reference, cells: list[Any]) -> None:
 
 
 def _loss(store: RunFolder, seed: int) -> float:
-    return float(read_meta(store.cell_path(CellKey("static-mlp", seed)))["fit"]["validation_loss"])
+    return float(read_meta(store.trial_path(TrialKey("static-mlp", seed)))["fit"]["validation_loss"])

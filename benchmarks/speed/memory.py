@@ -1,7 +1,7 @@
 """S14: the most memory that each policy takes in a shop of 100,000 products with 64 features.
 
 Each policy runs in a process of its own. It decides 5 requests that offer all products in new arrays, is asked for
-propensities, and then learns of 12,000 different products, so that those with a model per product reach their bound.
+propensities, and then learns of 9,000 different products, so that those with a model per product reach their bound.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ from zoosim.policies.kernel import DrawingPolicy
 from zoosim.policies.registry import BUILT_IN, find_class, make_entry
 
 PRODUCTS, HALF, USERS = 100_000, 32, 100
-REQUESTS, LEARNED, PAST = 5, 12_000, 5_000
+REQUESTS, LEARNED, PAST = 5, 9_000, 5_000
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ from studies.boost_curves.baselines import CELL, baseline_scores
 from studies.boost_curves.learners import CHANGED_VISITS, DEFAULT, LEARNERS, SHOPS
 from studies.boost_curves.records import ALL, OnlineResult, Score
 from studies.held_out import CHECKPOINTS, EARLY, learning_curve_of
-from zoosim.arena.workers import default_jobs, side_by_side
+from studies.side_by_side import side_by_side
+from zoosim.arena.backends.local import default_jobs
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown

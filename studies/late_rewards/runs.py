@@ -8,9 +8,10 @@ from studies.cache import kept_array
 from studies.work import rows_by_task
 from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
+from zoosim.arena.plan import Plan
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Progress
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request, parse_seeds
 
 TIMINGS = {

@@ -66,7 +66,7 @@ def test_a_class_of_a_test_competes(tmp_path: Path) -> None:
     result = run(policies=["random", First], extra=[Last], out=tmp_path, csv=True, jobs=2)
     assert result.failures == ()
     assert set(result.rows.filter(policy="first")["action"]) == {0}
-    assert result.notes[-1] == "last: left out, since the policies named do not include it"
+    assert set(result.rows["policy"]) == {"first", "last", "random"}
     both = run(policies=[First, Last], out=tmp_path)
     assert set(both.rows.filter(policy="last")["action"]) == {5}
     assert set(both.rows["policy"]) == {"first", "last", "random"}
@@ -146,19 +146,19 @@ def test_the_default_folder_is_named_by_experiment_and_hash(tmp_path: Path, monk
 
 def test_a_folder_used_again_computes_what_is_new_and_covers_all(tmp_path: Path) -> None:
     left: list[int] = []
-    cells: set[Any] = set()
+    trials: set[Any] = set()
 
     def again(**changes: Any) -> RunResult:
-        cells.clear()
-        started = {"started": lambda plan, cells, jobs: left.append(plan.steps * len(cells))}
-        return run(out=tmp_path, report=lambda key, *_: cells.add(key), **started, **changes)
+        trials.clear()
+        started = {"started": lambda plan, trials, jobs: left.append(plan.steps * len(trials))}
+        return run(out=tmp_path, report=lambda key, *_: trials.add(key), **started, **changes)
 
     first = again(seeds=1)
     same = again(seeds=1)
-    assert (left, cells) == ([2 * STEPS, 0], set())
+    assert (left, trials) == ([2 * STEPS, 0], set())
     assert same.rows.equals(first.rows)
     joined = again(policies=["linucb"], seeds=[5])
-    assert (left[-1], cells) == (STEPS, {("linucb", 5)})
+    assert (left[-1], trials) == (STEPS, {("linucb", 5)})
     assert joined.summary["seeds"] == [0, 5]
     assert set(joined.summary["policies"]) == {"random", "greedy", "linucb"}
     assert joined.rows.filter(seed=0).equals(first.rows)
@@ -332,6 +332,6 @@ def test_a_log_that_cannot_be_is_refused(name: str, changes: dict[str, Any], tmp
 
 
 def test_a_policy_that_fails_in_a_log_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PolicyFailure, match=r"policy broken failed, seed 4, step 0 at test_api\.py:"):
+    with pytest.raises(PolicyFailure, match=r"policy broken failed, seed 4, step 0 at test_runs\.py:"):
         write_log(tmp_path / "log.parquet", n=STEPS, policy=Broken, seed=4, config={"env": SHOP})
     assert names(tmp_path) == set()

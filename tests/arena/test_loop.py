@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoosim import Context, Policy, PolicySpec
-from zoosim.arena import loop
+from zoosim.arena import block
 from zoosim.arena.actions import check_action
 from zoosim.arena.loop import play
 from zoosim.arena.past import uniform_log
@@ -131,7 +131,7 @@ def test_compiled_and_context_by_context_give_the_same_rows(
     must_be_equal(rows(world, Hidden.around(hidden)), expected)
     same_state(compiled, hidden)
     for size in (1, 7, 100_000):
-        monkeypatch.setattr(loop, "BLOCK", size)
+        monkeypatch.setattr(block, "BLOCK", size)
         must_be_equal(rows(world, made(world, *variant)), expected)
 
 
@@ -145,7 +145,7 @@ def test_late_rewards_give_the_same_rows_compiled_and_context_by_context(
     policy = made(world, name, {})
     expected = rows(world, Hidden.around(policy), feedback=feedback)
     for size in (1_000, 33):
-        monkeypatch.setattr(loop, "BLOCK", size)
+        monkeypatch.setattr(block, "BLOCK", size)
         compiled = made(world, name, {})
         must_be_equal(rows(world, compiled, feedback=feedback), expected)
         same_state(compiled, policy)

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import zoosim
-from zoosim.arena.loop import Block, play
+from zoosim.arena.block import Block
+from zoosim.arena.loop import play
 from zoosim.arena.recording import catalogue_hash, record_frames, to_records, write_records
 from zoosim.core.config import EnvConfig
 from zoosim.policies.registry import find_class
@@ -154,7 +155,7 @@ def test_a_block_is_logged_by_itself() -> None:
     assert dict(middle.schema) == SCHEMA
 
 
-def test_a_run_keeps_the_log_of_each_cell(tmp_path: Path) -> None:
+def test_a_run_keeps_the_log_of_each_trial(tmp_path: Path) -> None:
     """The same visits as the rows; the version tells parameters apart."""
     versions = set()
     for epsilon in (0.05, 0.2):

@@ -1,4 +1,4 @@
-"""Running a plan: the same rows on any number of processes, and every finished cell stands."""
+"""Running a plan: the same rows on any number of processes, and every finished trial stands."""
 
 import os
 import time
@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 
 from zoosim import Context, Policy, PolicySpec
-from zoosim.arena.runner import Outcome, missing_cells, run_plan
-from zoosim.arena.store import CellKey, RunFolder
+from zoosim.arena.backends.local import Local
+from zoosim.arena.plan import Plan
+from zoosim.arena.runner import Outcome, missing_trials, run_plan
+from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import ConfigError
 from zoosim.core.parquet import read_meta
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import finished_plan, make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.products.shared_linear import Greedy
 from zoosim.policies.registry import make_entry
@@ -106,13 +108,13 @@ class Plain:
 
 
 class Meter:
-    """Counts the visits of each cell that a run computes, and stops it after so many in all, where asked to."""
+    """Counts the visits of each trial that a run computes, and stops it after so many in all, where asked to."""
 
     def __init__(self, stop_after: float = np.inf) -> None:
-        self.visits: dict[CellKey, int] = {}
+        self.visits: dict[TrialKey, int] = {}
         self.stop_after = stop_after
 
-    def __call__(self, key: CellKey, visits: int, line: str) -> None:
+    def __call__(self, key: TrialKey, visits: int, line: str) -> None:
         self.visits[key] = self.visits.get(key, 0) + visits
         if sum(self.visits.values()) > self.stop_after:
             raise KeyboardInterrupt
@@ -123,17 +125,19 @@ def plan(policies: list[Any], seeds: int = 2, config: dict[str, Any] | None = No
 
 
 def execute(wanted: Plan, path: Path, jobs: int = 1, meter: Meter | None = None, log: bool = False) -> Outcome:
-    return run_plan(wanted, path, jobs=jobs, keep_log=log, report=meter or Meter())
+    kept = path / "config.yaml"
+    held = finished_plan(RunFolder(path).read_config()) if kept.exists() else None
+    return run_plan(wanted, path, backend=Local(jobs), keep_log=log, report=meter or Meter(), held=held)
 
 
 def rows(path: Path) -> pl.DataFrame:
     folder = RunFolder(path)
-    folder.write_rows(folder.cells())
+    folder.write_rows(folder.trials())
     return pl.read_parquet(path / "rows.parquet")
 
 
 def times(path: Path) -> dict[str, int]:
-    """Tell when each cell was written."""
+    """Tell when each trial was written."""
     return {str(item.relative_to(path)): item.stat().st_mtime_ns for item in path.glob("*/*/[0-9]*.parquet")}
 
 
@@ -169,8 +173,8 @@ def test_a_second_run_computes_what_is_missing(tmp_path: Path) -> None:
     first, more = plan(["random", "greedy"], 1), plan(["random", "greedy", "linucb"], 2)
     execute(first, out)
     before = times(out)
-    assert missing_cells(first, out, False) == []
-    assert len(missing_cells(more, out, False)) == 4
+    assert missing_trials(first, out, False) == []
+    assert len(missing_trials(more, out, False)) == 4
     meter = Meter()
     execute(more, out, meter=meter)
     wanted = {("random", 1), ("greedy", 1), ("linucb", 0), ("linucb", 1)}
@@ -190,31 +194,31 @@ def test_a_smaller_run_forgets_nothing(tmp_path: Path) -> None:
     config = RunFolder(tmp_path).read_config()
     assert config["run"]["seeds"] == [0, 1, 2]
     assert {entry["name"] for entry in config["policies"]} == {"random", "greedy", "linucb"}
-    assert len(RunFolder(tmp_path).cells()) == 7
+    assert len(RunFolder(tmp_path).trials()) == 7
 
 
 def test_a_log_that_is_asked_for_later_is_made(tmp_path: Path) -> None:
     wanted = plan(["random"], 2)
     execute(wanted, tmp_path)
     expected = rows(tmp_path)
-    RunFolder(tmp_path).log_path(CellKey("random", 1)).parent.mkdir(parents=True)
-    assert len(missing_cells(wanted, tmp_path, True)) == 2
+    RunFolder(tmp_path).log_path(TrialKey("random", 1)).parent.mkdir(parents=True)
+    assert len(missing_trials(wanted, tmp_path, True)) == 2
     execute(wanted, tmp_path, log=True)
-    assert missing_cells(wanted, tmp_path, True) == []
+    assert missing_trials(wanted, tmp_path, True) == []
     assert rows(tmp_path).equals(expected)
 
 
 @pytest.mark.parametrize("after", [0, STEPS - 1, 3 * STEPS + 500])
 def test_an_interrupted_run_goes_on_from_its_cells(after: int, tmp_path: Path) -> None:
-    """In the first cell, at the end of one, in the fourth: what is there is whole, and the rest follows."""
+    """In the first trial, at the end of one, in the fourth: what is there is whole, and the rest follows."""
     wanted = plan(["random", "greedy", "linucb"])
     with pytest.raises(KeyboardInterrupt):
         execute(wanted, tmp_path / "cut", meter=Meter(after))
     folder = RunFolder(tmp_path / "cut")
     folder.check()
-    done = folder.cells()
+    done = folder.trials()
     assert len(done) == after // STEPS
-    assert all(len(folder.read_cell(key).rewards) == STEPS for key in done)
+    assert all(len(folder.read_trial(key).rewards) == STEPS for key in done)
     meter = Meter()
     execute(wanted, tmp_path / "cut", meter=meter)
     assert len(meter.visits) == 6 - len(done)
@@ -223,12 +227,12 @@ def test_an_interrupted_run_goes_on_from_its_cells(after: int, tmp_path: Path) -
 
 
 def test_an_interrupt_stops_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two processes sleep in the middle of a cell; the interrupt ends them, and the next call does their work."""
+    """Two processes sleep in the middle of a trial; the interrupt ends them, and the next call does their work."""
     wanted = plan([Patient])
     monkeypatch.setenv("TEST_PATIENCE", "3600")
     with pytest.raises(KeyboardInterrupt):
         execute(wanted, tmp_path / "cut", jobs=2, meter=Meter(0))
-    assert RunFolder(tmp_path / "cut").cells() == []
+    assert RunFolder(tmp_path / "cut").trials() == []
     monkeypatch.delenv("TEST_PATIENCE")
     for name in ("cut", "whole"):
         execute(wanted, tmp_path / name)
@@ -237,13 +241,13 @@ def test_an_interrupt_stops_other_processes(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failing_policy_leaves_the_others_alone(jobs: int, tmp_path: Path) -> None:
-    """It fails under seed 1; its cell of seed 0 and everybody else's are there, and it is tried again next time."""
+    """It fails under seed 1; its trial of seed 0 and everybody else's are there, and it is tried again next time."""
     wanted = plan(["random", Failing])
     (failure,) = execute(wanted, tmp_path, jobs).failures
     assert (failure.policy, failure.seed, failure.step) == ("failing", 1, 5)
     assert failure.reason == "ValueError: out of ideas"
     assert failure.place.startswith("test_runner.py:")
-    assert RunFolder(tmp_path).cells() == [("failing", 0), ("random", 0), ("random", 1)]
+    assert RunFolder(tmp_path).trials() == [("failing", 0), ("random", 0), ("random", 1)]
     meter = Meter()
     assert [again.seed for again in execute(wanted, tmp_path, meter=meter).failures] == [1]
     assert set(meter.visits) <= {("failing", 1)}
@@ -258,7 +262,7 @@ def test_a_policy_that_cannot_be_made_fails_at_visit_0(tmp_path: Path) -> None:
     assert [(f.policy, f.seed, f.step, f.reason) for f in failures] == [
         ("broken", seed, 0, "RuntimeError: no luck") for seed in (0, 1)
     ]
-    assert RunFolder(tmp_path).cells() == [("random", 0), ("random", 1)]
+    assert RunFolder(tmp_path).trials() == [("random", 0), ("random", 1)]
 
 
 SOURCE = """
@@ -288,7 +292,7 @@ def test_a_policy_whose_file_has_changed_runs_again(tmp_path: Path) -> None:
     execute(from_file(file), out, log=True)
     before, old = times(out), rows(out)
     changed = from_file(file, "-1")
-    assert len(missing_cells(changed, out, False)) == 2
+    assert len(missing_trials(changed, out, False)) == 2
     outcome = execute(changed, out)
     assert [note for note in outcome.notes if note.startswith("fixed: ")]
     assert rows(out).filter(policy="random").equals(old.filter(policy="random"))
@@ -310,14 +314,14 @@ def test_a_file_that_moved_is_the_same_policy(tmp_path: Path) -> None:
 
 
 def test_a_user_policy_with_other_parameters_is_refused(tmp_path: Path) -> None:
-    """Its cells would stand under one name with two meanings; nothing is written."""
+    """Its trials would stand under one name with two meanings; nothing is written."""
     out, file = tmp_path / "run", tmp_path / "fixed.py"
     execute(from_file(file, "self.rank"), out)
     before = times(out), (out / "config.yaml").read_text()
     with pytest.raises(ConfigError, match=r"run holds fixed with other parameters; name another folder"):
         execute(from_file(file, "self.rank", rank=3), out)
     assert (times(out), (out / "config.yaml").read_text()) == before
-    assert read_meta(RunFolder(out).cell_path(CellKey("fixed", 0)))["config_hash"] == plan(["random"]).config_hash
+    assert read_meta(RunFolder(out).trial_path(TrialKey("fixed", 0)))["config_hash"] == plan(["random"]).config_hash
 
 
 @pytest.mark.parametrize("change", [{"discount": 0.95}, {"type": "greedy"}])

@@ -1,4 +1,4 @@
-"""A run's folder: what it refuses before anything is written, and how cells become rows."""
+"""A run's folder: what it refuses before anything is written, and how trials become rows."""
 
 import json
 import tempfile
@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from zoosim.arena.store import CellKey, RunFolder
+from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.parquet import read_meta, write_parquet
 
@@ -31,12 +31,12 @@ def columns(seed: int, n: int = 30) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """Make a folder of two finished cells with their rows and a summary."""
+    """Make a folder of two finished trials with their rows and a summary."""
     made = RunFolder(tmp_path / "run")
     made.write_config(CONFIG)
     for name in ("a", "b"):
-        made.write_cell(CellKey(name, 0), columns(0), {"fingerprint": name})
-    made.write_rows(made.cells())
+        made.write_trial(TrialKey(name, 0), columns(0), {"fingerprint": name})
+    made.write_rows(made.trials())
     (made.path / "summary.json").write_text(
         '{"wall_seconds": 1.5, "policies": {"a": {"failed": []}, "b": {"failed": []}}}'
     )
@@ -150,13 +150,13 @@ def test_a_truncated_table_is_refused_by_its_name(name: str, kept: float, folder
 
 def test_what_made_a_cell_is_kept_with_it(folder: RunFolder) -> None:
     meta = {"config_hash": "feed", "fingerprint": "beef", "seconds": 0.25, "fit": {"loss": 0.5}}
-    folder.write_cell(CellKey("c", 7), columns(3), meta)
-    assert read_meta(folder.cell_path(CellKey("c", 7))) == meta
+    folder.write_trial(TrialKey("c", 7), columns(3), meta)
+    assert read_meta(folder.trial_path(TrialKey("c", 7))) == meta
     expected = columns(3)
-    cell = folder.read_cell(CellKey("c", 7))
-    assert np.array_equal(cell.rewards, expected["reward"])
-    assert np.array_equal(cell.true_probabilities, expected["true_probability"])
-    assert np.array_equal(cell.best_probabilities, expected["best_probability"])
+    trial = folder.read_trial(TrialKey("c", 7))
+    assert np.array_equal(trial.rewards, expected["reward"])
+    assert np.array_equal(trial.true_probabilities, expected["true_probability"])
+    assert np.array_equal(trial.best_probabilities, expected["best_probability"])
 
 
 def test_a_table_that_is_not_ours_has_no_meta(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_a_table_that_is_not_ours_has_no_meta(tmp_path: Path) -> None:
     assert read_meta(tmp_path / "plain.parquet") == {}
 
 
-def test_a_write_that_fails_leaves_no_cell(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a full disk or a kill in the middle leaves behind is no cell."""
+def test_a_write_that_fails_leaves_no_trial(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a full disk or a kill in the middle leaves behind is no trial."""
 
     def half(self: pl.DataFrame, file: Path, **options: Any) -> NoReturn:
         Path(file).write_bytes(b"PAR1 half a file")
@@ -173,8 +173,8 @@ def test_a_write_that_fails_leaves_no_cell(folder: RunFolder, monkeypatch: pytes
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", half)
     with pytest.raises(OSError, match="No space left"):
-        folder.write_cell(CellKey("c", 1), columns(0), {})
-    assert folder.cells() == [("a", 0), ("b", 0)]
+        folder.write_trial(TrialKey("c", 1), columns(0), {})
+    assert folder.trials() == [("a", 0), ("b", 0)]
     assert list((folder.path / "cells" / "c").iterdir()) == []
     folder.check()
 
@@ -182,34 +182,34 @@ def test_a_write_that_fails_leaves_no_cell(folder: RunFolder, monkeypatch: pytes
 def test_leftovers_of_a_kill_are_no_cells(folder: RunFolder) -> None:
     (folder.path / "cells" / "a" / ".1.parquet.x7.part").write_bytes(b"PAR1")
     (folder.path / ".config.yaml.x7.part").write_bytes(b"expe")
-    assert folder.cells() == [("a", 0), ("b", 0)]
+    assert folder.trials() == [("a", 0), ("b", 0)]
     folder.check()
 
 
 def test_cells_and_rows_are_sorted_by_policy_seed_and_step(tmp_path: Path) -> None:
-    """Seeds as numbers (2 before 10), whatever the order of writing, and steps in the order of the cell."""
+    """Seeds as numbers (2 before 10), whatever the order of writing, and steps in the order of the trial."""
     folder = RunFolder(tmp_path)
-    keys = [CellKey("linucb", 10), CellKey("d-linucb", 2), CellKey("linucb", 2), CellKey("d-linucb", 0)]
+    keys = [TrialKey("linucb", 10), TrialKey("d-linucb", 2), TrialKey("linucb", 2), TrialKey("d-linucb", 0)]
     for key in keys:
-        folder.write_cell(key, columns(key.seed), {})
-    assert folder.cells() == [("d-linucb", 0), ("d-linucb", 2), ("linucb", 2), ("linucb", 10)]
+        folder.write_trial(key, columns(key.seed), {})
+    assert folder.trials() == [("d-linucb", 0), ("d-linucb", 2), ("linucb", 2), ("linucb", 10)]
     folder.write_rows(keys)
     frame = pl.read_parquet(tmp_path / "rows.parquet")
     assert frame["policy"].to_list() == ["d-linucb"] * 60 + ["linucb"] * 60
     assert frame["seed"].to_list() == [0] * 30 + [2] * 60 + [10] * 30
     assert frame["step"].to_list() == [*range(30)] * 4
-    for number, key in enumerate(folder.cells()):
+    for number, key in enumerate(folder.trials()):
         part = frame.slice(30 * number, 30)
         assert all(np.array_equal(part[name].to_numpy(), array) for name, array in columns(key.seed).items())
 
 
 def test_many_cells_are_put_together_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With parts of 3, 10 cells take parts of parts; nothing of them is left."""
+    """With parts of 3, 10 trials take parts of parts; nothing of them is left."""
     monkeypatch.setattr("zoosim.arena.store.PART", 3)
     folder = RunFolder(tmp_path)
     for seed in range(10):
-        folder.write_cell(CellKey("a", seed), columns(seed), {})
-    folder.write_rows(folder.cells())
+        folder.write_trial(TrialKey("a", seed), columns(seed), {})
+    folder.write_rows(folder.trials())
     frame = pl.read_parquet(tmp_path / "rows.parquet")
     assert frame["seed"].to_list() == [seed for seed in range(10) for _ in range(30)]
     assert frame["step"].to_list() == [*range(30)] * 10
@@ -239,11 +239,11 @@ def test_csv_holds_the_same_rows(folder: RunFolder) -> None:
 
 def test_dropping_a_policy_takes_its_cells_and_log_alone(folder: RunFolder) -> None:
     for name in ("a", "b"):
-        write_parquet(pl.DataFrame({"x": [1]}), folder.log_path(CellKey(name, 0)), {})
-    folder.drop_cells("a")
-    assert folder.cells() == [("b", 0)]
-    assert not folder.log_path(CellKey("a", 0)).exists()
-    assert folder.log_path(CellKey("b", 0)).exists()
+        write_parquet(pl.DataFrame({"x": [1]}), folder.log_path(TrialKey(name, 0)), {})
+    folder.drop_trials("a")
+    assert folder.trials() == [("b", 0)]
+    assert not folder.log_path(TrialKey("a", 0)).exists()
+    assert folder.log_path(TrialKey("b", 0)).exists()
 
 
 def test_the_configuration_is_yaml_with_a_hint_in_front(folder: RunFolder) -> None:
@@ -268,8 +268,8 @@ def test_a_summary_of_another_shape_is_refused(folder: RunFolder, text: str) -> 
 def test_rows_without_cells_have_the_columns_and_an_old_csv_goes(folder: RunFolder) -> None:
     folder.write_csv()
     for name in ("a", "b"):
-        folder.drop_cells(name)
-    folder.write_rows(folder.cells())
+        folder.drop_trials(name)
+    folder.write_rows(folder.trials())
     rows = pl.read_parquet(folder.path / "rows.parquet")
     assert (rows.height, rows.columns[:3]) == (0, ["seed", "step", "policy"])
     assert not (folder.path / "rows.csv").exists()

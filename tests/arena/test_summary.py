@@ -1,4 +1,4 @@
-"""Figures of several seeds from cells made by hand: summary.json as documented, the pairs, and the verdict."""
+"""Figures of several seeds from trials made by hand: summary.json as documented, the pairs, and the verdict."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 import zoosim
-from zoosim.arena.store import CellKey, RunFolder
+from zoosim.arena.plan import Plan
+from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.summary import Comparison
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
 
 STEPS = 3_000
@@ -31,7 +32,7 @@ def plan(seeds: int = 3, policies: list[str] = NAMES, shocks: list[dict[str, Any
 
 
 def put(path: Path, policy: str, seed: int, fraction: float | FloatArray) -> None:
-    """Save a cell whose policy earns `fraction` of a best probability of .5 at each visit, clicks at every fourth."""
+    """Save a trial whose policy earns `fraction` of a best probability of .5 at each visit, clicks at every fourth."""
     true = np.broadcast_to(np.asarray(fraction, float) * 0.5, STEPS)
     columns = {
         "action": np.zeros(STEPS, np.int32),
@@ -39,7 +40,7 @@ def put(path: Path, policy: str, seed: int, fraction: float | FloatArray) -> Non
         "true_probability": true,
         "best_probability": np.full(STEPS, 0.5),
     }
-    RunFolder(path).write_cell(CellKey(policy, seed), columns, {})
+    RunFolder(path).write_trial(TrialKey(policy, seed), columns, {})
 
 
 def compare(path: Path, table: dict[str, list[float]], failures: tuple[PolicyFailure, ...] = ()) -> Comparison:

@@ -15,9 +15,10 @@ import yaml
 
 from studies.__main__ import make_parser
 from studies.study import FLAGS, STUDIES
+from zoosim.arena.plan import Plan
 from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
 from zoosim.policies.checks.products import check_policy
 from zoosim.policies.registry import BUILT_IN

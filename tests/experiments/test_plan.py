@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import yaml
 
+from zoosim.arena.plan import Plan
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import finished_plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.products.random import Random
 from zoosim.worlds.table import TableWorld
@@ -88,12 +89,10 @@ def test_parameters_come_from_the_experiment_the_file_and_settings() -> None:
     assert (alpha(made, "linucb"), alpha(made, "wide")) == (0.4, 3.0)
 
 
-def test_ones_own_policy_joins_unless_it_is_left_out() -> None:
+def test_ones_own_policy_joins_those_that_are_named() -> None:
     assert names(plan(extra=[Mine]))[-1] == "mine"
     assert names(plan(extra=[Mine], policies=["mine", "random"])) == ["mine", "random"]
-    left = plan(extra=[Mine], policies=["random"])
-    assert names(left) == ["random"]
-    assert left.notes[-1] == "mine: left out, since the policies named do not include it"
+    assert names(plan(extra=[Mine], policies=["random"])) == ["random", "mine"]
 
 
 def test_a_file_may_be_tuned_by_settings(tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ def test_a_plan_written_down_makes_itself_again(request_: dict[str, Any]) -> Non
     again = plan(config=yaml.safe_load(yaml.safe_dump(made.as_dict(), sort_keys=False)))
     assert again.as_dict() == made.as_dict()
     assert again.config_hash == made.config_hash
-    assert made.differences(made.as_dict()) == ()
+    assert made.differences(finished_plan(made.as_dict())) == ()
     assert [entry.fingerprint for entry in again.entries] == [entry.fingerprint for entry in made.entries]
 
 
@@ -235,13 +234,13 @@ def test_what_makes_two_runs_differ_is_named() -> None:
         ({"config": {"env": {"shocks": []}}}, ("env.shocks",)),
     ]
     for request, names in others:
-        assert made.differences(plan(**request).as_dict()) == names
+        assert made.differences(finished_plan(plan(**request).as_dict())) == names
     own = plan(config={"env": {"personas": table, "shocks": []}})
-    assert own.differences(plan(config={"env": {"personas": turned, "shocks": []}}).as_dict()) == (
+    assert own.differences(finished_plan(plan(config={"env": {"personas": turned, "shocks": []}}).as_dict())) == (
         "the order of env.personas",
     )
-    assert "experiment" in made.differences(plan("showdown").as_dict())
-    assert "the content of the files" in made.differences(plan("labelled").as_dict())
+    assert "experiment" in made.differences(finished_plan(plan("showdown").as_dict()))
+    assert "the content of the files" in made.differences(finished_plan(plan("labelled").as_dict()))
 
 
 def test_the_format_of_a_newer_zoosim_is_refused() -> None:
@@ -350,7 +349,7 @@ def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:
     made = plan("staleness")
     forms = {entry.name: entry for entry in made.entries}
-    assert set(forms) == set(made.experiment.sweep)
+    assert set(forms) == {f"{form}-{steps}" for form in ("stale", "fresh") for steps in (1, 2, 4, 10)}
     assert {entry.source for entry in made.entries} == {"neural-linear-stable"}
     assert (forms["stale-4"].params["training_steps"], forms["stale-4"].params["recompute"]) == (4, False)
     assert (forms["fresh-1"].params["training_steps"], forms["fresh-1"].params["recompute"]) == (1, True)
@@ -383,7 +382,7 @@ def test_a_search_shop_is_configured_as_any_other() -> None:
     assert (plan.env.segments["premium"].share, plan.env.n_products) == (0.2, 90)
     again = make_plan(Request("template-bandits", config=plan.as_dict(), finished=True))
     assert again.config_hash == plan.config_hash
-    assert plan.differences(plan.as_dict()) == ()
+    assert plan.differences(finished_plan(plan.as_dict())) == ()
     with pytest.raises(ConfigError, match="segments: shares add up to"):
         make_plan(Request("template-bandits", 1, 100, settings=settings[:1]))
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
-    from zoosim.arena.store import CellKey, RunFolder
+    from zoosim.arena.plan import Plan
+    from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
-    from zoosim.experiments.plan import Plan
     from zoosim.policies.base import Policy
 
 
@@ -40,7 +40,7 @@ EARNED = (
 class RunResult:
     """A finished run: figures, frames and the page.
 
-    `summary` is summary.json; `verdict` a sentence; `failures` the cells whose policy failed; `notes` lines worth
+    `summary` is summary.json; `verdict` a sentence; `failures` the trials whose policy failed; `notes` lines worth
     reading; `reference` what a classifier trained on all labels reaches, in experiments that have one.
     """
 
@@ -147,19 +147,37 @@ def run(
     log: bool = False,
     csv: bool = False,
     report: "Report | None" = None,
-    started: "Callable[[Plan, Sequence[CellKey], int], None] | None" = None,
+    started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
 ) -> RunResult:
-    """Run an experiment and return its figures.
+    """Compare policies on the same visitors, and return the figures and a page.
 
-    `policies` names who competes (built-in names, `FILE.py:Class`, classes); `extra` join the experiment's own;
-    `seeds` is a count, `a:b` or a list; `config` a YAML file or a mapping; `settings` are `PATH=VALUE` strings; `out` a
-    folder that is kept and resumed (a temporary one when left out); `log` keeps Records; `csv` writes rows.csv too;
-    `report` and `started` are called with progress. Raises `ConfigError`, `DataError` or `PolicyError` before anything
-    is written; policies that fail while running are in the result's `failures`.
+    Args:
+        experiment: The name of an experiment (`zoosim list`), or a world of your own, `FILE.py:World`.
+        policies: Who competes: built-in names, `FILE.py:Class` or classes. Default: the experiment's own.
+        extra: Policies of yours that compete beside those.
+        seeds: A count (0 to n - 1), a range `a:b` (b left out) or a list. Default: the experiment's.
+        steps: Visits per seed. Default: the experiment's.
+        config: Changes to the defaults: a YAML file, or what it would hold.
+        settings: Further changes, each `PATH=VALUE`, such as "env.n_products=100"; they win over `config`.
+        jobs: Number of processes. Default: one per core.
+        out: A folder that keeps the run, and is resumed where it holds a part of it. Default: a temporary one.
+        log: Also keep the Records of every trial, with propensities.
+        csv: Also write rows.csv.
+        report: Called with progress: a trial, visits since the last call, and a line.
+        started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
+
+    Returns:
+        Figures, rows and page. Policies that failed on the way are in its `failures`.
+
+    Raises:
+        ConfigError: a name, a setting or the folder is invalid; nothing is written.
+        DataError: a file of the world is.
+        PolicyError: a policy cannot be found or made, or its actions cannot be logged.
+        WorldError: a world of your own cannot be found, or fails; finished trials are kept.
     """
+    from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
-    from zoosim.arena.runner import missing_cells, run_plan
-    from zoosim.arena.workers import default_jobs
+    from zoosim.arena.runner import missing_trials, run_plan
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
@@ -167,26 +185,52 @@ def run(
     with redirect_stdout(sys.stderr):  # what a policy's file prints
         plan = make_plan(request)
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
-    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
-    named = str(out).format(experiment=plan.experiment.title, hash=plan.folder_hash[:8]) if out == DEFAULT_OUT else out
-    path = Path(temporary.name) if temporary else Path(named or "")
     if log:
         for entry in plan.entries:
             check_logged(plan.world(plan.seeds[0], entry), entry)
-    if started:
-        started(plan, missing_cells(plan, path, log), jobs)
-    with redirect_stdout(sys.stderr):
-        outcome = run_plan(plan, path, jobs=jobs, keep_log=log, report=report or (lambda *_: None))
-    result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
-    if csv:
-        _folder(path).write_csv()
+    temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
+    try:
+        path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
+        if started:
+            started(plan, missing_trials(plan, path, log), jobs)
+        with redirect_stdout(sys.stderr):
+            outcome = run_plan(
+                plan,
+                path,
+                backend=Local(jobs),
+                keep_log=log,
+                report=report or (lambda *_: None),
+                held=_held_plan(path),
+            )
+        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
+        if csv:
+            _folder(path).write_csv()
+    except BaseException:
+        if temporary is not None:
+            temporary.cleanup()
+        raise
     return result
+
+
+def _held_plan(path: Path) -> "Plan | None":
+    """Return the plan of the run that a folder holds; None where it holds none."""
+    from zoosim.experiments.plan import finished_plan
+
+    folder = _folder(path)
+    folder.check()
+    return finished_plan(folder.read_config()) if (path / "config.yaml").exists() else None
+
+
+def _folder_of_run(plan: "Plan", out: str | os.PathLike[str]) -> Path:
+    """Return the folder of a run; by default one per experiment, world and parameters."""
+    if out == DEFAULT_OUT:
+        return Path(DEFAULT_OUT.format(experiment=plan.experiment.title, hash=plan.folder_hash[:8]))
+    return Path(out)
 
 
 def read_run(path: str | os.PathLike[str]) -> RunResult:
     """Read a run's folder again and draw its page anew."""
-    from zoosim.experiments.plan import make_plan
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.plan import finished_plan
 
     folder = _folder(Path(path))
     if not folder.path.is_dir():
@@ -194,7 +238,7 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
 
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
-    plan = make_plan(Request(str(config.get("experiment")), config=config, finished=True))
+    plan = finished_plan(config)
     folder.check()
     return _finish(plan, folder.path, 0.0, tuple(_earlier_failures(folder, ())), plan.notes, None)
 
@@ -264,7 +308,7 @@ def _finish(
     folder = _folder(path)
     whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
-    folder.write_rows(folder.cells())
+    folder.write_rows(folder.trials())
     summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
     write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     command = _command(whole, path, temporary is None)
@@ -274,15 +318,15 @@ def _finish(
 
 
 def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list[PolicyFailure]:
-    """Return the failures that the folder's summary tells of, where no cell and no newer failure has come since."""
-    from zoosim.arena.store import CellKey
+    """Return the failures that the folder's summary tells of, where no trial and no newer failure has come since."""
+    from zoosim.arena.store import TrialKey
 
-    settled = {*folder.cells(), *(CellKey(failure.policy, failure.seed) for failure in new)}
+    settled = {*folder.trials(), *(TrialKey(failure.policy, failure.seed) for failure in new)}
     return [
         PolicyFailure(name, item["seed"], item["step"], item["error"], item["place"])
         for name, figures in folder.old_summary().get("policies", {}).items()
         for item in figures.get("failed", [])
-        if CellKey(name, item["seed"]) not in settled
+        if TrialKey(name, item["seed"]) not in settled
     ]
 
 

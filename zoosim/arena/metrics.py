@@ -15,7 +15,7 @@ TARGET = 0.95
 
 
 class Rows(NamedTuple):
-    """The rows of a cell, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
+    """The rows of a trial, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
 
     rewards: FloatArray
     true_probabilities: FloatArray

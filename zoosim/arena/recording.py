@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.arena.actions import ACTION_SPACES
-from zoosim.arena.loop import Block
+from zoosim.arena.block import Block
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import atomic

@@ -1,70 +1,72 @@
-"""Run what a plan still lacks, on one or several processes, and let every finished cell stand."""
+"""Run what a plan still lacks, on one or several processes, and let every finished trial stand."""
 
-import multiprocessing
-import queue
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zoosim.arena.store import CellKey, RunFolder
-from zoosim.arena.trial import CellResult, Report, run_cell, trial_version
-from zoosim.arena.workers import set_up, without_main
+from zoosim.arena.backends import Backend
+from zoosim.arena.plan import Plan
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
 from zoosim.core.errors import ConfigError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
-from zoosim.experiments.plan import Plan
 from zoosim.policies.registry import PolicyEntry
 
 Task = tuple[PolicyEntry, int]
 
 DIED = "its process died: it exited, crashed, or was killed for its memory"
 
-_channel: Any = None
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call did: how long it took, which cells failed, and lines that the user should read."""
+    """What a call did: how long it took, which trials failed, and lines that the user should read."""
 
     seconds: float
     failures: tuple[PolicyFailure, ...]
     notes: tuple[str, ...]
 
 
-def run_plan(plan: Plan, path: Path, *, jobs: int, keep_log: bool, report: Report) -> Outcome:
-    """Run the cells of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit."""
+def run_plan(
+    plan: Plan, path: Path, *, backend: Backend, keep_log: bool, report: Report, held: Plan | None = None
+) -> Outcome:
+    """Run the trials of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit.
+
+    `held` is the plan of the run that the folder holds, None where it holds none.
+    """
     folder, started = RunFolder(path), time.perf_counter()
     folder.check()
-    _check_same_run(plan, folder)
+    _check_same_run(plan, held, path)
     stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
-        folder.drop_cells(name)
-    results = _run(plan, tasks, path, keep_log, jobs, report)
+        folder.drop_trials(name)
+    # Workers take one policy each, since the class of another may live in this process alone.
+    work = partial(_run_trial, replace(plan, entries=()), path, keep_log)
+    results = backend.run(
+        work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
+    )
     failures = tuple(result.failure for result in results if result.failure is not None)
     notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
     return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
 
 
-def _check_same_run(plan: Plan, folder: RunFolder) -> None:
+def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
     """Refuse a folder that holds a run in another world, or of another length."""
-    if not (folder.path / "config.yaml").exists():
-        return
-    differences = plan.differences(folder.read_config())
+    differences = () if held is None else plan.differences(held)
     if differences:
         raise ConfigError(
-            f"--out: {folder.path} holds another run, with another value of {', '.join(differences)}; "
+            f"--out: {path} holds another run, with another value of {', '.join(differences)}; "
             "name another folder, or give the same world and steps"
         )
 
 
-def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
+def _warned(results: Iterable[TrialResult]) -> tuple[str, ...]:
     """Tell what policies warned of, each place in the code once a policy, in the words of its lowest seed."""
     said = dict[tuple[str, str], str]()
     for result in sorted(results, key=lambda result: result.key):
@@ -73,33 +75,33 @@ def _warned(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for (name, _), text in said.items())
 
 
-def missing_cells(plan: Plan, path: Path, keep_log: bool) -> list[CellKey]:
-    """List the cells that a run of `plan` in `path` would compute."""
+def missing_trials(plan: Plan, path: Path, keep_log: bool) -> list[TrialKey]:
+    """List the trials that a run of `plan` in `path` would compute."""
     return [_key(task) for task in _missing(plan, RunFolder(path), keep_log)]
 
 
 def _missing(plan: Plan, folder: RunFolder, keep_log: bool) -> list[Task]:
-    """List the cells to compute: those that are not there, or were made by other code."""
+    """List the trials to compute: those that are not there, or were made by other code."""
     stale = _stale(plan, folder)
     return [task for task in _tasks(plan) if task[0].name in stale or not _done(folder, _key(task), keep_log)]
 
 
-def _key(task: Task) -> CellKey:
-    return CellKey(task[0].name, task[1])
+def _key(task: Task) -> TrialKey:
+    return TrialKey(task[0].name, task[1])
 
 
 def _also_held(plan: Plan, folder: RunFolder) -> tuple[str, ...]:
-    """Tell of cells in the folder that were not asked for: the report covers them too."""
+    """Tell of trials in the folder that were not asked for: the report covers them too."""
     asked = {_key(task) for task in _tasks(plan)}
-    held = [key for key in folder.cells() if key not in asked]
+    held = [key for key in folder.trials() if key not in asked]
     if not held:
         return ()
     names = ", ".join(sorted({key.policy for key in held}))
-    return (f"{folder.path} also holds {len(held)} cells of earlier calls ({names}); the report covers all of them",)
+    return (f"{folder.path} also holds {len(held)} trials of earlier calls ({names}); the report covers all of them",)
 
 
 def _tasks(plan: Plan) -> Iterator[Task]:
-    """Yield the cells seed by seed; within a seed, the policies that first train on a log come first.
+    """Yield the trials seed by seed; within a seed, the policies that first train on a log come first.
 
     In a search world the first policy goes through all seeds before the others, since each process that meets a seed
     first settles what its templates earn: two of them are not to do that for the same one.
@@ -112,15 +114,15 @@ def _tasks(plan: Plan) -> Iterator[Task]:
         yield from ((entry, seed) for entry in ordered[len(ahead) :])
 
 
-def _done(folder: RunFolder, key: CellKey, keep_log: bool) -> bool:
-    return folder.cell_path(key).exists() and (not keep_log or folder.log_path(key).exists())
+def _done(folder: RunFolder, key: TrialKey, keep_log: bool) -> bool:
+    return folder.trial_path(key).exists() and (not keep_log or folder.log_path(key).exists())
 
 
 def _stale(plan: Plan, folder: RunFolder) -> list[str]:
     """List the policies whose code, theirs or ours, has changed; refuse one that was saved with other parameters."""
     stale = []
     for entry in plan.entries:
-        saved = [read_meta(folder.cell_path(key)) for key in folder.cells() if key.policy == entry.name]
+        saved = [read_meta(folder.trial_path(key)) for key in folder.trials() if key.policy == entry.name]
         if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
         if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
@@ -154,89 +156,17 @@ def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def _run(plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report) -> Iterable[CellResult]:
-    local = [task for task in tasks if _is_local(task[0])] if jobs > 1 else tasks
-    shared = [task for task in tasks if task not in local]
-    if len(shared) < 2:
-        local, shared = tasks, []
-    results = _run_processes(plan, shared, path, keep_log, min(jobs, len(shared)), report) if shared else []
-    return results + [run_cell(plan, entry, seed, path, keep_log, report) for entry, seed in local]
+def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Report) -> TrialResult:
+    entry, seed = task
+    return run_trial(plan, entry, seed, path, keep_log, report)
 
 
-def _is_local(entry: PolicyEntry) -> bool:
-    """Tell whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
-    cls = entry.source
+def _stays_here(task: Task) -> bool:
+    """Whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
+    cls = task[0].source
     found = isinstance(cls, str) or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
     return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
 
 
-def _run_processes(
-    plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
-) -> list[CellResult]:
-    """Run tasks side by side; when a process dies, the rest again, those of the user's policies each on its own."""
-    results, left = _run_pool(plan, tasks, path, keep_log, jobs, report)
-    known = [task for task in left if task[0].built_in]
-    if known and len(known) < len(tasks):
-        more, unfinished = _run_pool(plan, known, path, keep_log, jobs, report)
-        results, left = results + more, unfinished + [task for task in left if task not in known]
-    for task in left:
-        done, _ = _run_pool(plan, [task], path, keep_log, 1, report)
-        results += done or [CellResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))]
-    return results
-
-
-def _run_pool(
-    plan: Plan, tasks: list[Task], path: Path, keep_log: bool, jobs: int, report: Report
-) -> tuple[list[CellResult], list[Task]]:
-    """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
-    context = multiprocessing.get_context("spawn")
-    channel = context.Queue()
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
-    futures: dict[Future[CellResult], Task] = {}
-    try:
-        with without_main():
-            for task in tasks:
-                futures[pool.submit(_work, replace(plan, entries=(task[0],)), *task, path, keep_log)] = task
-        _watch(list(futures), channel, report)
-    except BrokenProcessPool:
-        pass
-    except BaseException:
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        channel.close()
-        channel.cancel_join_thread()
-    done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
-    finished = [futures[future] for future in done]
-    return [future.result() for future in done], [task for task in tasks if task not in finished]
-
-
-def _start_worker(channel: Any) -> None:
-    global _channel
-    _channel = channel
-    set_up()
-
-
-def _work(plan: Plan, entry: PolicyEntry, seed: int, path: Path, keep_log: bool) -> CellResult:
-    return run_cell(plan, entry, seed, path, keep_log, lambda *line: _channel.put(line))
-
-
-def _watch(futures: list["Future[CellResult]"], channel: Any, report: Report) -> None:
-    """Pass on what the workers report until all are done; the first unexpected error is raised."""
-    left = set(futures)
-    while left:
-        done, left = wait(left, timeout=0.1, return_when=FIRST_COMPLETED)
-        for line in _drain(channel.get_nowait):
-            report(*line)
-        for future in done:
-            future.result()
-
-
-def _drain(get: Callable[[], Any]) -> Iterator[Any]:
-    while True:
-        try:
-            yield get()
-        except queue.Empty:
-            return
+def _lost(task: Task) -> TrialResult:
+    return TrialResult(_key(task), 0.0, PolicyFailure(task[0].name, task[1], 0, DIED))

@@ -1,8 +1,8 @@
-"""A run's folder: finished (policy, seed) cells, each written at once and whole, so that any run can go on.
+"""A run's folder: finished (policy, seed) trials, each written at once and whole, so that any run can go on.
 
 config.yaml   the resolved configuration, readable by --config
 cells/        POLICY/SEED.parquet, with what made it in the file's metadata
-rows.parquet  all cells, sorted by policy, seed, step
+rows.parquet  all trials, sorted by policy, seed, step
 log/          POLICY/SEED.parquet Records, when asked for
 summary.json, report.html
 """
@@ -24,7 +24,7 @@ from zoosim.core.files import atomic, write_text
 from zoosim.core.parquet import read_meta, write_parquet
 
 PART = 64
-"""Cells that are put together at a time."""
+"""Trials that are put together at a time."""
 
 OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "summary.json", "report.html"}
 
@@ -45,8 +45,8 @@ BOOSTS = "boosts"
 """The column of boosts (list of float), in the rows of policies that choose them; it is there if any does."""
 
 
-class CellKey(NamedTuple):
-    """Which cell: a policy's name and a seed."""
+class TrialKey(NamedTuple):
+    """Which trial: a policy's name and a seed."""
 
     policy: str
     seed: int
@@ -58,18 +58,18 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def cell_path(self, key: CellKey) -> Path:
-        """Say where a cell lies."""
+    def trial_path(self, key: TrialKey) -> Path:
+        """Say where a trial lies."""
         return self.path / "cells" / key.policy / f"{key.seed}.parquet"
 
-    def log_path(self, key: CellKey) -> Path:
-        """Say where a cell's Records lie."""
+    def log_path(self, key: TrialKey) -> Path:
+        """Say where a trial's Records lie."""
         return self.path / "log" / key.policy / f"{key.seed}.parquet"
 
-    def cells(self) -> list[CellKey]:
-        """List the finished cells, sorted."""
+    def trials(self) -> list[TrialKey]:
+        """List the finished trials, sorted."""
         found = (self.path / "cells").glob("*/*.parquet")
-        return sorted(CellKey(path.parent.name, int(path.stem)) for path in found if path.stem.isdigit())
+        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in found if path.stem.isdigit())
 
     def check(self) -> None:
         """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
@@ -106,7 +106,7 @@ class RunFolder:
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
             values = None
         names = _policy_names(values)
-        if names is None or not {key.policy for key in self.cells()} <= names:
+        if names is None or not {key.policy for key in self.trials()} <= names:
             raise ConfigError(f"{path} is damaged or truncated; delete the folder or name another")
         return dict(values)
 
@@ -129,29 +129,29 @@ class RunFolder:
             raise ConfigError(f"{path} is damaged or truncated; delete it and run again")
         return dict(values)
 
-    def write_cell(self, key: CellKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Write a finished cell, whole or not at all; of a column `(n, d)` each row is a list."""
+    def write_trial(self, key: TrialKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+        """Write a finished trial, whole or not at all; of a column `(n, d)` each row is a list."""
         frame = pl.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in columns.items()})
-        write_parquet(frame, self.cell_path(key), meta)
+        write_parquet(frame, self.trial_path(key), meta)
 
-    def read_cell(self, key: CellKey) -> Rows:
-        """Read the figures of a cell."""
+    def read_trial(self, key: TrialKey) -> Rows:
+        """Read the figures of a trial."""
         names = ["reward", "true_probability", "best_probability"]
-        frame = pl.read_parquet(self.cell_path(key), columns=names)
+        frame = pl.read_parquet(self.trial_path(key), columns=names)
         return Rows(*(frame[name].to_numpy() for name in names))
 
-    def read_parts(self, key: CellKey) -> dict[str, np.ndarray]:
-        """Read what the rewards of a cell are made of, empty where they are clicks."""
-        frame = pl.read_parquet(self.cell_path(key))
+    def read_parts(self, key: TrialKey) -> dict[str, np.ndarray]:
+        """Read what the rewards of a trial are made of, empty where they are clicks."""
+        frame = pl.read_parquet(self.trial_path(key))
         return {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
 
-    def write_rows(self, keys: Iterable[CellKey]) -> None:
-        """Put the cells together into rows.parquet, sorted by policy, seed and step, without holding them all.
+    def write_rows(self, keys: Iterable[TrialKey]) -> None:
+        """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all.
 
         An older rows.csv goes, since it would be of other rows.
         """
         frames = [
-            pl.scan_parquet(self.cell_path(key)).select(
+            pl.scan_parquet(self.trial_path(key)).select(
                 pl.lit(key.seed, pl.Int64).alias("seed"),
                 pl.int_range(pl.len(), dtype=pl.Int32).alias("step"),
                 pl.lit(key.policy).alias("policy"),
@@ -171,8 +171,8 @@ class RunFolder:
                 rows = rows.with_columns(pl.col(BOOSTS).cast(pl.List(pl.String)).list.join(" "))
             rows.sink_csv(temporary, maintain_order=True)
 
-    def drop_cells(self, policy: str) -> None:
-        """Remove the cells and the log of a policy whose code has changed."""
+    def drop_trials(self, policy: str) -> None:
+        """Remove the trials and the log of a policy whose code has changed."""
         for name in ("cells", "log"):
             shutil.rmtree(self.path / name / policy, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""From saved cells to figures: summary.json, the curves of the page, and the verdict."""
+"""From saved trials to figures: summary.json, the curves of the page, and the verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from zoosim.arena import metrics
+from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
-from zoosim.experiments.plan import Plan
 
 SCHEMA_VERSION = 1
 SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class CellFigures:
-    """What is kept of a cell: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
+class TrialFigures:
+    """What is kept of a trial: mean rewards, fractions and measures by phase, whole first; recoveries; curves.
 
     `measures` are those of a search shop, none elsewhere; so are `segments`: the mean reward and measures in each.
     """
@@ -41,16 +41,16 @@ class Comparison:
         self.plan = plan
         self.at = metrics.sample_steps(plan.steps)
         names = [entry.name for entry in plan.entries]
-        self.cells: dict[str, dict[int, CellFigures]] = {name: {} for name in names}
-        for key in folder.cells():
-            if key.policy in self.cells:
+        self.trials: dict[str, dict[int, TrialFigures]] = {name: {} for name in names}
+        for key in folder.trials():
+            if key.policy in self.trials:
                 parts = folder.read_parts(key)
-                self.cells[key.policy][key.seed] = self._figures(folder.read_cell(key), parts, key.seed)
-        self.failures = [failure for failure in failures if failure.policy in self.cells]
+                self.trials[key.policy][key.seed] = self._figures(folder.read_trial(key), parts, key.seed)
+        self.failures = [failure for failure in failures if failure.policy in self.trials]
 
-    def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> CellFigures:
+    def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:
         spans = [(0, self.plan.steps), *self.plan.phases]
-        return CellFigures(
+        return TrialFigures(
             [metrics.mean_reward(rows, *span) for span in spans],
             [metrics.oracle_fraction(rows, *span) for span in spans],
             [self._measures(parts, slice(*span)) for span in spans],
@@ -79,11 +79,11 @@ class Comparison:
     @property
     def seeds(self) -> list[int]:
         """List the seeds that any policy finished, or failed on."""
-        return sorted({seed for cells in self.cells.values() for seed in cells} | {f.seed for f in self.failures})
+        return sorted({seed for trials in self.trials.values() for seed in trials} | {f.seed for f in self.failures})
 
     def fractions(self, policy: str) -> dict[int, float]:
         """Return a policy's fraction of oracle by seed."""
-        return {seed: cell.fraction[0] for seed, cell in self.cells[policy].items()}
+        return {seed: trial.fraction[0] for seed, trial in self.trials[policy].items()}
 
     @cached_property
     def pairs(self) -> list[dict[str, Any]]:
@@ -107,13 +107,13 @@ class Comparison:
     @cached_property
     def shared_seeds(self) -> list[int]:
         """List the seeds that all policies finished which finished any."""
-        finished = [set(cells) for cells in self.cells.values() if cells]
+        finished = [set(trials) for trials in self.trials.values() if trials]
         return sorted(set.intersection(*finished)) if finished else []
 
     @cached_property
     def ranked(self) -> list[str]:
         """List the policies that finished a seed, the best mean fraction of oracle first: over shared seeds, if any."""
-        finished = [name for name, cells in self.cells.items() if cells]
+        finished = [name for name, trials in self.trials.items() if trials]
         return sorted(finished, key=lambda name: -self._mean(name, self.shared_seeds))
 
     def _mean(self, policy: str, seeds: Sequence[int]) -> float:
@@ -129,24 +129,24 @@ class Comparison:
             "seeds": self.seeds,
             "steps": self.plan.steps,
             "wall_seconds": round(wall_seconds, 3),
-            "policies": {name: self._policy(name) for name in self.cells},
+            "policies": {name: self._policy(name) for name in self.trials},
             "pairs": self.pairs,
             **self._features(),
         }
 
     def _policy(self, name: str) -> dict[str, Any]:
-        cells = [self.cells[name][seed] for seed in sorted(self.cells[name])]
-        fractions = [cell.fraction[0] for cell in cells]
-        by_seed = [self.cells[name][seed].fraction[0] if seed in self.cells[name] else None for seed in self.seeds]
-        spread = float(np.std(fractions, ddof=1)) if len(cells) > 1 else None
+        trials = [self.trials[name][seed] for seed in sorted(self.trials[name])]
+        fractions = [trial.fraction[0] for trial in trials]
+        by_seed = [self.trials[name][seed].fraction[0] if seed in self.trials[name] else None for seed in self.seeds]
+        spread = float(np.std(fractions, ddof=1)) if len(trials) > 1 else None
         whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": by_seed}
         return {
-            **self._earned(cells, 0),
+            **self._earned(trials, 0),
             "oracle_fraction": interval(fractions) | whole,
-            "phases": [self._phase(cells, number) for number in range(len(self.plan.phases))] if cells else [],
-            **self._segments(cells),
+            "phases": [self._phase(trials, number) for number in range(len(self.plan.phases))] if trials else [],
+            **self._segments(trials),
             "recovery_steps": {
-                shock: _recovery([cell.recoveries[number] for cell in cells])
+                shock: _recovery([trial.recoveries[number] for trial in trials])
                 for number, shock in enumerate(self.plan.setup.shock_names)
             },
             "failed": [
@@ -158,8 +158,7 @@ class Comparison:
 
     def _features(self) -> dict[str, Any]:
         """Return what each learner gets at the end on each set of features, and what that gains over the first set."""
-        known, swept = self.plan.experiment.features, self.plan.experiment.sweep
-        names = [] if swept else [name for name in known if self.cells.get(name)]
+        names = [name for name in self.plan.experiment.features if self.trials.get(name)]
         if not names:
             return {}
         gains = {name: self._gain(name) for name in names}
@@ -183,29 +182,29 @@ class Comparison:
 
     def _last(self, policy: str) -> dict[int, float]:
         """Return a policy's fraction of oracle in the last phase, by seed."""
-        return {seed: cell.fraction[-1] for seed, cell in self.cells.get(policy, {}).items()}
+        return {seed: trial.fraction[-1] for seed, trial in self.trials.get(policy, {}).items()}
 
-    def _segments(self, cells: Sequence[CellFigures]) -> dict[str, Any]:
+    def _segments(self, trials: Sequence[TrialFigures]) -> dict[str, Any]:
         """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
         if not self.plan.setup.segment_names:
             return {}
         found: dict[str, Any] = {}
         for name in self.plan.setup.segment_names:
-            own = [cell.segments[name] for cell in cells if name in cell.segments]
+            own = [trial.segments[name] for trial in trials if name in trial.segments]
             if own:
                 found[name] = {key: interval([figures[key] for figures in own]) for key in own[0]}
         return {"segments": found}
 
-    def _phase(self, cells: Sequence[CellFigures], number: int) -> dict[str, Any]:
+    def _phase(self, trials: Sequence[TrialFigures], number: int) -> dict[str, Any]:
         start, stop = self.plan.phases[number]
-        fraction = interval([cell.fraction[number + 1] for cell in cells])
-        return {"from": start, "to": stop, **self._earned(cells, number + 1), "oracle_fraction": fraction}
+        fraction = interval([trial.fraction[number + 1] for trial in trials])
+        return {"from": start, "to": stop, **self._earned(trials, number + 1), "oracle_fraction": fraction}
 
-    def _earned(self, cells: Sequence[CellFigures], span: int) -> dict[str, Any]:
+    def _earned(self, trials: Sequence[TrialFigures], span: int) -> dict[str, Any]:
         """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
-        names = list(cells[0].measures[span]) if cells else []
-        parts = {name: interval([cell.measures[span][name] for cell in cells]) for name in names}
-        return {self.plan.setup.reward_key: interval([cell.rewards[span] for cell in cells]), **parts}
+        names = list(trials[0].measures[span]) if trials else []
+        parts = {name: interval([trial.measures[span][name] for trial in trials]) for name in names}
+        return {self.plan.setup.reward_key: interval([trial.rewards[span] for trial in trials]), **parts}
 
     def verdict(self) -> str:
         """Say in a sentence which policy to trust, or that the run does not tell."""
@@ -219,7 +218,7 @@ class Comparison:
             what = self.plan.setup.reward_word
             return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
-        shared = sorted(set(self.cells[best]) & set(self.cells[second]))
+        shared = sorted(set(self.trials[best]) & set(self.trials[second]))
         if not shared:
             return f"No verdict: {best} and {second} met different visitors; run them on the same seeds."
         pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second})
@@ -247,12 +246,12 @@ class Comparison:
 
     def _absences(self) -> str:
         """Tell of policies that did not finish all seeds."""
-        counts = {name: sum(f.policy == name for f in self.failures) for name in self.cells}
+        counts = {name: sum(f.policy == name for f in self.failures) for name in self.trials}
         failed = [f"{name} failed on {n} of {len(self.seeds)} seeds" for name, n in counts.items() if n]
         if (
             not failed
             and self.shared_seeds
-            and any(len(cells) < len(self.seeds) for cells in self.cells.values() if cells)
+            and any(len(trials) < len(self.seeds) for trials in self.trials.values() if trials)
         ):
             failed = [f"compared over the {len(self.shared_seeds)} seeds that all have"]
         return f" ({'; '.join(failed)}.)" if failed else ""
@@ -260,10 +259,10 @@ class Comparison:
     def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
         """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
         found = {}
-        for name, cells in self.cells.items():
-            if cells:
+        for name, trials in self.trials.items():
+            if trials:
                 stacks = {
-                    kind: np.stack([c.curves[kind] for c in cells.values()])
+                    kind: np.stack([c.curves[kind] for c in trials.values()])
                     for kind in ("ctr", "share", "clicks", "regret")
                 }
                 found[name] = {kind: _band(stack) for kind, stack in stacks.items()}

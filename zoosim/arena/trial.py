@@ -13,38 +13,39 @@ from threadpoolctl import threadpool_limits
 
 from zoosim.arena import past
 from zoosim.arena.actions import ACTION_SPACES
-from zoosim.arena.loop import Block, play
+from zoosim.arena.block import Block
+from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
+from zoosim.arena.plan import Plan, type_label
 from zoosim.arena.recording import record_frames, write_records
-from zoosim.arena.store import CellKey, RunFolder
-from zoosim.arena.time_left import CellEvent
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.time_left import TrialEvent
 from zoosim.core.errors import PolicyFailure
 from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
-from zoosim.experiments.plan import Plan, type_label
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import World
 
-Report = Callable[[CellKey, int, str], None]
-"""Called while a cell runs: the cell, how many visits were done since the last call, and a line when there is one."""
+Report = Callable[[TrialKey, int, str], None]
+"""Called while a trial runs: the trial, how many visits were done since the last call, and a line when there is one."""
 
 
 @dataclass(frozen=True)
-class CellResult:
-    """How a cell ended: well, or with a failure; and what was said in warnings, (file and line, text)."""
+class TrialResult:
+    """How a trial ended: well, or with a failure; and what was said in warnings, (file and line, text)."""
 
-    key: CellKey
+    key: TrialKey
     seconds: float
     failure: PolicyFailure | None = None
     warnings: tuple[tuple[str, str], ...] = ()
 
 
-def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> CellResult:
-    """Let `entry` meet the visitors of `seed` and save the cell; a failure of the policy is returned, not raised."""
-    key, started = CellKey(entry.name, seed), time.perf_counter()
-    report(key, 0, CellEvent.STARTED)
-    compiling = watch_compilation(lambda: report(key, 0, CellEvent.COMPILING))
+def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> TrialResult:
+    """Let `entry` meet the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
+    key, started = TrialKey(entry.name, seed), time.perf_counter()
+    report(key, 0, TrialEvent.STARTED)
+    compiling = watch_compilation(lambda: report(key, 0, TrialEvent.COMPILING))
     try:
         with threadpool_limits(1), _listening() as said, compiling:
             world = plan.world(seed, entry)
@@ -55,18 +56,18 @@ def run_cell(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: 
             )
     except PolicyFailure as error:
         seconds = time.perf_counter() - started
-        report(key, 0, CellEvent.FAILED)
-        return CellResult(key, seconds, error.named(entry.name))
+        report(key, 0, TrialEvent.FAILED)
+        return TrialResult(key, seconds, error.named(entry.name))
     store, seconds = RunFolder(folder), time.perf_counter() - started
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)
     made = {"type": type_label(entry), "params": entry.params, "fingerprint": trial_version(plan, entry)}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
-    store.write_cell(key, _columns(world, blocks), meta)
-    report(key, 0, CellEvent.SAVED)
+    store.write_trial(key, _columns(world, blocks), meta)
+    report(key, 0, TrialEvent.SAVED)
     own = f"{policy_name(type(policy))}: "
-    return CellResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
+    return TrialResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
 
 
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:

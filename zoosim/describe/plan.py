@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zoosim.arena.plan import Plan
 from zoosim.core.config import read_setting, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
@@ -13,7 +14,7 @@ from zoosim.core.types import Progress
 from zoosim.describe.recommendation import RecommendationDescription, describe_recommendation
 from zoosim.describe.search import SearchDescription, describe_search
 from zoosim.experiments import EXPERIMENTS
-from zoosim.experiments.plan import Plan, make_plan
+from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import MAX_SEED, Request
 
 WORLDS = {"search": "template-bandits", "recommendation": "gauntlet"}

@@ -1,6 +1,6 @@
 """The experiments, by name."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.experiments.suite.continuous_vs_discrete import CONTINUOUS_VS_DISCRETE
 from zoosim.experiments.suite.gauntlet import GAUNTLET
 from zoosim.experiments.suite.head_to_head import HEAD_TO_HEAD

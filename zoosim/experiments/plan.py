@@ -1,159 +1,38 @@
 """Turn what a user asks for into a plan: a checked world, steps, seeds and contestants. Nothing is written here."""
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from zoosim.arena.plan import FORMAT, Plan
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.config import Shock, config_hash, read_yaml
+from zoosim.core.config import config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
-from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
-from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
 from zoosim.policies.requests import LARGEST
-from zoosim.worlds.base import World
 from zoosim.worlds.setup import WorldSetup
 
 MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")
 
-FORMAT = 2
-"""The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
-
 WRITTEN = ("experiment", "format", "config_hash", "files")
 """What config.yaml says of a run beside what a user would write."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A checked run."""
-
-    experiment: Experiment
-    setup: WorldSetup
-    steps: int
-    seeds: tuple[int, ...]
-    entries: tuple[PolicyEntry, ...]
-    feedback: Feedback = AT_ONCE
-    config_hash: str = ""
-    notes: tuple[str, ...] = ()
-    files: str | None = None
-    """What `config.yaml` says of the content of the world's files; None where it has to be read."""
-
-    @property
-    def env(self) -> Any:
-        """The settings of the world."""
-        return self.setup.config
-
-    def action_space(self, entry: PolicyEntry) -> str:
-        """Return what a policy chooses in this world: the first that the world offers and the policy can choose."""
-        return next(space for space in self.setup.action_spaces if space in entry.cls.chooses)
-
-    def world(self, seed: int, entry: PolicyEntry | None = None) -> World:
-        """Build the world of a seed, as the policy of an `entry` sees it and chooses in it."""
-        source = self._world_seed(seed)
-        space = self.setup.action_spaces[0] if entry is None else self.action_space(entry)
-        params = entry.params if entry is not None and entry.built_in else {}
-        world = self.setup.world(source, space, params)
-        if source != seed:
-            world = copy.copy(world)
-            object.__setattr__(world, "seed", seed)
-        return world
-
-    def _world_seed(self, seed: int) -> int:
-        return seed if self.experiment.world_seed is None else self.experiment.world_seed
-
-    @property
-    def shocks(self) -> tuple[Shock | MarketShift, ...]:
-        """List the shocks, or the market shifts, that all worlds share, in order."""
-        return self.setup.shocks
-
-    def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
-        """Return for each shock of a seed's world its step, and that of the next shock or the end."""
-        starts = self.setup.shock_steps(self._world_seed(seed))
-        ends = [next((later for later in starts if later > start), self.steps) for start in starts]
-        return tuple(zip(starts, ends, strict=True))
-
-    @property
-    def phases(self) -> tuple[tuple[int, int], ...]:
-        """Cut the run into phases (from, to), `to` exclusive: between shocks, and the tail where there is one."""
-        starts = {0, *(shock.step for shock in self.shocks)}
-        if 0 < self.experiment.tail < self.steps:
-            starts.add(self.steps - self.experiment.tail)
-        ordered = sorted(starts)
-        return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
-
-    @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What makes this run another run than others: experiment, world and steps, by their names in config.yaml.
-
-        Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
-        """
-        # What files hold counts, not where they lie; what a world numbers is numbered in its order.
-        return {
-            "experiment": self.experiment.title,
-            "run.steps": self.steps,
-            "run.delay": self.feedback.delay,
-            "run.batch": self.feedback.batch,
-            **self.setup.identity(),
-            "the content of the files": self._file_digest(),
-        }
-
-    def _file_digest(self) -> str:
-        return self.setup.files_digest() if self.files is None else self.files
-
-    def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """Name what is not the same in the run of a config.yaml, in this format or an older one."""
-        held = make_plan(Request(str(config.get("experiment")), config=config, finished=True)).identity
-        return tuple(name for name in {**self.identity, **held} if self.identity.get(name) != held.get(name))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plan as it is written to config.yaml and read again by `--config`."""
-        policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
-        late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
-        run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
-        head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
-        files = self._file_digest()
-        return {
-            **head,
-            **({"files": files} if files else {}),
-            "env": self.setup.settings(),
-            "run": run,
-            "policies": policies,
-        }
-
-    @property
-    def folder_hash(self) -> str:
-        """The hash in the name of the run's own folder: runs with other parameters do not meet in one by default."""
-        changed = {
-            entry.name: entry.params
-            for entry in self.entries
-            if entry.params != make_entry(entry.source, entry.name, self._listed_parameters(entry.name)).params
-        }
-        return config_hash({**self.identity, "parameters": changed}) if changed else self.config_hash
-
-    def _listed_parameters(self, name: str) -> dict[str, Any]:
-        """Return what the experiment sets of a policy."""
-        listed = self.experiment.policies.get(name, {})
-        return {key: value for key, value in listed.items() if key != "type"}
-
-
-def type_label(entry: PolicyEntry) -> str:
-    """Say what an entry is made from; a file by its whole path, so that it is found from everywhere."""
-    if isinstance(entry.source, type):
-        return entry.source.__qualname__
-    file, colon, name = entry.source.rpartition(":")
-    return f"{Path(file).resolve()}:{name}" if colon else entry.source
+def finished_plan(config: Mapping[str, Any]) -> Plan:
+    """Return the plan of the run that a config.yaml tells of, in this format or an older one."""
+    return make_plan(Request(str(config.get("experiment")), config=config, finished=True))
 
 
 def make_plan(request: Request) -> Plan:
@@ -186,12 +65,7 @@ def make_plan(request: Request) -> Plan:
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, setup, entries)
-    notes += (
-        _above_oracle(setup, entries)
-        + _left_out(request, {entry.name for entry in entries})
-        + _unheard(named, entries)
-        + _late(feedback)
-    )
+    notes += _above_oracle(setup, entries) + _unheard(named, entries) + _late(feedback)
     plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
@@ -241,23 +115,33 @@ def _steps(request: Request, config: Mapping[str, Any], changes: Settings, exper
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
-    """Return what is set of each built-in policy, by the experiment and then by the user, whose own is checked."""
-    found = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
-    published = {name: dict(params) for name, params in found.items()}
-    for name, given in config.get("parameters", {}).items():
-        if name not in found or not isinstance(given, Mapping):
-            raise ConfigError(unknown("config parameters: expected {NAME: {...}}, got", str(name), BUILT_IN))
-        found[name].update(given)
-    for entry in _listed(config) or []:
-        if entry["name"] in found and entry.get("type", entry["name"]) == entry["name"]:
-            found[entry["name"]].update({k: v for k, v in entry.items() if k not in ("name", "type")})
+    """Return what differs from the defaults of every built-in policy; what the user changed is checked.
+
+    Sources, later ones win: the experiment, `parameters:` in the config file, `policies:` in it, --set.
+    """
+    published = {name: dict(experiment.policies.get(name, {})) for name in BUILT_IN}
+    values_of = {name: dict(params) for name, params in published.items()}
+    for name, values in config.get("parameters", {}).items():
+        if name not in values_of:
+            raise ConfigError(unknown("config parameters: unknown policy", str(name), BUILT_IN))
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"config parameters {name}: got {values!r}, expected a mapping, such as {{alpha: 1.0}}")
+        values_of[name].update(values)
+
+    for item in _listed(config) or []:
+        name = item["name"]
+        is_built_in = name in values_of and item.get("type", name) == name
+        if is_built_in:  # with another `type` it is a new policy, which overrides nothing
+            values_of[name].update({key: value for key, value in item.items() if key not in ("name", "type")})
+
     for name in changes.policy_names():
-        if name in found:
-            found[name].update(changes.take_parameters(name))
-    for name, given in found.items():
-        if given != published[name]:
-            check_parameters(name, find_class(name), given)
-    return found
+        if name in values_of:
+            values_of[name].update(changes.take_parameters(name))
+
+    for name, values in values_of.items():
+        if values != published[name]:
+            check_parameters(name, find_class(name), values)
+    return values_of
 
 
 def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -277,14 +161,20 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 def _entries(
     request: Request, config: Mapping[str, Any], experiment: Experiment, overrides: Mapping[str, dict[str, Any]]
 ) -> tuple[PolicyEntry, ...]:
-    known: dict[str, PolicyEntry] = {}
+    """Return who competes; the code of policies that do not is not even imported."""
+    listed: dict[str, Mapping[str, Any]] = {}
     for item in _listed(config) or [{"name": name, **params} for name, params in experiment.policies.items()]:
-        _add(known, _listed_entry(item, overrides))
+        if item["name"] in listed:
+            raise ConfigError(f"policy name: two policies are called {item['name']!r}; give one of them another name")
+        listed[item["name"]] = item
+    extra: dict[str, PolicyEntry] = {}
     for source in request.extra:
-        _add(known, make_entry(source))
+        _add(extra, make_entry(source))
+    for name in extra.keys() & listed.keys():
+        raise ConfigError(f"policy name: two policies are called {name!r}; give one of them another name")
     if request.policies is None:
-        return tuple(known.values())
-    return _chosen(request.policies, known, overrides)
+        return (*(_listed_entry(item, overrides) for item in listed.values()), *extra.values())
+    return _chosen(request.policies, listed, extra, overrides)
 
 
 def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[PolicyEntry]) -> None:
@@ -343,28 +233,33 @@ def _unheard(named: Iterable[str], entries: Sequence[PolicyEntry]) -> tuple[str,
     return tuple(notes)
 
 
-def _left_out(request: Request, competing: set[str]) -> tuple[str, ...]:
-    """Tell which policies were given, but not named among those that compete."""
-    given = [policy_name(find_class(source)) for source in request.extra]
-    return tuple(f"{name}: left out, since the policies named do not include it" for name in set(given) - competing)
-
-
 def _chosen(
-    wanted: Sequence[str | type[Policy]], known: Mapping[str, PolicyEntry], overrides: Mapping[str, dict[str, Any]]
+    wanted: Sequence[str | type[Policy]],
+    listed: Mapping[str, Mapping[str, Any]],
+    extra: Mapping[str, PolicyEntry],
+    overrides: Mapping[str, dict[str, Any]],
 ) -> tuple[PolicyEntry, ...]:
-    """Return the entries asked for by name, by file or as classes."""
+    """Return the entries asked for by name, by file or as classes; `extra` ones compete in any case."""
     chosen: dict[str, PolicyEntry] = {}
     for source in wanted:
-        if isinstance(source, str) and source in known:
-            _add(chosen, known[source])
-        elif isinstance(source, str) and source in BUILT_IN:
-            _add(chosen, make_entry(source, params=overrides[source]))
-        elif isinstance(source, str) and not (":" in source or source.endswith(".py")):
-            raise ConfigError(unknown("unknown policy", source, [*known, *(n for n in BUILT_IN if n not in known)]))
-        else:
+        if not isinstance(source, str):
             _add(chosen, make_entry(source))
-    if not chosen:
+        elif source in extra:
+            _add(chosen, extra[source])
+        elif source in listed:
+            _add(chosen, _listed_entry(listed[source], overrides))
+        elif source in BUILT_IN:
+            _add(chosen, make_entry(source, params=overrides[source]))
+        elif is_file_source(source):
+            _add(chosen, make_entry(source))
+        else:
+            names = [*listed, *extra]
+            raise ConfigError(unknown("unknown policy", source, [*names, *(n for n in BUILT_IN if n not in names)]))
+    if not chosen and not extra:
         raise ConfigError("policies: none were named; give at least one")
+    for name, entry in extra.items():
+        if name not in chosen:
+            _add(chosen, entry)
     return tuple(chosen.values())
 
 

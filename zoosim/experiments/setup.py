@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zoosim.arena.experiment import Experiment
 from zoosim.core.errors import ConfigError
-from zoosim.experiments.experiment import Experiment
 from zoosim.experiments.request import Settings
 from zoosim.worlds.setup import WorldSetup, setup_class
 

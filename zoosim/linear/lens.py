@@ -16,11 +16,11 @@ from zoosim.linear.joint import with_lead
 class Lens(NamedTuple):
     """The entries of E `(d, 1 + m)` that are not 0.
 
-    Of column i the first `counts[i]`: rows `rows (1 + m, n)`, values `value (1 + m, n)`, `counts (1 + m,)`.
+    Of column i the first `counts[i]`: `rows (1 + m, n)` and `values (1 + m, n)`, `counts (1 + m,)`.
     """
 
     rows: IntArray
-    value: FloatArray
+    values: FloatArray
     counts: IntArray
 
 
@@ -33,22 +33,22 @@ def new_lens(user: FloatArray, columns: IntArray, dim: int, interacts: bool) -> 
     """
     left = with_lead(1.0, user)
     shape = columns.shape[0], left.shape[0]
-    index = np.zeros(shape, np.int64)
-    value = np.zeros(shape)
+    rows = np.zeros(shape, np.int64)
+    values = np.zeros(shape)
     counts = np.zeros(columns.shape[0], np.int64)
     width = dim // left.shape[0]
     for i in range(columns.shape[0]):
         if i > 0 and not interacts:
-            index[i, 0] = user.shape[0] + columns[i]
-            value[i, 0] = 1.0
+            rows[i, 0] = user.shape[0] + columns[i]
+            values[i, 0] = 1.0
             counts[i] = 1
             continue
         for a in range(left.shape[0]):
             if left[a] != 0.0:
-                index[i, counts[i]] = a * width + columns[i] if interacts else a
-                value[i, counts[i]] = left[a]
+                rows[i, counts[i]] = a * width + columns[i] if interacts else a
+                values[i, counts[i]] = left[a]
                 counts[i] += 1
-    return Lens(index, value, counts)
+    return Lens(rows, values, counts)
 
 
 @jit
@@ -57,7 +57,7 @@ def see_mean(lens: Lens, theta: FloatArray) -> FloatArray:
     mean = np.zeros(lens.counts.shape[0])
     for i in range(mean.shape[0]):
         for n in range(lens.counts[i]):
-            mean[i] += lens.value[i, n] * theta[lens.rows[i, n]]
+            mean[i] += lens.values[i, n] * theta[lens.rows[i, n]]
     return mean
 
 
@@ -72,8 +72,8 @@ def see_spread(lens: Lens, inverse: FloatArray) -> FloatArray:
             for j in range(i + 1):
                 total = 0.0
                 for m in range(lens.counts[j]):
-                    total += lens.value[j, m] * row[lens.rows[j, m]]
-                spread[i, j] += lens.value[i, n] * total
+                    total += lens.values[j, m] * row[lens.rows[j, m]]
+                spread[i, j] += lens.values[i, n] * total
     for i in range(size):
         for j in range(i):
             spread[j, i] = spread[i, j]

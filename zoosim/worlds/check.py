@@ -185,11 +185,11 @@ def _averages(subject: Subject) -> None:
         expected.append(world.truth(visit).expected_reward(action))
     surprise: FloatArray = np.array(rewards) - np.array(expected)
     error = surprise.std(ddof=1) / np.sqrt(LONG)
-    near = abs(surprise.mean()) <= ERRORS * error + ROUNDING
+    limit = ERRORS * error + ROUNDING
     _must(
-        near,
+        abs(surprise.mean()) <= limit,
         f"over {LONG:,} visits random actions earned {np.mean(rewards):.4g} on average, and the truth expects "
-        f"{np.mean(expected):.4g}; they lie {abs(surprise.mean()) / error:.0f} standard errors apart",
+        f"{np.mean(expected):.4g}; they may lie {limit:.2g} apart, {ERRORS:g} standard errors",
     )
 
 

@@ -1,6 +1,6 @@
 """Boosts against templates in one search shop: does choosing ten numbers beat choosing one ranking of eight?"""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.experiments.suite.template_bandits import WIDTHS
 
 CONTINUOUS_VS_DISCRETE = Experiment(

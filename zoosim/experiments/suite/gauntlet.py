@@ -1,6 +1,6 @@
 """Forty thousand visitors and two market shocks, one loud and one silent."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 
 GAUNTLET = Experiment(

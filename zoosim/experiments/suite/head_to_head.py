@@ -1,6 +1,6 @@
 """Sixty thousand visitors in a world that stands still: learning online against learning from a log."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 
 HEAD_TO_HEAD = Experiment(
     name="head-to-head",

@@ -1,6 +1,6 @@
 """Real data: a labelled table becomes a bandit, one product a class."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 
 LABELLED = Experiment(
     name="labelled",

@@ -1,6 +1,6 @@
 """The gauntlet in one and the same world, again and again with other networks."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 
 NETWORK_SEEDS = Experiment(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 
 COMPETING: dict[str, dict[str, Any]] = {"random": {}, "greedy": {}, "d-linucb": {}, "neural-linear": {}, "adaptive": {}}
 

@@ -1,6 +1,6 @@
 """Twenty thousand visitors and one shock: what sharing a representation buys."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.worlds.recommendation.shocks import LOUD
 
 SHOWDOWN = Experiment(

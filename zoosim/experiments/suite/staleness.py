@@ -1,6 +1,6 @@
 """The gauntlet for one policy in many forms: what sums cost that a network has left behind."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 
 TRAINING_STEPS = (1, 2, 4, 10)
@@ -17,6 +17,4 @@ STALENESS = Experiment(
         for steps in TRAINING_STEPS
         for form, recompute in FORMS.items()
     },
-    sweep_axis="training steps every 50 visits",
-    sweep={f"{form}-{steps}": (form, steps) for steps in TRAINING_STEPS for form in FORMS},
 )

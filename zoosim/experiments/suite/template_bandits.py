@@ -1,6 +1,6 @@
 """Eight templates over a base ranker's scores: who finds the right one for each kind of visit?"""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.worlds.search.shifts import SAVING, TRADING_UP
 
 WIDTHS: dict[str, dict[str, dict[str, float]]] = {

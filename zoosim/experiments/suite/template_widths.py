@@ -1,7 +1,6 @@
-"""How widely should a bandit over templates explore, on what it sees? The sweep that `template-bandits` is tuned by."""
+"""How widely should a bandit over templates explore, on what it sees? What `template-bandits` is tuned by."""
 
-from zoosim.experiments.experiment import Experiment
-from zoosim.experiments.suite.template_bandits import LEARNERS
+from zoosim.arena.experiment import Experiment
 
 WIDTHS = {
     "template-linucb": (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0),
@@ -28,7 +27,4 @@ TEMPLATE_WIDTHS = Experiment(
     policies={
         name: {"type": learner, "context": context, "alpha": width} for name, (learner, context, width) in FORMS.items()
     },
-    sweep_axis="width of exploration, standard deviations",
-    sweep={name: (context, width) for name, (_, context, width) in FORMS.items()},
-    features={name: (LEARNERS[learner], context) for name, (learner, context, _) in FORMS.items()},
 )

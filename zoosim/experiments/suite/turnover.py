@@ -1,6 +1,6 @@
 """A shop whose products come and go, without any market shock."""
 
-from zoosim.experiments.experiment import Experiment
+from zoosim.arena.experiment import Experiment
 from zoosim.experiments.suite.gauntlet import GAUNTLET
 
 TURNOVER = Experiment(

@@ -1,7 +1,8 @@
 """Categories: products told apart by the distinct patterns in the columns that hold nothing but 0 and 1.
 
-They are numbered as they come up, so that what was learned of a category stays its own when other products come. Where
-no column is binary, each distinct product is a category. Category 0 takes what there is no room for.
+They are numbered once, so that what was learned of a category stays its own when other products come: by `number` as
+they come up, and category 0 takes what there is no room for; or, by those who keep hashes of `distinct_patterns`, when
+they are shown. Where no column is binary, each distinct product is a category.
 """
 
 from typing import NamedTuple

@@ -70,21 +70,23 @@ def _whole_path(file: str) -> str:
 
 
 def digest(config: SearchConfig) -> str:
-    """Hash the content of a config's files, empty where it has none: results of other files are not to be mixed."""
+    """Hash the content of a config's files, for the keys of cached results; empty where it has none."""
     files = {field: hashlib.sha256(Path(file).read_bytes()).hexdigest() for field, file in config.files.items()}
-    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16] if files else ""
+    if not files:
+        return ""
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
 
 
 def load_catalogue(config: SearchConfig) -> Catalogue:
     """Return the catalogue of a config's file, with embeddings `(d, 0)` where the file has none."""
     assert config.catalogue_file is not None
-    return _catalogue(config.catalogue_file, _changed(config.catalogue_file), config.model_dump_json())
+    return _read_catalogue(config.catalogue_file, _modified_at(config.catalogue_file), config.model_dump_json())
 
 
 def load_users(config: SearchConfig) -> Users:
     """Return the users of a config's file, with embeddings `(0, d)` where the file has none."""
     assert config.users_file is not None
-    return _users(config.users_file, _changed(config.users_file), config.model_dump_json())
+    return _read_users(config.users_file, _modified_at(config.users_file), config.model_dump_json())
 
 
 def load_query_table(config: SearchConfig) -> QueryTable:
@@ -98,7 +100,7 @@ def load_query_table(config: SearchConfig) -> QueryTable:
             mix=np.zeros((len(config.categories), len(config.query_types))),
             shared=_shared_words([category.words for category in config.categories.values()], config),
         )
-    return _queries(config.queries_file, _changed(config.queries_file), config.model_dump_json())
+    return _read_queries(config.queries_file, _modified_at(config.queries_file), config.model_dump_json())
 
 
 def _shared_words(texts: list[list[str]], config: SearchConfig) -> FloatArray:
@@ -108,8 +110,8 @@ def _shared_words(texts: list[list[str]], config: SearchConfig) -> FloatArray:
     return np.array([[len(text & category) for category in of_categories] for text in of_texts], float)
 
 
-def _changed(file: str) -> int:
-    """Return when a file was changed last, which is part of the key of what is cached of it; 0 where there is none."""
+def _modified_at(file: str) -> int:
+    """Return when a file was last changed, in ns, so that a cached reading can be told stale; 0 for a missing file."""
     try:
         return Path(file).stat().st_mtime_ns
     except OSError:
@@ -117,11 +119,11 @@ def _changed(file: str) -> int:
 
 
 @lru_cache(maxsize=4)
-def _catalogue(file: str, changed: int, config_json: str) -> Catalogue:
+def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
     config = SearchConfig.model_validate_json(config_json)
-    frame = _read(file, ("id", "category", "price", "cm2"), "products")
-    ids = _whole(frame, "id", file)
-    category = _names(frame, "category", file, list(config.categories))
+    frame = _read_columns(file, ("id", "category", "price", "cm2"), "products")
+    ids = _whole_numbers(frame, "id", file)
+    category = _numbers_of_names(frame, "category", file, list(config.categories))
     strategic_category = np.array([settings.strategic for settings in config.categories.values()])[category]
     distinct, counts = np.unique(ids, return_counts=True)
     if len(distinct) < len(ids):
@@ -142,11 +144,11 @@ def _catalogue(file: str, changed: int, config_json: str) -> Catalogue:
 
 
 @lru_cache(maxsize=4)
-def _users(file: str, changed: int, config_json: str) -> Users:
+def _read_users(file: str, modified_at: int, config_json: str) -> Users:
     config = SearchConfig.model_validate_json(config_json)
     names = [f"taste_{name}" for name in config.categories]
-    frame = _read(file, ("segment", "price_taste", "label_taste", *names), "users")
-    segment = _names(frame, "segment", file, list(config.segments))
+    frame = _read_columns(file, ("segment", "price_taste", "label_taste", *names), "users")
+    segment = _numbers_of_names(frame, "segment", file, list(config.segments))
     order = np.argsort(segment, kind="stable")
     tastes = np.column_stack([_numbers(frame, name, file, low=0.0) for name in names])
     bad_rows = np.flatnonzero(tastes.sum(axis=1) <= 0.0)
@@ -169,11 +171,11 @@ def _users(file: str, changed: int, config_json: str) -> Users:
 
 
 @lru_cache(maxsize=4)
-def _queries(file: str, changed: int, config_json: str) -> QueryTable:
+def _read_queries(file: str, modified_at: int, config_json: str) -> QueryTable:
     config = SearchConfig.model_validate_json(config_json)
-    frame = _read(file, ("query", "category", "type"), "queries")
-    category = _names(frame, "category", file, list(config.categories))
-    types = _names(frame, "type", file, list(config.query_types))
+    frame = _read_columns(file, ("query", "category", "type"), "queries")
+    category = _numbers_of_names(frame, "category", file, list(config.categories))
+    types = _numbers_of_names(frame, "type", file, list(config.query_types))
     weights = _numbers(frame, "weight", file, low=LEAST) if "weight" in frame.columns else np.ones(frame.height)
     order = np.argsort(category, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(category, minlength=len(config.categories)))])
@@ -192,7 +194,7 @@ def _queries(file: str, changed: int, config_json: str) -> QueryTable:
     )
 
 
-def _read(file: str, needed: tuple[str, ...], what: str) -> pl.DataFrame:
+def _read_columns(file: str, needed: tuple[str, ...], what: str) -> pl.DataFrame:
     """Read a file that has the columns `needed` and at least a row, or raise `DataError`."""
     frame = read_frame(Path(file))
     missing = [name for name in needed if name not in frame.columns]
@@ -218,7 +220,7 @@ def _numbers(frame: pl.DataFrame, name: str, file: str, low: float = -LARGEST, h
     return np.array(values, np.float64)
 
 
-def _whole(frame: pl.DataFrame, name: str, file: str) -> IntArray:
+def _whole_numbers(frame: pl.DataFrame, name: str, file: str) -> IntArray:
     """Return a column of whole numbers of at least 0, `(n,)`, or raise `DataError`."""
     if not frame[name].dtype.is_integer():
         raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected whole numbers")
@@ -229,7 +231,7 @@ def _whole(frame: pl.DataFrame, name: str, file: str) -> IntArray:
     return frame[name].cast(pl.Int64).to_numpy()
 
 
-def _names(frame: pl.DataFrame, name: str, file: str, known: list[str]) -> IntArray:
+def _numbers_of_names(frame: pl.DataFrame, name: str, file: str, known: list[str]) -> IntArray:
     """Return a column of names as their numbers in `known`, `(n,)`, or raise `DataError`."""
     numbers: dict[Any, int] = {word: n for n, word in enumerate(known)}
     if frame[name].dtype.is_nested():

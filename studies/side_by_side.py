@@ -1,55 +1,18 @@
-"""Worker processes: how they start and end, and plain functions done side by side."""
+"""Plain functions done side by side, in processes of this machine."""
 
 import multiprocessing
-import os
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from zoosim.arena.backends.local import set_up, without_main
 from zoosim.core.errors import PolicyError
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def default_jobs() -> int:
-    """Return how many processes this machine runs at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def without_main() -> Iterator[None]:
-    """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""
-    main = vars(sys.modules["__main__"])
-    hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
-    main.pop("__file__", None)
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
-
-
-def set_up() -> None:
-    """Set a worker up: the parent alone answers Ctrl-C, what policies print goes to standard error, no worker stays."""
-    os.dup2(2, 1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def side_by_side(

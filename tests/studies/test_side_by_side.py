@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from zoosim.arena.workers import side_by_side
+from studies.side_by_side import side_by_side
 from zoosim.core.errors import PolicyError
 
 

@@ -15,9 +15,8 @@ class Experiment:
     `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not that
     of a built-in policy. `env` is what differs from the default shop; `shocks` are built in, so that a shorter run may
     drop them; `tail` sets the last visits apart as a phase of their own. With a `world_seed` there is one world, with
-    the same visitors for all, and seeds only tell the random draws of the policies apart. `sweep_axis` says what the
-    contestants differ in, `sweep` maps each to its form and its place on that axis. `features` maps contestants to
-    their learner and to the set of features that it sees; the first set is what the others are compared with.
+    the same visitors for all, and seeds only tell the random draws of the policies apart. `features` maps
+    contestants to their learner and to the set of features that it sees; the others are compared with the first set.
     """
 
     name: str
@@ -31,8 +30,6 @@ class Experiment:
     seeds: int = 10
     tail: int = 0
     world_seed: int | None = None
-    sweep_axis: str = ""
-    sweep: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     reward_name: str = field(default="CTR")
 

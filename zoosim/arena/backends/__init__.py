@@ -1,0 +1,33 @@
+"""Where the trials of a run are computed: on this machine for now."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Backend(Protocol):
+    """Computes independent tasks, in any order and in any number of processes; results do not depend on either."""
+
+    def run(
+        self,
+        work: Callable[[T, Callable[..., None]], R],
+        tasks: Sequence[T],
+        *,
+        report: Callable[..., None],
+        stays: Callable[[T], bool],
+        trusted: Callable[[T], bool],
+        lost: Callable[[T], R],
+    ) -> list[R]:
+        """Return `work(task, report)` of each task, in any order.
+
+        Args:
+            work: What computes a task; it can be pickled, and may report lines on the way.
+            tasks: The tasks; they can be pickled.
+            report: Called in this process with what `work` reported.
+            stays: Whether a task has to be computed in this process.
+            trusted: Whether a task cannot be what killed a process, and is tried again together with others.
+            lost: Gives the result of a task whose process died.
+        """
+        ...

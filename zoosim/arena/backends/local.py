@@ -1,0 +1,155 @@
+"""Worker processes of this machine: how they start, report and end, and what becomes of tasks whose process died."""
+
+import multiprocessing
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def default_jobs() -> int:
+    """Return how many processes this machine runs at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def without_main() -> Iterator[None]:
+    """Keep workers that start meanwhile from running the user's script again, which may have no main guard."""
+    main = vars(sys.modules["__main__"])
+    hidden = {name: main.get(name) for name in ("__file__", "__spec__")}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update({name: value for name, value in hidden.items() if value is not None or name == "__spec__"})
+
+
+def set_up() -> None:
+    """Set a worker up: the parent alone answers Ctrl-C, what policies print goes to standard error, no worker stays."""
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+_channel: Any = None
+
+
+class Local:
+    """Processes of this machine; with one job, this process."""
+
+    def __init__(self, jobs: int) -> None:
+        """Use at most so many processes at once."""
+        self.jobs = jobs
+
+    def run(
+        self,
+        work: Callable[[T, Callable[..., None]], R],
+        tasks: Sequence[T],
+        *,
+        report: Callable[..., None],
+        stays: Callable[[T], bool],
+        trusted: Callable[[T], bool],
+        lost: Callable[[T], R],
+    ) -> list[R]:
+        """Return `work(task, report)` of each task; see `Backend.run`."""
+        here = [task for task in tasks if stays(task)] if self.jobs > 1 else list(tasks)
+        shared = [task for task in tasks if task not in here]
+        if len(shared) < 2:
+            here, shared = list(tasks), []
+        results = self._run_processes(work, shared, report, trusted, lost) if shared else []
+        return results + [work(task, report) for task in here]
+
+    def _run_processes(
+        self,
+        work: Callable[[T, Callable[..., None]], R],
+        tasks: list[T],
+        report: Callable[..., None],
+        trusted: Callable[[T], bool],
+        lost: Callable[[T], R],
+    ) -> list[R]:
+        """Run tasks side by side; when a process dies, the rest again, those that are not trusted each on its own."""
+        results, left = _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
+        known = [task for task in left if trusted(task)]
+        if known and len(known) < len(tasks):
+            more, unfinished = _run_pool(work, known, min(self.jobs, len(known)), report)
+            results += more
+            left = unfinished + [task for task in left if task not in known]
+        for task in left:
+            done, _ = _run_pool(work, [task], 1, report)
+            results += done or [lost(task)]
+        return results
+
+
+def _run_pool(
+    work: Callable[[T, Callable[..., None]], R], tasks: list[T], jobs: int, report: Callable[..., None]
+) -> tuple[list[R], list[T]]:
+    """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
+    context = multiprocessing.get_context("spawn")
+    channel = context.Queue()
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(channel,))
+    futures: dict[Future[R], T] = {}
+    try:
+        with without_main():
+            for task in tasks:
+                futures[pool.submit(_work, work, task)] = task
+        _watch(list(futures), channel, report)
+    except BrokenProcessPool:
+        pass
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        channel.close()
+        channel.cancel_join_thread()
+    done = [future for future in futures if future.done() and not future.cancelled() and not future.exception()]
+    finished = [futures[future] for future in done]
+    return [future.result() for future in done], [task for task in tasks if task not in finished]
+
+
+def _start_worker(channel: Any) -> None:
+    global _channel
+    _channel = channel
+    set_up()
+
+
+def _work(work: Callable[[T, Callable[..., None]], R], task: T) -> R:
+    return work(task, lambda *line: _channel.put(line))
+
+
+def _watch(futures: Sequence["Future[Any]"], channel: Any, report: Callable[..., None]) -> None:
+    """Pass on what the workers report until all are done; the first unexpected error is raised."""
+    left = set(futures)
+    while left:
+        done, left = wait(left, timeout=0.1, return_when=FIRST_COMPLETED)
+        for line in _drain(channel.get_nowait):
+            report(*line)
+        for future in done:
+            future.result()
+
+
+def _drain(get: Callable[[], Any]) -> Iterator[Any]:
+    while True:
+        try:
+            yield get()
+        except queue.Empty:
+            return

@@ -1,0 +1,175 @@
+"""The fast path of the loop: a policy's kernel and a table of rewards, compiled into one run through arrays."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.arena.block import Block, sections
+from zoosim.core.feedback import Feedback
+from zoosim.core.jit import bind, jit
+from zoosim.core.rng import uniform
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.policies.base import Policy
+from zoosim.policies.kernel import Draws, Kernel, KernelPolicy, floored_choice, floored_distribution
+from zoosim.worlds.table import TableWorld, Visits, chosen_and_best, earn
+
+# `compiled_play` and `compiled_learn` put each kernel's own functions in the place of these.
+choose: Any = None
+distribution: Any = None
+decided: Any = None
+learn: Any = None
+
+
+class History(NamedTuple):
+    """What was done so far in a run of n visits, each array `(n,)`: what late rewards are learned from."""
+
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+
+
+def runs_compiled(cls: type[Policy]) -> bool:
+    """Whether a class leaves all that a run asks of it to a kernel."""
+    methods = ("select_action", "update", "propensities")
+    return issubclass(cls, KernelPolicy) and all(getattr(cls, m) is getattr(KernelPolicy, m) for m in methods)
+
+
+def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback, logged: bool) -> Iterator[Block]:
+    """Run a kernel over the arrays of a world, section by section."""
+    compiled = compiled_play(policy.kernel, logged)
+    history = History(np.zeros(steps, np.int64), np.zeros(steps), np.full(steps, np.nan))
+    learned = 0
+    for start, stop in sections(world, steps, feedback):
+        visits = world.visits(start, stop)
+        offer = world.offered(start)
+        interleaved = feedback.batch == 1 and start >= feedback.delay
+        earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else slice(start, stop)
+        past = world.visits(earlier.start, earlier.stop)
+        before = world.offered(past.start)
+        policy.attach_block(before.ids, before.products, stop - start)
+        now = policy.attach_block(offer.ids, offer.products, stop - start)
+        then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
+        columns = (column[start:stop] for column in history)
+        arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
+        compiled(*arguments, *columns, history.actions[earlier], history.rewards[earlier])
+        if feedback.batch > 1 and stop % feedback.batch == 0:
+            _learn_late(world, policy, history, learned, stop - feedback.delay)
+            learned = max(learned, stop - feedback.delay)
+        policy.heed()
+        rows = (history.actions[start:stop], history.rewards[start:stop], history.propensities[start:stop])
+        yield _table_block(world, visits, *rows)
+
+
+def _table_block(
+    world: TableWorld, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray
+) -> Block:
+    """Return a block of visits to a table with what it says of them."""
+    expected, best = chosen_and_best(visits, actions)
+    parts = {name: part[visits.visitors, actions] for name, part in world.parts.items()}
+    segments = world.segments[visits.visitors] if world.parts else None
+    return Block(visits.start, visits.user_ids, actions, rewards, propensities, expected, best, parts, segments)
+
+
+def _learn_late(world: TableWorld, policy: Any, history: History, start: int, stop: int) -> None:
+    """Learn from visits `start` to `stop - 1`, whose rewards have come together."""
+    changes = [period.start for period in world.periods if start < period.start < stop]
+    borders = [start, *changes, stop]
+    for first, behind in pairwise(borders):
+        if first < behind:
+            offer = world.offered(first)
+            candidates = policy.attach_block(offer.ids, offer.products, behind - first)
+            visits = world.visits(first, behind)
+            actions, rewards = history.actions[first:behind], history.rewards[first:behind]
+            compiled_learn(policy.kernel)(policy.state, candidates, visits, actions, rewards)
+
+
+@cache
+def compiled_play(kernel: Kernel, logged: bool) -> Callable[..., None]:
+    """Compile the loop over visits around a policy's kernel; the distribution takes part only where it is `logged`."""
+    functions: dict[str, Callable[..., Any]] = {
+        "choose": floored_choice(kernel),
+        "decided": kernel.decided,
+        "learn": kernel.learn,
+    }
+    if logged:
+        functions["chance_of"] = bind(_chance_of, f"chance_{kernel.name}", distribution=floored_distribution(kernel))
+    return bind(_play, f"play_{kernel.name}{'_logged' if logged else ''}", **functions)
+
+
+def _chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return the probability of an action."""
+    chances = np.zeros(available.shape[0])
+    distribution(state, candidates, user_id, user, available, floor, chances)
+    chance: float = chances[action]
+    return chance
+
+
+@jit
+def chance_of(
+    state: Any,
+    candidates: Any,
+    user_id: int,
+    user: FloatArray,
+    available: BoolArray,
+    floor: float,
+    action: int,
+) -> float:
+    """Return NaN: what stands for the probability of an action where nobody asked for it."""
+    return np.nan
+
+
+def _play(
+    state: Any,
+    now: Any,
+    then: Any,
+    draws: Draws,
+    visits: Visits,
+    past: Visits,
+    floor: float,
+    learns: bool,
+    actions: IntArray,
+    rewards: FloatArray,
+    propensities: FloatArray,
+    past_actions: IntArray,
+    past_rewards: FloatArray,
+) -> None:
+    """Decide `visits`, and learn after each one from the same place of the `past` ones.
+
+    The candidates are `now` those of the decision, and `then` those of the past visit. Without delay both are the same
+    visits, whose actions and rewards are written here just before they are read.
+    """
+    available = visits.available
+    for i in range(actions.shape[0]):
+        user_id, user = visits.user_ids[i], visits.users[visits.visitors[i]]
+        draws.decisions[0] += 1
+        draw = uniform(draws.key[0], draws.decisions[0], 0)
+        action = choose(state, now, user_id, user, available, floor, draw)
+        propensities[i] = chance_of(state, now, user_id, user, available, floor, action)
+        decided(state, now, user_id, user, action)
+        actions[i] = action
+        rewards[i] = earn(visits, i, action)
+        if learns:
+            past_user = past.users[past.visitors[i]]
+            learn(state, then, past.user_ids[i], past_user, past_actions[i], past_rewards[i])
+
+
+@cache
+def compiled_learn(kernel: Kernel) -> Callable[..., None]:
+    """Compile the loop that learns from a batch of visits."""
+    return bind(_learn_batch, f"learn_{kernel.name}", learn=kernel.learn)
+
+
+def _learn_batch(state: Any, candidates: Any, visits: Visits, actions: IntArray, rewards: FloatArray) -> None:
+    for i in range(actions.shape[0]):
+        learn(state, candidates, visits.user_ids[i], visits.users[visits.visitors[i]], actions[i], rewards[i])

@@ -1,0 +1,139 @@
+"""The plan of a run: a checked world, steps, seeds and contestants, and what is written of them to config.yaml."""
+
+import copy
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from zoosim.arena.experiment import Experiment
+from zoosim.core.config import Shock, config_hash
+from zoosim.core.feedback import AT_ONCE, Feedback
+from zoosim.core.market_shift import MarketShift
+from zoosim.policies.registry import PolicyEntry, make_entry
+from zoosim.worlds.base import World
+from zoosim.worlds.setup import WorldSetup
+
+FORMAT = 2
+"""The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked run."""
+
+    experiment: Experiment
+    setup: WorldSetup
+    steps: int
+    seeds: tuple[int, ...]
+    entries: tuple[PolicyEntry, ...]
+    feedback: Feedback = AT_ONCE
+    config_hash: str = ""
+    notes: tuple[str, ...] = ()
+    files: str | None = None
+    """What `config.yaml` says of the content of the world's files; None where it has to be read."""
+
+    @property
+    def env(self) -> Any:
+        """The settings of the world."""
+        return self.setup.config
+
+    def action_space(self, entry: PolicyEntry) -> str:
+        """Return what a policy chooses in this world: the first that the world offers and the policy can choose."""
+        return next(space for space in self.setup.action_spaces if space in entry.cls.chooses)
+
+    def world(self, seed: int, entry: PolicyEntry | None = None) -> World:
+        """Build the world of a seed, as the policy of an `entry` sees it and chooses in it."""
+        source = self._world_seed(seed)
+        space = self.setup.action_spaces[0] if entry is None else self.action_space(entry)
+        params = entry.params if entry is not None and entry.built_in else {}
+        world = self.setup.world(source, space, params)
+        if source != seed:
+            world = copy.copy(world)
+            object.__setattr__(world, "seed", seed)
+        return world
+
+    def _world_seed(self, seed: int) -> int:
+        return seed if self.experiment.world_seed is None else self.experiment.world_seed
+
+    @property
+    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+        """List the shocks, or the market shifts, that all worlds share, in order."""
+        return self.setup.shocks
+
+    def shock_spans(self, seed: int) -> tuple[tuple[int, int], ...]:
+        """Return for each shock of a seed's world its step, and that of the next shock or the end."""
+        starts = self.setup.shock_steps(self._world_seed(seed))
+        ends = [next((later for later in starts if later > start), self.steps) for start in starts]
+        return tuple(zip(starts, ends, strict=True))
+
+    @property
+    def phases(self) -> tuple[tuple[int, int], ...]:
+        """Cut the run into phases (from, to), `to` exclusive: between shocks, and the tail where there is one."""
+        starts = {0, *(shock.step for shock in self.shocks)}
+        if 0 < self.experiment.tail < self.steps:
+            starts.add(self.steps - self.experiment.tail)
+        ordered = sorted(starts)
+        return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What makes this run another run than others: experiment, world and steps, by their names in config.yaml.
+
+        Seeds and policies do not: trials of any join one folder, each with its own parameters and code version.
+        """
+        # What files hold counts, not where they lie; what a world numbers is numbered in its order.
+        return {
+            "experiment": self.experiment.title,
+            "run.steps": self.steps,
+            "run.delay": self.feedback.delay,
+            "run.batch": self.feedback.batch,
+            **self.setup.identity(),
+            "the content of the files": self._file_digest(),
+        }
+
+    def _file_digest(self) -> str:
+        return self.setup.files_digest() if self.files is None else self.files
+
+    def differences(self, other: "Plan") -> tuple[str, ...]:
+        """Name what makes the other plan another run than this one."""
+        names = {**self.identity, **other.identity}
+        return tuple(name for name in names if self.identity.get(name) != other.identity.get(name))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as it is written to config.yaml and read again by `--config`."""
+        policies = [{"name": e.name, "type": type_label(e), **e.params} for e in self.entries]
+        late = {name: visits for name, visits in asdict(self.feedback).items() if visits != getattr(AT_ONCE, name)}
+        run = {"steps": self.steps, **late, "seeds": list(self.seeds)}
+        head = {"experiment": self.experiment.name, "format": FORMAT, "config_hash": self.config_hash}
+        files = self._file_digest()
+        return {
+            **head,
+            **({"files": files} if files else {}),
+            "env": self.setup.settings(),
+            "run": run,
+            "policies": policies,
+        }
+
+    @property
+    def folder_hash(self) -> str:
+        """The hash in the name of the run's own folder: runs with other parameters do not meet in one by default."""
+        changed = {
+            entry.name: entry.params
+            for entry in self.entries
+            if entry.params != make_entry(entry.source, entry.name, self._listed_parameters(entry.name)).params
+        }
+        return config_hash({**self.identity, "parameters": changed}) if changed else self.config_hash
+
+    def _listed_parameters(self, name: str) -> dict[str, Any]:
+        """Return what the experiment sets of a policy."""
+        listed = self.experiment.policies.get(name, {})
+        return {key: value for key, value in listed.items() if key != "type"}
+
+
+def type_label(entry: PolicyEntry) -> str:
+    """Say what an entry is made from; a file by its whole path, so that it is found from everywhere."""
+    if isinstance(entry.source, type):
+        return entry.source.__qualname__
+    file, colon, name = entry.source.rpartition(":")
+    return f"{Path(file).resolve()}:{name}" if colon else entry.source

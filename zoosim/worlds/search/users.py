@@ -1,6 +1,6 @@
 """The population of users of a search shop: each of a segment, with tastes and an embedding."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,12 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     early = _draw(config, first_counts, rng)
     late = _draw(config, late_counts, rng.spawn(1)[0])
     order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
-    columns = [frozen(np.concatenate(pair)[order]) for pair in zip(early[:-1], late[:-1], strict=True)]
-    return Users(*columns, frozen(early.bounds + late.bounds))
+    columns: dict[str, Any] = {
+        name: frozen(np.concatenate([getattr(early, name), getattr(late, name)])[order])
+        for name in Users._fields
+        if name != "bounds"
+    }
+    return Users(**columns, bounds=frozen(early.bounds + late.bounds))
 
 
 def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:

@@ -118,7 +118,7 @@ def _add_curve(figure: go.Figure, name: str, curve: Curve, style: Style) -> None
 
 
 def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -> tuple[float, float]:
-    """Return the range of y; of a moving average from its first full window on, since it is noise before."""
+    """Return the range of y; of a moving average from its first full window on, or the second half: before is noise."""
     parts = [values[_settled(curve.steps, settle)] for curve in curves for values in (curve.low, curve.high)]
     values = np.concatenate([*parts, np.array([] if reference is None else [reference])])
     values = values[np.isfinite(values)]
@@ -128,8 +128,9 @@ def _bounds(curves: Iterable[Curve], reference: float | None, *, settle: bool) -
 
 
 def _settled(steps: FloatArray, settle: bool) -> Any:
-    late = steps >= 500
-    return late if settle and bool(late.any()) else np.ones(len(steps), dtype=bool)
+    if not settle or not len(steps):
+        return np.ones(len(steps), dtype=bool)
+    return steps >= min(500.0, steps.max() / 2)
 
 
 def _label_ends(

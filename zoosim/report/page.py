@@ -143,12 +143,14 @@ def percent(value: float | None) -> str:
 
 
 def interval(value: Mapping[str, float | None]) -> str:
-    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% as far as it is one; empty when there is none."""
+    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty if none."""
     low, high = value["low"], value["high"]
     if low is None or high is None:
         return ""
-    low = low if (value.get("mean") or 0.0) < 0.0 else max(low, 0.0)
-    return f"{100 * low:.1f}\u2060\u2013\u2060{100 * min(high, 1.0):.1f}%"
+    mean = value.get("mean") or 0.0
+    shown_low = low if mean < 0.0 else max(low, 0.0)
+    shown_high = high if mean > 1.0 else min(high, 1.0)
+    return f"{100 * shown_low:.1f}\u2060\u2013\u2060{100 * shown_high:.1f}%"
 
 
 def amount(value: float | None) -> str:

@@ -1,18 +1,17 @@
-"""Let policies serve visits to search shops, and score what they would recommend on held-out visits.
+"""Learning curves of policies in search shops: serve visits, and score the recommendations on held-out visits.
 
-The score at a visit number is what the boosts, or the template, that a policy recommends would earn in expectation, on
-visits that no policy plays and nothing was fitted to, the same for all policies. Its measure is the best vector for
+A score at a visit number is the expected reward of the boosts, or of the template, that a policy recommends then, on
+visits that no policy serves and nothing was fitted to, the same for all policies. The baseline is the best vector of
 each segment (`zoosim.worlds.search.optimum`) on the same visits.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.array_cache import kept
@@ -33,8 +32,14 @@ from zoosim.worlds.search.template_arms import TemplateWorld
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
-EXAM = 2**43
-"""The first of the visits that recommendations are scored on: no run, and no search for an optimum, gets to them."""
+HELD_OUT_START = 2**43
+"""The first of the held-out visits: no run, and no search for an optimum, gets there."""
+
+HELD_OUT_VISITS = 200
+"""How many visits of each segment recommendations are scored on."""
+
+REPLICATES = 8
+"""How often each of them is drawn again to estimate an expected reward."""
 
 CHECKPOINTS = (30, 100, 300, 1_000, 3_000, 10_000)
 """After how many visits recommendations are scored."""
@@ -42,31 +47,28 @@ CHECKPOINTS = (30, 100, 300, 1_000, 3_000, 10_000)
 EARLY = (30, 300)
 """What is earned online is counted from visit 31 to visit 300."""
 
-WARM = 5
-"""The first visits are not timed: what runs for the first time is compiled."""
-
-EXAM_VISITS, MOODS = 200, 8
-"""How many visits of each segment recommendations are scored on, and in how many moods each."""
+WARM_UP = 5
+"""The first visits are not timed: they compile."""
 
 
-class Exam(NamedTuple):
-    """Visits apart, by segment: `names`, `shares (S,)`, and `visits`, the same number of each of the S segments.
+class HeldOut(NamedTuple):
+    """Held-out visits, the same number n of each of the S segments: `names`, `shares (S,)`, `visits`.
 
-    `bars (S, n)` is what the segments' best vectors come to at each.
+    `baseline (S, n)` is the expected reward of the segments' best vectors at each visit, in EUR.
     """
 
     names: tuple[str, ...]
     shares: FloatArray
     visits: tuple[tuple[Visit, ...], ...]
-    bars: FloatArray
+    baseline: FloatArray
 
 
 @dataclass(frozen=True)
 class BoostScore:
-    """What a policy's recommendations earn after a number of `visits`, in EUR a visit of a `segment`, or of "all".
+    """The expected reward of a policy's recommendations after so many `visits`, in EUR per held-out visit.
 
-    `optimum` is what the best vector of each segment earns at the same visits, and `error` the standard error of
-    `reward - optimum`.
+    Of a `segment`, or of "all"; `optimum` is that of the best vector of each segment at the same visits, and `error`
+    the standard error of `reward - optimum`.
     """
 
     policy: str
@@ -79,11 +81,11 @@ class BoostScore:
 
 
 @dataclass(frozen=True)
-class BoostCourse:
-    """How a policy went through the visits of a seed.
+class LearningCurve:
+    """The `scores` of a policy by visits in the shop of a seed, and what learning took.
 
-    `earned` is the expected reward of what it chose at visits 31 to 300, in units of what the best vectors of the
-    segments earn at these; `decision_ms` and `learning_ms` are milliseconds of processor time a visit.
+    `earned` is the expected reward of its actions at visits 31 to 300, in units of what the best vectors of the
+    segments earn at these; `decision_ms` and `learning_ms` are milliseconds of processor time per visit.
     """
 
     policy: str
@@ -96,99 +98,117 @@ class BoostCourse:
 
 def open_shop(config: SearchConfig | dict[str, Any], seed: int) -> SearchShop:
     """Return the shop of a seed; raises `ConfigError` for one whose market shifts, where there is no one optimum."""
-    read = read_search_config(config)
-    if read.shifts:
+    checked = read_search_config(config)
+    if checked.shifts:
         raise ConfigError("config.shifts: boost policies are scored against one optimum; leave shifts out")
-    return SearchShop(build_search_world(read, seed=seed))
+    return SearchShop(build_search_world(checked, seed=seed))
 
 
 def spec_of(shop: SearchShop, steps: int) -> BoostSpec:
-    """Return what a boost policy is told about a shop."""
+    """Return the dimensions of a shop that a boost policy is made for."""
     return BoostWorld(shop).spec(steps)
 
 
 def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> SearchView:
-    """Return a shop as policies of a class see it, and choose in it; raises `ConfigError` where they cannot."""
+    """Return the world of a shop in which policies of a class act; raises `ConfigError` where there is none."""
     if ActionSpace.BOOSTS in cls.chooses:
         return BoostWorld(shop)
     if not issubclass(cls, TemplateBandit):
         raise ConfigError(f"policy {policy_name(cls)}: chooses neither boosts nor, as a bandit, templates")
-    seen = params["context"]
-    if seen not in ("simple", shop.world.config.context):
+    context = params["context"]
+    if context not in ("simple", shop.world.config.context):
         raise ConfigError(
-            f"context: got a policy that sees {seen}, expected simple or the shop's {shop.world.config.context}"
+            f"context: got a policy that sees {context}, expected simple or the shop's {shop.world.config.context}"
         )
-    config = shop.world.config.model_copy(update={"context": seen})
+    config = shop.world.config.model_copy(update={"context": context})
     return TemplateWorld(SearchShop(build_search_world(config, seed=shop.world.seed)))
 
 
-def exam_of(shop: SearchShop, best: FloatArray, n: int = EXAM_VISITS) -> Exam:
-    """Draw the visits apart of a shop: `n` of each segment that comes; `best (S, 10)` are the segments' best boosts."""
+def draw_held_out(shop: SearchShop, best: FloatArray, n: int = HELD_OUT_VISITS) -> HeldOut:
+    """Draw the held-out visits of a shop, `n` of each segment; `best (S, 10)` are the segments' best boosts."""
     (everybody,) = groups_of(shop, "all")
     strata = strata_of(shop, 0, everybody)
     visits = tuple(_first_of(shop, part.segment, n) for _, part in strata)
-    bars = [[expected(shop, visit, boosts) for visit in part] for part, boosts in zip(visits, best, strict=True)]
-    return Exam(
-        tuple(part.name for _, part in strata), np.array([share for share, _ in strata]), visits, np.array(bars)
+    baseline = [
+        [boosts_reward(shop, visit, boosts) for visit in part] for part, boosts in zip(visits, best, strict=True)
+    ]
+    return HeldOut(
+        names=tuple(part.name for _, part in strata),
+        shares=np.array([share for share, _ in strata]),
+        visits=visits,
+        baseline=np.array(baseline),
     )
 
 
 def _first_of(shop: SearchShop, segment: int | None, n: int) -> tuple[Visit, ...]:
-    found: list[int] = []
-    start, step = EXAM, 1_000
-    while len(found) < n:
-        users = shop.world.queries(start, start + step).users
-        found += (start + np.flatnonzero(shop.world.users.segment[users] == segment)).tolist()
-        start += step
-    return tuple(shop.arrive(visit) for visit in found[:n])
+    """Return the first `n` held-out visits of a segment."""
+    steps: list[int] = []
+    start = HELD_OUT_START
+    while len(steps) < n:
+        users = shop.world.queries(start, start + 1_000).users
+        steps += (start + np.flatnonzero(shop.world.users.segment[users] == segment)).tolist()
+        start += 1_000
+    return tuple(shop.arrive(step) for step in steps[:n])
 
 
-def expected(shop: SearchShop, visit: Visit, boosts: FloatArray, moods: int = MOODS) -> float:
-    """Return what boosts `(10,)` come to at a visit, the mean over some moods."""
-    return worth_of(shop, visit, shop.rank(visit, boosts), moods)
+def boosts_reward(shop: SearchShop, visit: Visit, boosts: FloatArray, replicates: int = REPLICATES) -> float:
+    """Return the expected reward of boosts `(10,)` at a visit, in EUR, a mean over replicates."""
+    return ranking_reward(shop, visit, shop.rank(visit, boosts), replicates)
 
 
-def worth_of(shop: SearchShop, visit: Visit, shown: IntArray, moods: int = MOODS) -> float:
-    """Return what a ranking `shown (k,)` comes to at a visit, the mean over some moods."""
-    return float(SearchTruth(shop).rewards(visit, shown, moods).mean())
+def ranking_reward(shop: SearchShop, visit: Visit, shown: IntArray, replicates: int = REPLICATES) -> float:
+    """Return the expected reward of a ranking `shown (k,)` at a visit, in EUR, a mean over replicates."""
+    return float(SearchTruth(shop).rewards(visit, shown, replicates).mean())
 
 
-def scores_of(world: SearchView, policy: Policy, exam: Exam, visits: int) -> Iterator[BoostScore]:
-    """Score what a policy recommends now, for all visits and by segment."""
+def scores_of(world: SearchView, policy: Policy, held_out: HeldOut, visits: int) -> Iterator[BoostScore]:
+    """Score what a policy recommends now, after so many `visits`, for all held-out visits and by segment."""
 
-    def earned(visit: Visit) -> float:
+    def reward(visit: Visit) -> float:
         action = policy.recommend(world.context(visit))
-        return worth_of(world.shop, visit, world.rank(visit, action))
+        return ranking_reward(world.shop, visit, world.rank(visit, action))
 
-    rewards = np.array([[earned(visit) for visit in part] for part in exam.visits])
-    means, bars = rewards.mean(axis=1), exam.bars.mean(axis=1)
-    errors = (rewards - exam.bars).std(axis=1, ddof=1) / np.sqrt(rewards.shape[1])
-    who = policy_name(type(policy)), world.seed, visits
-    shares = exam.shares
-    yield BoostScore(*who, "all", float(shares @ means), float(shares @ bars), float(np.sqrt(shares**2 @ errors**2)))
-    for n, name in enumerate(exam.names):
-        yield BoostScore(*who, name, float(means[n]), float(bars[n]), float(errors[n]))
+    rewards = np.array([[reward(visit) for visit in part] for part in held_out.visits])
+    means = rewards.mean(axis=1)
+    optima = held_out.baseline.mean(axis=1)
+    errors = (rewards - held_out.baseline).std(axis=1, ddof=1) / np.sqrt(rewards.shape[1])
+    name = policy_name(type(policy))
+    shares = held_out.shares
+    error = float(np.sqrt(shares**2 @ errors**2))
+    yield BoostScore(name, world.seed, visits, "all", float(shares @ means), float(shares @ optima), error)
+    for n, segment in enumerate(held_out.names):
+        yield BoostScore(name, world.seed, visits, segment, float(means[n]), float(optima[n]), float(errors[n]))
 
 
-def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: FloatArray) -> BoostCourse:
+def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: FloatArray) -> LearningCurve:
     """Let a policy serve visits 0 to the last of the `checkpoints`; `best (S, 10)` are the segments' best boosts."""
     shop = world.shop
-    exam, scores = exam_of(shop, best, EXAM_VISITS), list[BoostScore]()
-    spent, online = np.zeros(2), np.zeros(2)
-    for step in range(max(checkpoints)):
+    last = max(checkpoints)
+    held_out = draw_held_out(shop, best, HELD_OUT_VISITS)
+    scores: list[BoostScore] = []
+    seconds = np.zeros(2)
+    reward = 0.0
+    optimum = 0.0
+    for step in range(last):
         if step in checkpoints:
-            scores += scores_of(world, policy, exam, step)
+            scores += scores_of(world, policy, held_out, step)
         visit = world.arrive(step)
-        shown, spent_now = _serve(world, policy, visit)
+        shown, visit_seconds = _serve(world, policy, visit)
         if EARLY[0] <= step < EARLY[1]:
-            online += worth_of(shop, visit, shown), expected(shop, visit, best[_row(shop, visit.segment)])
-        if step >= WARM:
-            spent += spent_now
-    scores += scores_of(world, policy, exam, max(checkpoints))
-    served = max(1, max(checkpoints) - WARM)
-    ms = (1_000.0 * spent / served).tolist()
-    earned = float(online[0] / online[1]) if online[1] > 0.0 else float("nan")
-    return BoostCourse(policy_name(type(policy)), world.seed, tuple(scores), earned, *ms)
+            reward += ranking_reward(shop, visit, shown)
+            optimum += boosts_reward(shop, visit, best[_row(shop, visit.segment)])
+        if step >= WARM_UP:
+            seconds += visit_seconds
+    scores += scores_of(world, policy, held_out, last)
+    decision_ms, learning_ms = (1_000.0 * seconds / max(1, last - WARM_UP)).tolist()
+    return LearningCurve(
+        policy=policy_name(type(policy)),
+        seed=world.seed,
+        scores=tuple(scores),
+        earned=reward / optimum if optimum > 0.0 else float("nan"),
+        decision_ms=decision_ms,
+        learning_ms=learning_ms,
+    )
 
 
 def _row(shop: SearchShop, segment: int) -> int:
@@ -209,36 +229,30 @@ def _serve(world: SearchView, policy: Policy, visit: Visit) -> tuple[IntArray, F
     return shown, np.array([decided - start, process_time() - served])
 
 
-def run_course(
+def learning_curve_of(
     entry: PolicyEntry, config: SearchConfig | dict[str, Any], seed: int, checkpoints: Sequence[int] = CHECKPOINTS
-) -> BoostCourse:
-    """Return the course of a policy in the shop of a seed; from disk where it has been played before.
+) -> LearningCurve:
+    """Return the learning curve of a policy in the shop of a seed; from disk where it was measured before.
 
-    So many of them can be stopped anywhere, and go on. The first one in a shop searches the segments' best vectors
-    (`best_of_group`), which takes minutes.
+    So a run over many of them can be stopped anywhere, and goes on. The first one in a shop searches the segments' best
+    vectors (`best_of_group`), which takes minutes.
     """
     shop = open_shop(config, seed)
-    key = (entry.name, entry.fingerprint, shop.world.config.model_dump_json(), digest(shop.world.config), seed)
+    shop_key = (shop.world.config.model_dump_json(), digest(shop.world.config), seed)
+    key = (entry.name, entry.fingerprint, *shop_key, tuple(checkpoints), HELD_OUT_VISITS, REPLICATES)
 
     def make() -> dict[str, Any]:
         world = view_of(shop, entry.cls, entry.params)
         policy = entry.make(world.spec(max(checkpoints)), stream(seed, "policy", entry.name))
-        (everybody,) = groups_of(shop, "all")
-        best = np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])
-        return {"course": np.array(json.dumps(asdict(play(world, policy, checkpoints, best))))}
+        curve = play(world, policy, checkpoints, best_vectors(shop))
+        return {"curve": np.array(json.dumps(asdict(curve)))}
 
-    places = (*key, tuple(checkpoints), EXAM_VISITS, MOODS)
-    found = json.loads(str(kept("boost-runs", places, ("course",), make)["course"]))
-    scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in found.pop("scores"))
-    return BoostCourse(**{**found, "policy": entry.name, "scores": scores})
+    fields = json.loads(str(kept("boost-runs", key, ("curve",), make)["curve"]))
+    scores = tuple(BoostScore(**{**score, "policy": entry.name}) for score in fields.pop("scores"))
+    return LearningCurve(**{**fields, "policy": entry.name, "scores": scores})
 
 
-def frame_of(courses: Iterable[BoostCourse]) -> pl.DataFrame:
-    """Return a row a course, checkpoint and segment: the fields of both records, and `share` of the optimum."""
-    rows = [
-        {**asdict(score), "share": score.reward / score.optimum}
-        | {"earned": course.earned, "decision_ms": course.decision_ms, "learning_ms": course.learning_ms}
-        for course in courses
-        for score in course.scores
-    ]
-    return pl.DataFrame(rows)
+def best_vectors(shop: SearchShop) -> FloatArray:
+    """Return the best boosts of each segment that comes, `(S, 10)`; from disk where they were searched before."""
+    (everybody,) = groups_of(shop, "all")
+    return np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])

@@ -44,7 +44,7 @@ def plain_user(world: SearchWorld, visit: Visit) -> plain.User:
 
 def plain_query(world: SearchWorld, visit: Visit) -> plain.Query:
     """Return what is typed: the category's words, the type, random tokens."""
-    name, kind = list(world.config.query_types.items())[visit.kind]
+    name, kind = list(world.config.query_types.items())[visit.query_type]
     words = list(world.config.categories.values())[visit.intent].words
     tokens = frozenset([*words, name, *(f"token {token}" for token in visit.tokens)])
     return plain.Query(name, kind.specificity, tokens, tuple(visit.query.tolist()))

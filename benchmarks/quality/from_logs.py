@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from studies.held_out import Exam, exam_of, expected, open_shop, spec_of
+from studies.held_out import HeldOut, boosts_reward, draw_held_out, open_shop, spec_of
 from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray
@@ -10,7 +10,7 @@ from zoosim.policies.boosts.q_offline import PESSIMISM, QOffline
 from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop
 
-SEEDS, VISITS, EXAM_VISITS = range(1000, 1006), 3_000, 100
+SEEDS, VISITS, HELD_OUT_VISITS = range(1000, 1006), 3_000, 100
 STATIC = 0.5 * np.eye(10)[5]
 """Full weight on the price alone."""
 
@@ -28,12 +28,12 @@ def main() -> None:
 
 def _rewards(seed: int, spread: float) -> dict[str, float]:
     shop = open_shop({"n_products": 1_000, "a_max": 0.5}, seed)
-    log, exam = log_of(shop, spread, VISITS), exam_of(shop, np.tile(STATIC, (4, 1)), EXAM_VISITS)
-    found = {"the log's own": float(exam.shares @ exam.bars.mean(axis=1))}
+    log, held_out = log_of(shop, spread, VISITS), draw_held_out(shop, np.tile(STATIC, (4, 1)), HELD_OUT_VISITS)
+    found = {"the log's own": float(held_out.shares @ held_out.baseline.mean(axis=1))}
     for name in PESSIMISM:
         policy = QOffline(spec_of(shop, VISITS), stream(seed, "policy"), pessimism=name)
         policy.fit(log)
-        found[name] = _reward(shop, exam, policy)
+        found[name] = _reward(shop, held_out, policy)
     return found
 
 
@@ -48,8 +48,9 @@ def log_of(shop: SearchShop, spread: float, n: int) -> dict[str, FloatArray]:
     return {"features": features, "action": actions, "reward": rewards}
 
 
-def _reward(shop: SearchShop, exam: Exam, policy: QOffline) -> float:
+def _reward(shop: SearchShop, held_out: HeldOut, policy: QOffline) -> float:
     worth = [
-        [expected(shop, visit, policy.recommend(context_of(shop, visit))) for visit in part] for part in exam.visits
+        [boosts_reward(shop, visit, policy.recommend(context_of(shop, visit))) for visit in part]
+        for part in held_out.visits
     ]
-    return float(exam.shares @ np.mean(worth, axis=1))
+    return float(held_out.shares @ np.mean(worth, axis=1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studies.held_out import EXAM, expected, open_shop, spec_of
+from studies.held_out import HELD_OUT_START, boosts_reward, open_shop, spec_of
 from studies.work import measure_in_shops
 from zoosim.core.errors import ConfigError
 from zoosim.core.rng import stream
@@ -59,11 +59,11 @@ class Chosen:
 
 
 def _rows_of(config: SearchConfig, seed: int) -> list[Moved | Chosen]:
-    """Measure both on a seed's own catalogue, at 200 visits apart; raises `ConfigError` in a shop without litter."""
+    """Measure both on a seed's own catalogue, at 200 held-out visits; raises `ConfigError` in a shop without litter."""
     if not {QUERIES[0]} < set(config.categories):
         raise ConfigError("action-shaping: env.categories: expected litter, whose queries are studied, and others")
     shop = open_shop(config, seed)
-    visits = [shop.arrive(EXAM + step) for step in range(JUDGED)]
+    visits = [shop.arrive(HELD_OUT_START + step) for step in range(JUDGED)]
     return [*moved(shop, visits), *chosen(shop, visits, learner(shop))]
 
 
@@ -83,7 +83,7 @@ def moved(shop: SearchShop, visits: Sequence[Visit]) -> list[Moved]:
         for query in QUERIES:
             own = [visit for visit in visits if query_of(shop, visit) == query]
             left = [TOP - np.isin(v.baseline[:TOP], shop.rank(v, action)[:TOP]).sum() for v in own]
-            reward = [expected(shop, visit, action) for visit in own]
+            reward = [boosts_reward(shop, visit, action) for visit in own]
             rows.append(Moved(shop.world.seed, query, weight, float(np.mean(left)), float(np.mean(reward))))
     return rows
 
@@ -105,7 +105,7 @@ def chosen(shop: SearchShop, visits: Sequence[Visit], policy: QEnsemble) -> list
     for penalty in PENALTIES:
         policy.penalty = penalty
         actions = np.array([policy.recommend(context_of(shop, visit)) for visit in visits]) / a_max
-        rewards = np.array([expected(shop, v, a_max * a) for v, a in zip(visits, actions, strict=True)])
+        rewards = np.array([boosts_reward(shop, v, a_max * a) for v, a in zip(visits, actions, strict=True)])
         idle = idle_sizes(actions, np.array([visit.signs for visit in visits]))
         for query in QUERIES:
             own = np.array([query_of(shop, visit) == query for visit in visits])

@@ -3,7 +3,7 @@
 Do continuous boosts beat templates, by how much, and after how many visits?
 """
 
-from studies.boost_curves.courses import measure
+from studies.boost_curves.measuring import measure
 from studies.boost_curves.story import tell
 
 __all__ = ["measure", "tell"]

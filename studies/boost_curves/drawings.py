@@ -1,4 +1,4 @@
-"""Learning curves with lines, for all visits and a panel a segment."""
+"""The figures of the study of boost learning: learning curves with baselines, overall and by segment."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from studies.boost_curves.baselines import CELL, CONSTANT, NEUTRAL, OPTIMUM, SINGLE
 from studies.boost_curves.learners import LEARNERS
-from studies.boost_curves.lines import CELL, CONSTANT, NEUTRAL, OPTIMUM, SINGLE
 from studies.boost_curves.summary import (
     Rows,
+    baselines_in,
     checkpoints_in,
     learners_in,
-    lines_in,
     reward,
     segments_in,
     share,
@@ -35,24 +35,30 @@ from zoosim.report.drawing import (
 
 DRAWN = (OPTIMUM, CONSTANT, CELL, SINGLE, NEUTRAL)
 IN_PANELS = {CONSTANT: "dashdot", CELL: "dot"}
-HEIGHT, MARGIN = 500, {"l": 64, "r": 200, "t": 16, "b": 54}
-PANEL, ACROSS = 240, 2
-"""The height of a panel in px, and how many stand side by side."""
+"""Baselines in the figure of all visits, and in the panels of segments with their dashes."""
+
+HEIGHT = 500
+MARGIN = {"l": 64, "r": 200, "t": 16, "b": 54}
+
+PANEL_HEIGHT = 240
+COLUMNS = 2
+"""Height in px of a segment's panel, and how many stand side by side."""
 
 
-def curves_figure(rows: Rows, laws: str) -> go.Figure:
-    """Draw the share of the optimum by visits, a line a learner, with what can be reached as dotted lines."""
+def curves_figure(rows: Rows, behaviour: str) -> go.Figure:
+    """Draw the share of the optimum by visits, a line per learner, with baselines as dotted lines."""
     figure = go.Figure(layout=layout_style(height=HEIGHT, margin=MARGIN))
-    checkpoints, ends = checkpoints_in(rows, laws), list[tuple[float, str, str]]()
-    for name in (name for name in DRAWN if name in lines_in(rows, laws)):
-        level = _mean(share(rows, name, laws))
+    checkpoints = checkpoints_in(rows, behaviour)
+    ends: list[tuple[float, str, str]] = []
+    for name in (name for name in DRAWN if name in baselines_in(rows, behaviour)):
+        level = _mean(share(rows, name, behaviour))
         figure.add_hline(y=level, line={"width": 1.5, "dash": "dot", "color": GREYS[0]})
         ends.append((level, name, MUTED))
-    for who in learners_in(rows, laws):
-        means = [share(rows, who, laws, n) for n in checkpoints]
-        _add_band(figure, checkpoints, means, _color(who))
-        _add_curve(figure, who, checkpoints, means)
-        ends.append((_mean(means[-1]), who, darker(_color(who))))
+    for policy in learners_in(rows, behaviour):
+        means = [share(rows, policy, behaviour, n) for n in checkpoints]
+        _add_band(figure, checkpoints, means, _color(policy))
+        _add_curve(figure, policy, checkpoints, means)
+        ends.append((_mean(means[-1]), policy, darker(_color(policy))))
     bounds = _bounds(figure)
     figure.update_xaxes(**_visits_axis(checkpoints))
     figure.update_yaxes(**axis_style(), range=bounds, tickformat=".0%", dtick=0.1, title_text="% of the optimum")
@@ -60,26 +66,28 @@ def curves_figure(rows: Rows, laws: str) -> go.Figure:
     return figure
 
 
-def segments_figure(rows: Rows, laws: str) -> go.Figure:
-    """Draw the same for each segment, in units of its own optimum."""
-    segments, checkpoints = segments_in(rows, laws), checkpoints_in(rows, laws)
-    worth = [f"{name}: optimum EUR {reward(rows, OPTIMUM, laws, 0, name).mean:.2f} a visit" for name in segments]
-    n_rows, columns = grid_of(len(segments), ACROSS)
+def segments_figure(rows: Rows, behaviour: str) -> go.Figure:
+    """Draw a panel per segment: learners' shares of the segment's own optimum by visits, with baselines."""
+    segments = segments_in(rows, behaviour)
+    checkpoints = checkpoints_in(rows, behaviour)
+    titles = [
+        f"{name}: optimum EUR {reward(rows, OPTIMUM, behaviour, 0, name).mean:.2f} per visit" for name in segments
+    ]
+    n_rows, columns = grid_of(len(segments), COLUMNS)
     gaps = {"horizontal_spacing": 0.06, "vertical_spacing": 0.34 / n_rows if n_rows > 1 else None}
-    figure = make_subplots(n_rows, columns, subplot_titles=worth, shared_yaxes=True, **gaps)
+    figure = make_subplots(n_rows, columns, subplot_titles=titles, shared_yaxes=True, **gaps)
+    measured = baselines_in(rows, behaviour)
     for number, segment in enumerate(segments):
-        place, first = panel_of(number, len(segments), ACROSS), number == 0
-        for name, dash in ((name, dash) for name, dash in IN_PANELS.items() if name in lines_in(rows, laws)):
-            level, line = share(rows, name, laws, 0, segment), {"color": GREYS[2], "dash": dash, "width": 1.5}
+        panel = {**panel_of(number, len(segments), COLUMNS), "showlegend": number == 0}
+        for name, dash in IN_PANELS.items():
+            level = share(rows, name, behaviour, 0, segment) if name in measured else None
             if level is not None:
-                ends = [checkpoints[0], checkpoints[-1]]
-                style: dict[str, Any] = {"mode": "lines", "line": line, "name": name, "showlegend": first}
-                figure.add_scatter(x=ends, y=[level.mean] * 2, hovertemplate=_hover(name), **style, **place)
-        for who in learners_in(rows, laws):
-            means = [share(rows, who, laws, n, segment) for n in checkpoints]
-            _add_curve(figure, who, checkpoints, means, name=who, showlegend=first, **place)
+                _add_level(figure, name, (checkpoints[0], checkpoints[-1]), level.mean, dash, panel)
+        for policy in learners_in(rows, behaviour):
+            means = [share(rows, policy, behaviour, n, segment) for n in checkpoints]
+            _add_curve(figure, policy, checkpoints, means, name=policy, **panel)
     legend = {"orientation": "h", "y": 1.0, "yref": "container", "yanchor": "top", "x": 0, "font": {"color": MUTED}}
-    height = n_rows * PANEL + 150
+    height = n_rows * PANEL_HEIGHT + 150
     margin = {"l": 64, "r": 16, "t": 96, "b": 54}
     figure.update_layout(**layout_style(height=height, margin=margin, showlegend=True, legend=legend))
     figure.update_annotations(font={"size": 12, "color": INK})
@@ -89,14 +97,31 @@ def segments_figure(rows: Rows, laws: str) -> go.Figure:
     return figure
 
 
-def _add_curve(
-    figure: go.Figure, who: str, visits: Sequence[int], means: Sequence[Interval | None], **extra: Any
+def _add_level(
+    figure: go.Figure, name: str, visits: tuple[int, int], level: float, dash: str, panel: dict[str, Any]
 ) -> None:
-    x, y = zip(*((n, mean.mean) for n, mean in zip(visits, means, strict=True) if mean is not None), strict=True)
-    line = {"color": _color(who), "width": 2, "dash": "dash" if LEARNERS[who].discrete else "solid"}
-    marker = {"size": 6, "color": _color(who)}
+    """Draw a baseline from the first to the last of `visits`."""
+    line = {"color": GREYS[2], "dash": dash, "width": 1.5}
     figure.add_scatter(
-        x=x, y=y, mode="lines+markers", line=line, marker=marker, hovertemplate=_hover(who), **{"name": who, **extra}
+        x=list(visits), y=[level] * 2, mode="lines", line=line, name=name, hovertemplate=_hover(name), **panel
+    )
+
+
+def _add_curve(
+    figure: go.Figure, policy: str, visits: Sequence[int], means: Sequence[Interval | None], **extra: Any
+) -> None:
+    points = [(n, mean.mean) for n, mean in zip(visits, means, strict=True) if mean is not None]
+    x, y = zip(*points, strict=True)
+    line = {"color": _color(policy), "width": 2, "dash": "dash" if LEARNERS[policy].discrete else "solid"}
+    marker = {"size": 6, "color": _color(policy)}
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        line=line,
+        marker=marker,
+        hovertemplate=_hover(policy),
+        **{"name": policy, **extra},
     )
 
 
@@ -110,11 +135,15 @@ def _add_band(figure: go.Figure, visits: Sequence[int], means: Sequence[Interval
 
 def _add_labels(figure: go.Figure, ends: list[tuple[float, str, str]], bounds: tuple[float, float]) -> None:
     """Write names at the right, as near to the ends of their lines as there is room."""
-    inner = HEIGHT - MARGIN["t"] - MARGIN["b"]
-    scale, ends = inner / (bounds[1] - bounds[0]), sorted(ends, reverse=True)
-    wanted = [(bounds[1] - level) * scale for level, _, _ in ends]
-    for (level, name, color), want, place in zip(ends, wanted, spread_apart(wanted, LINE_HEIGHT, inner), strict=True):
-        leader = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": color, "ax": 26, "ay": place - want}
+    inner_height = HEIGHT - MARGIN["t"] - MARGIN["b"]
+    low, high = bounds
+    scale = inner_height / (high - low)
+    ends = sorted(ends, reverse=True)
+    line_ends = [(high - level) * scale for level, _, _ in ends]
+    places = spread_apart(line_ends, LINE_HEIGHT, inner_height)
+    for (level, name, color), line_end, place in zip(ends, line_ends, places, strict=True):
+        arrow = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": color}
+        leader = {**arrow, "ax": 26, "ay": place - line_end}
         label = {"text": f"{name} {100 * level:.1f}", "xanchor": "left", "font": {"color": color, "size": 12}}
         figure.add_annotation(x=1.0, xref="paper", y=level, **label, **leader)
 
@@ -134,8 +163,8 @@ def _hover(name: str) -> str:
     return f"{name}, %{{x:,}} visits: %{{y:.1%}}<extra></extra>"
 
 
-def _color(who: str) -> str:
-    return COLORS[list(LEARNERS).index(who) % len(COLORS)]
+def _color(policy: str) -> str:
+    return COLORS[list(LEARNERS).index(policy) % len(COLORS)]
 
 
 def _mean(interval: Interval | None) -> float:

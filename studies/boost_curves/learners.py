@@ -1,4 +1,4 @@
-"""Who learns, and in which worlds: constants only."""
+"""The learners of the study of boost learning, and the shops that they learn in: constants only."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class Learner(NamedTuple):
     discrete: bool = False
 
     def entry(self, name: str) -> PolicyEntry:
-        """Return it as a contestant of that name."""
+        """Return it as a policy to run under that name."""
         return make_entry(self.policy, name, dict(self.params))
 
 
@@ -31,12 +31,14 @@ LEARNERS: dict[str, Learner] = {
 }
 """The learners, in the order of the page.
 
-`q-ensemble-printed` follows the chapter: its critic judges boosts, not what they bring to the top, and it plans by mean
-+ beta std with beta from 1.5 to .1. Bandits over templates explore as widely as is best on other seeds of another shop.
+`q-ensemble-printed` has the critic and objective of the published figures: the critic judges boosts, not the products
+that they bring to the top, and it plans by mean + beta std with beta from 1.5 to .1. Bandits over templates explore as
+widely as is best on other seeds of another shop.
 """
 
-DEFAULT, CHANGED = "default", "changed"
-CHANGED_LAWS: dict[str, Any] = {
+DEFAULT = "default"
+CHANGED = "changed"
+CHANGED_BEHAVIOUR: dict[str, Any] = {
     "behaviour": {"price": 0.0, "private_label": 0.8, "category": 1.0, "purchase_slope": 0.9, "purchase_bias": -0.2},
     "query_types": {
         "category": {"share": 0.6, "specificity": 0.7, "bias": [0.9, 0.9, 0.6, 0.6, 0.3, 0.1]},
@@ -44,10 +46,10 @@ CHANGED_LAWS: dict[str, Any] = {
         "generic": {"share": 0.2, "specificity": 0.4, "bias": [0.8, 0.7, 0.6, 0.5, 0.4, 0.3]},
     },
 }
-"""Other laws of visitors' behaviour, which nobody tuned on: no interaction with price, other weights, and other biases
-of examination by position."""
+"""Other behaviour parameters of visitors, which nothing was tuned on: no interaction with price, other weights, and
+other biases of examination by position."""
 
 SHOP = {"n_products": 1_000, "a_max": 0.5}
-WORLDS: dict[str, dict[str, Any]] = {DEFAULT: SHOP, CHANGED: SHOP | CHANGED_LAWS}
+SHOPS: dict[str, dict[str, Any]] = {DEFAULT: SHOP, CHANGED: SHOP | CHANGED_BEHAVIOUR}
 CHANGED_VISITS = 1_000
-"""Learners meet so many visits at most with the laws changed."""
+"""The most visits that learners serve with changed behaviour."""

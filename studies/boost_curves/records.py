@@ -1,4 +1,4 @@
-"""What the study measures, as rows of plain data."""
+"""The rows that the study of boost learning measures, as plain data."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Reached:
-    """What a learner recommends after `visits`, or a line, at 0, in expected EUR a visit on visits apart.
+class Score:
+    """The expected reward of a learner's recommendations after `visits`, or of a baseline, at 0, in EUR per visit.
 
-    Of a `segment`, or of "all"; `optimum` is what the best vector of each segment earns there.
+    On held-out visits of a `segment`, or of "all"; `optimum` is that of the best vector of each segment there.
     """
 
-    who: str
-    laws: str
+    policy: str
+    behaviour: str
     seed: int
     visits: int
     segment: str
@@ -28,14 +28,14 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a learner got there: `earned` in expectation over visits 31 to 300, as a share of the optimum's.
+class OnlineResult:
+    """The expected reward of a learner's actions at visits 31 to 300, `earned`, as a share of the optimum's.
 
-    None where it met fewer visits. `decision_ms` and `learning_ms` are milliseconds of processor time a visit.
+    None where it served fewer visits. `decision_ms` and `learning_ms` are milliseconds of processor time per visit.
     """
 
-    who: str
-    laws: str
+    policy: str
+    behaviour: str
     seed: int
     earned: float | None
     decision_ms: float

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from studies.cache import kept_array
-from studies.held_out import expected, open_shop
+from studies.held_out import boosts_reward, open_shop
 from studies.overestimation.critics import DOUBT, HALVES, MEAN, MINIMUM, SINGLE, D, Learner, critics
 from studies.work import measure_in_shops
 from zoosim.core.rng import stream
@@ -26,7 +26,7 @@ ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS = 10, 4, 500, 3
 LONG = 10
 """Epochs of the one training on random boosts alone."""
 
-JUDGED, MOODS = 300, 100
+JUDGED, REPLICATES = 300, 100
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Scene(NamedTuple):
     def expected(self, start: int, actions: FloatArray) -> FloatArray:
         """Return what they bring in expectation."""
         pairs = zip(self.visits[start : start + len(actions)], actions, strict=True)
-        return np.array([expected(self.shop, visit, action, MOODS) for visit, action in pairs])
+        return np.array([boosts_reward(self.shop, visit, action, REPLICATES) for visit, action in pairs])
 
 
 def _rows_of(config: SearchConfig, seed: int) -> list[Pick]:
     """Measure every critic in the shop of a seed; what is measured is kept, so a run can go on."""
-    sizes = ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS, LONG, JUDGED, MOODS
+    sizes = ROUNDS, RANDOM_ROUNDS, ROUND, EPOCHS, LONG, JUDGED, REPLICATES
     key = (seed, *sizes, config.model_dump_json(), digest(config))
     found = kept_array("overestimation", key, partial(_picks_as_json, config, seed))
     return [Pick(**row) for row in json.loads(str(found))]

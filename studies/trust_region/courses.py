@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.held_out import Exam, exam_of, expected, open_shop, spec_of
+from studies.held_out import HeldOut, boosts_reward, draw_held_out, open_shop, spec_of
 from studies.shops import ShopChanges, read_shop
 from studies.work import rows_by_seed
 from zoosim.core.rng import stream
@@ -38,7 +38,7 @@ LONG, SHORT = (100, 300, 1_000, 5_000), (100, 300, 1_000)
 FEW = 6
 """Seeds that the trust regions are measured on: the first ones."""
 
-EXAM_VISITS = 100
+HELD_OUT_VISITS = 100
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def course(config: SearchConfig, setting: str, seed: int, checkpoints: Sequence[
     """Let a learner serve the visits of a seed up to the last of `checkpoints`."""
     shop = open_shop(config, seed)
     static = read_boosts("static", STATIC, spec_of(shop, 0))
-    exam = exam_of(shop, np.tile(static, (len(shop.world.config.segments), 1)), EXAM_VISITS)
+    held_out = draw_held_out(shop, np.tile(static, (len(shop.world.config.segments), 1)), HELD_OUT_VISITS)
     policy: BoostPolicy = QEnsemble(spec_of(shop, checkpoints[-1]), stream(seed, "policy"), **SETTINGS[setting])
     if setting in (GUARDED, PLANNED):
         policy = RankGuardrail.around(policy, limit=LIMIT, k=TOP)
@@ -96,9 +96,10 @@ def course(config: SearchConfig, setting: str, seed: int, checkpoints: Sequence[
     for end in checkpoints:
         figures = np.array([_served(shop, shop.arrive(step), policy, static) for step in range(start, end)])
         means, broken, held = figures[:, :3].mean(axis=0), int(figures[:, 3].sum()), int(figures[:, 4].sum())
-        reward, bar = _reward(shop, exam, policy), float(exam.shares @ exam.bars.mean(axis=1))
+        reward = _reward(shop, held_out, policy)
+        baseline = float(held_out.shares @ held_out.baseline.mean(axis=1))
         earned, left, moved = (float(mean) for mean in means)
-        rows.append(Stretch(setting, seed, end, reward, bar, earned, left, moved, broken, held, end - start))
+        rows.append(Stretch(setting, seed, end, reward, baseline, earned, left, moved, broken, held, end - start))
         start = end
     return rows
 
@@ -119,9 +120,10 @@ def _gone(before: IntArray, after: IntArray) -> int:
     return int(TOP - np.isin(before[:TOP], after[:TOP]).sum())
 
 
-def _reward(shop: SearchShop, exam: Exam, policy: BoostPolicy) -> float:
-    """Return what recommendations earn on visits apart."""
+def _reward(shop: SearchShop, held_out: HeldOut, policy: BoostPolicy) -> float:
+    """Return the expected reward of recommendations on held-out visits."""
     worth = [
-        [expected(shop, visit, policy.recommend(context_of(shop, visit))) for visit in part] for part in exam.visits
+        [boosts_reward(shop, visit, policy.recommend(context_of(shop, visit))) for visit in part]
+        for part in held_out.visits
     ]
-    return float(exam.shares @ np.mean(worth, axis=1))
+    return float(held_out.shares @ np.mean(worth, axis=1))

@@ -48,7 +48,7 @@ class Tilt(BoostPolicy):
 
 @pytest.fixture(autouse=True)
 def few_visits_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(template_arms, "APART_VISITS", 400)
+    monkeypatch.setattr(template_arms, "TRUTH_VISITS", 400)
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
 
 

@@ -291,7 +291,7 @@ def test_curves_are_means_with_a_band_over_seeds(tmp_path: Path) -> None:
 
 
 def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoosim.worlds.search.template_arms.APART_VISITS", 300)
+    monkeypatch.setattr("zoosim.worlds.search.template_arms.TRUTH_VISITS", 300)
     settings = ["env.n_products=60", "env.n_users=40", "env.floors.cm2=0.5", "env.floors.strategic=0.2"]
     names = ["template-neutral", "template-strategic"]
     result = zoosim.run(
@@ -349,7 +349,7 @@ def test_learners_are_compared_by_what_they_see(tmp_path: Path) -> None:
 
 
 def test_a_run_on_own_tables_is_read_again_wherever_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoosim.worlds.search.template_arms.APART_VISITS", 300)
+    monkeypatch.setattr("zoosim.worlds.search.template_arms.TRUTH_VISITS", 300)
     monkeypatch.chdir(tmp_path)
     kinds = ["dog_food", "cat_food", "litter", "toys"]
     frame = pl.DataFrame({"id": range(40), "category": kinds * 10, "price": 12.0, "cm2": 1.0})
@@ -366,7 +366,7 @@ def test_a_run_on_own_tables_is_read_again_wherever_they_went(tmp_path: Path, mo
 def test_records_of_a_search_shop_hold_what_rewards_are_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoosim.worlds.search.template_arms.APART_VISITS", 300)
+    monkeypatch.setattr("zoosim.worlds.search.template_arms.TRUTH_VISITS", 300)
     settings = ["env.n_products=60", "env.n_users=40", "env.categories.dog_food.log_price_mean=6"]
     zoosim.run(
         "template-bandits", policies=["template-premium"], seeds=1, steps=200, settings=settings, jobs=1,

@@ -10,7 +10,7 @@ import pytest
 from zoosim.core.config import build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
 from zoosim.describe import SearchDescription, describe_search
-from zoosim.describe.search import Log, most_eventful_visit
+from zoosim.describe.search import SimulatedVisits, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
@@ -33,12 +33,14 @@ def shop() -> SearchShop:
 
 
 def test_categories_and_segments_are_those_of_the_shop(world: SearchDescription, shop: SearchShop) -> None:
-    catalogue, users = shop.world.catalogue, shop.world.users
+    catalogue = shop.world.catalogue
+    users = shop.world.users
     assert [c.name for c in world.categories] == list(CATEGORIES)
     assert sum(c.products for c in world.categories) == 60
-    litter, own = world.categories[2], catalogue.category == 2
-    assert litter.price.median == pytest.approx(np.median(catalogue.price[own]))
-    assert (litter.cm2.low, litter.cm2.high) == pytest.approx(tuple(np.percentile(catalogue.cm2[own], [5, 95])))
+    litter = world.categories[2]
+    is_litter = catalogue.category == 2
+    assert litter.price.median == pytest.approx(np.median(catalogue.price[is_litter]))
+    assert (litter.cm2.low, litter.cm2.high) == pytest.approx(tuple(np.percentile(catalogue.cm2[is_litter], [5, 95])))
     assert (litter.strategic_share, world.categories[0].strategic_share) == (1.0, 0.0)
     assert [s.name for s in world.segments] == list(SEGMENTS)
     assert world.segments[1].label.median == pytest.approx(np.median(users.label_taste[users.segment == 1]))
@@ -47,12 +49,12 @@ def test_categories_and_segments_are_those_of_the_shop(world: SearchDescription,
 
 def test_positions_count_what_visitors_did(world: SearchDescription, shop: SearchShop) -> None:
     results = [(visit, shop.serve(visit, visit.baseline)) for visit in map(shop.arrive, range(120))]
-    for number, kind in enumerate(world.positions):
-        own = [result.outcome for visit, result in results if visit.kind == number]
-        assert kind.visits == len(own)
-        assert np.array_equal(kind.examined, np.sum([outcome.examined for outcome in own], axis=0))
-        assert np.array_equal(kind.clicked, np.sum([outcome.clicks for outcome in own], axis=0))
-        assert np.array_equal(kind.bought, np.sum([outcome.purchases for outcome in own], axis=0))
+    for number, positions in enumerate(world.positions):
+        outcomes = [result.outcome for visit, result in results if visit.query_type == number]
+        assert positions.visits == len(outcomes)
+        assert np.array_equal(positions.examined, np.sum([outcome.examined for outcome in outcomes], axis=0))
+        assert np.array_equal(positions.clicked, np.sum([outcome.clicks for outcome in outcomes], axis=0))
+        assert np.array_equal(positions.bought, np.sum([outcome.purchases for outcome in outcomes], axis=0))
     premium = [result for visit, result in results if visit.segment == 2]
     assert world.segments[2].visits == len(premium)
     assert world.segments[2].gmv == pytest.approx(np.mean([result.parts.gmv for result in premium]))
@@ -65,12 +67,12 @@ def test_templates_earn_what_the_shop_gives(world: SearchDescription, shop: Sear
         every, *by_segment = world.templates[name]
         assert every is not None
         assert every.mean == pytest.approx(rewards.mean())
-        own = np.array([visit.segment for visit in visits]) == 2
+        premium = np.array([visit.segment for visit in visits]) == 2
         assert by_segment[2] is not None
-        assert by_segment[2].mean == pytest.approx(rewards[own].mean())
+        assert by_segment[2].mean == pytest.approx(rewards[premium].mean())
 
 
-def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
+def test_shifts_are_described_by_their_differences_to_the_opening_market() -> None:
     """A second shift keeps what it does not name of the first, and ends what it names with a factor of 1."""
     first = {
         "step": 200,
@@ -83,12 +85,12 @@ def test_shifts_are_told_as_they_differ_from_the_opening() -> None:
     second = {"step": 300, "name": "cheap", "prices": {"toys": 1.0}, "tastes": {"premium": {"label": 1.0}}}
     facts = described(20, shifts=[second, first]).shifts
     assert [(shift.step, shift.name) for shift in facts] == [(200, "dear"), (300, "cheap")]
-    told, later = ({(d.what, d.of): d.how for d in shift.differs} for shift in facts)
-    assert told["price taste", "premium"] == later["price taste", "premium"] == "-2"
-    assert told["taste for toys", "premium"].startswith("x 1.5")
-    assert told["price", "toys"] == "x 1.4"
-    assert told["promotion", "dog_food"] == "50% of the products at least 25% off"
-    assert told["share of visits", "price_hunter"].endswith(" to 50%")
+    earlier, later = ({(d.what, d.of): d.how for d in shift.differs} for shift in facts)
+    assert earlier["price taste", "premium"] == later["price taste", "premium"] == "-2"
+    assert earlier["taste for toys", "premium"].startswith("x 1.5")
+    assert earlier["price", "toys"] == "x 1.4"
+    assert earlier["promotion", "dog_food"] == "50% of the products at least 25% off"
+    assert earlier["share of visits", "price_hunter"].endswith(" to 50%")
     assert ("price", "toys") not in later
     assert later["private-label taste", "premium"] == "+1"
     assert {d.what for d in facts[0].differs if d.observable} == {"price", "promotion"}
@@ -111,7 +113,8 @@ def test_the_example_visit_is_what_happened(world: SearchDescription, shop: Sear
 
 
 def test_scores_order_every_ranking_and_the_truth_values_it(world: SearchDescription, shop: SearchShop) -> None:
-    example, truth = world.example, SearchTruth(shop)
+    example = world.example
+    truth = SearchTruth(shop)
     visit = shop.arrive(example.step)
     for ranking in (*example.ladder, *example.templates):
         scores = [item.base + item.added for item in ranking.shown]
@@ -134,12 +137,13 @@ def test_a_policy_sees_its_context_and_no_more() -> None:
     assert seen["rich"]["estimated price taste"] % 0.5 == 0.0
 
 
-def test_the_visit_told_is_the_first_in_which_most_happens() -> None:
-    none, yes = np.zeros((3, 2), bool), np.array([[True, True]] * 3)
+def test_the_example_is_the_first_visit_with_the_most_events() -> None:
+    none = np.zeros((3, 2), bool)
+    yes = np.array([[True, True]] * 3)
     clicks = np.array([[False, True], [True, True], [True, True]])
     purchases = np.array([[False, False], [False, True], [True, False]])
     who = np.zeros(3, np.int64)
-    log = Log(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
+    log = SimulatedVisits(who, who, yes, clicks, purchases, np.zeros(3), np.zeros((3, 8)))
     assert most_eventful_visit(log) == 1  # a click alone and a purchase, rather than a skip and a click alone
     assert most_eventful_visit(log._replace(purchases=none, clicks=none)) == 0
 
@@ -162,15 +166,15 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_any_world_can_be_described(name: str) -> None:
-    found = described(visits=5, **WORLDS[name])
-    assert len(found.example.ladder[0].shown) == found.k
-    assert sum(c.products for c in found.categories) == found.config.n_products
+    facts = described(visits=5, **WORLDS[name])
+    assert len(facts.example.ladder[0].shown) == facts.k
+    assert sum(c.products for c in facts.categories) == facts.config.n_products
 
 
 def test_own_files_can_be_described(tmp_path: Path) -> None:
     catalogue = {"id": [7, 8, 9], "category": ["toys", "toys", "litter"], "price": [1.0, 2.0, 90.0], "cm2": [0.1] * 3}
     pl.DataFrame(catalogue).write_csv(tmp_path / "catalogue.csv")
-    found = described(visits=1, catalogue_file=str(tmp_path / "catalogue.csv"))
-    assert [(c.name, c.products) for c in found.categories] == [("litter", 1), ("toys", 2)]
-    assert {item.product for item in found.example.ladder[0].shown} == {7, 8, 9}
-    assert found.config.n_products == 3
+    facts = described(visits=1, catalogue_file=str(tmp_path / "catalogue.csv"))
+    assert [(c.name, c.products) for c in facts.categories] == [("litter", 1), ("toys", 2)]
+    assert {item.product for item in facts.example.ladder[0].shown} == {7, 8, 9}
+    assert facts.config.n_products == 3

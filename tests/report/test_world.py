@@ -73,7 +73,7 @@ def test_shifts_are_listed_in_words() -> None:
     assert HOSTILE in listed
     assert "x 1.4" in listed
     assert "15% to 40%" in listed
-    assert "all is as it was at the opening" in listed
+    assert "no difference to the opening market" in listed
     plain = Shown(render_world(CASES["search"], "search", "zoosim describe search", "env: {}\n")).text
     assert "How the market shifts" not in plain
 

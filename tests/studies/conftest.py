@@ -13,4 +13,4 @@ def small_shop(monkeypatch: pytest.MonkeyPatch) -> None:
     shift = SAVING.model_copy(update={"step": 300})
     config = search_logs.CONFIG.model_copy(update={"n_products": 60, "shifts": [shift]})
     monkeypatch.setattr(search_logs, "CONFIG", config)
-    monkeypatch.setattr(template_world, "APART_VISITS", 24)
+    monkeypatch.setattr(template_world, "TRUTH_VISITS", 24)

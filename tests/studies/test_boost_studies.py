@@ -9,7 +9,7 @@ import torch
 
 from studies.action_shaping import weights
 from studies.action_shaping.story import tell as tell_weights
-from studies.held_out import EXAM, open_shop
+from studies.held_out import HELD_OUT_START, open_shop
 from studies.latency import timing
 from studies.latency.story import tell as tell_timings
 from studies.quadratic import ACTION_DIM, STATE_DIM
@@ -58,7 +58,7 @@ def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.
     for module in (courses, story):
         monkeypatch.setattr(module, "LONG", (31, 33, 35, 36))
         monkeypatch.setattr(module, "SHORT", (31, 33, 35))
-    monkeypatch.setattr(courses, "EXAM_VISITS", 2)
+    monkeypatch.setattr(courses, "HELD_OUT_VISITS", 2)
     run_study("trust-region", tmp_path, seeds="0:2", jobs=1)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert "Behind the guardrail 0 of 72 decisions" in json.dumps(summary)
@@ -78,7 +78,7 @@ def test_twins_are_the_same_but_for_the_sign() -> None:
 
 def test_action_shaping_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     shop = open_shop(read_shop(None), 0)
-    visits = [shop.arrive(EXAM + step) for step in range(30)]
+    visits = [shop.arrive(HELD_OUT_START + step) for step in range(30)]
     policy = weights.learner(shop, 40)
     rows: list[weights.Moved | weights.Chosen] = [*weights.moved(shop, visits), *weights.chosen(shop, visits, policy)]
     still = [row for row in rows if isinstance(row, weights.Moved) and row.weight == 0.0]

@@ -137,7 +137,7 @@ def test_calibration_is_told_by_hand() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sizes = {"ROUNDS": 4, "RANDOM_ROUNDS": 3, "ROUND": 50, "JUDGED": 40, "MOODS": 20, "EPOCHS": 20, "LONG": 20}
+    sizes = {"ROUNDS": 4, "RANDOM_ROUNDS": 3, "ROUND": 50, "JUDGED": 40, "REPLICATES": 20, "EPOCHS": 20, "LONG": 20}
     for name, size in sizes.items():
         monkeypatch.setattr(picks, name, size)
 

@@ -47,7 +47,7 @@ WORLDS: dict[str, Callable[[int], World]] = {
 @pytest.mark.parametrize("name", WORLDS)
 def test_our_worlds_keep_the_contract(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
-    monkeypatch.setattr(template_arms, "APART_VISITS", 400)
+    monkeypatch.setattr(template_arms, "TRUTH_VISITS", 400)
     monkeypatch.setattr(module, "LONG", 600)
     results = check_worlds_of(type(WORLDS[name](0)), WORLDS[name])
     failed = [f"{result.name}: {result.message}" for result in results if not result.ok]

@@ -1,4 +1,4 @@
-"""Describe a search world: what it sells, who comes, what people do at each position, what templates earn."""
+"""Facts about a search world from simulated visits: catalogue, users, behaviour by position, rewards of templates."""
 
 import time
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from zoosim.describe.visit import VisitFacts, describe_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import build_search_world
 
-SPEAK_SECONDS = 2.0
-"""While visits are simulated, a line of progress appears this often."""
+PROGRESS_SECONDS = 2.0
+"""Seconds between lines of progress while visits are simulated."""
 
 SKIPPED = 1
 CLICKED = 2
@@ -37,10 +37,10 @@ class CategoryFacts(NamedTuple):
 
 
 class SegmentFacts(NamedTuple):
-    """A segment that has users, with their tastes and what their visits came to.
+    """A segment that has users: how many, their true tastes, and their visits to the base ranker's ranking.
 
-    How many, their true tastes, `categories` as means by category; how many of the `visits` were theirs, and what these
-    came to on the base ranker's ranking, in products and EUR.
+    `categories` are mean tastes by category; `clicks`, `purchases` and `gmv` in EUR are means per visit, over the
+    segment's `visits` among those simulated.
     """
 
     name: str
@@ -55,9 +55,12 @@ class SegmentFacts(NamedTuple):
 
 
 class PositionFacts(NamedTuple):
-    """What became of each position on the base ranker's ranking, each `(k,)`, in `visits` with one type of query."""
+    """How often each position of the base ranker's ranking was examined, clicked, bought, each `(k,)`, of `visits`.
 
-    kind: str
+    All of them have the same query type.
+    """
+
+    query_type: str
     visits: int
     examined: IntArray
     clicked: IntArray
@@ -69,7 +72,7 @@ class SearchDescription:
     """A search world of one seed, in plain figures; `visits` were simulated.
 
     `templates` maps each template to the mean reward with interval of all visits, and of each segment's, None where it
-    had none. `shifts` tell how the market changes later; all else is the market as it opens.
+    had none. `shifts` are the later changes of the market; all else is the opening market.
     """
 
     config: SearchConfig
@@ -84,14 +87,14 @@ class SearchDescription:
     shifts: tuple[ShiftFacts, ...] = ()
 
 
-class Log(NamedTuple):
+class SimulatedVisits(NamedTuple):
     """The outcomes of n visits on the base ranker's ranking, and their `rewards (n, 8)` under each template.
 
-    `segments (n,)`, `kinds (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
+    `segments (n,)`, `query_types (n,)`; `examined (n, k)`, `clicks (n, k)`, `purchases (n, k)`; `gmv (n,)`.
     """
 
     segments: IntArray
-    kinds: IntArray
+    query_types: IntArray
     examined: BoolArray
     clicks: BoolArray
     purchases: BoolArray
@@ -106,7 +109,7 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
     if len(shop.world.markets) > 1 and visits > shop.world.markets[1].start:
         visits = shop.world.markets[1].start
         progress(f"{visits:,} visits, until the market shifts")
-    log = _simulate(shop, visits, progress)
+    simulated = _simulate(shop, visits, progress)
     progress("ranking one visit with boosts")
     return SearchDescription(
         config=shop.world.config,
@@ -114,52 +117,52 @@ def describe_search(config: SearchConfig, *, seed: int, visits: int, progress: P
         k=shop.k,
         visits=visits,
         categories=_categories(shop),
-        segments=_segments(shop, log),
-        positions=_positions(shop, log),
-        templates=_templates(shop, log),
-        example=describe_visit(shop, most_eventful_visit(log)),
+        segments=_segments(shop, simulated),
+        positions=_positions(shop, simulated),
+        templates=_templates(shop, simulated),
+        example=describe_visit(shop, most_eventful_visit(simulated)),
         shifts=shift_facts(shop.world.config),
     )
 
 
-def _simulate(shop: SearchShop, visits: int, progress: Progress) -> Log:
-    log = Log(
+def _simulate(shop: SearchShop, visits: int, progress: Progress) -> SimulatedVisits:
+    simulated = SimulatedVisits(
         segments=np.zeros(visits, np.int64),
-        kinds=np.zeros(visits, np.int64),
+        query_types=np.zeros(visits, np.int64),
         examined=np.zeros((visits, shop.k), np.bool_),
         clicks=np.zeros((visits, shop.k), np.bool_),
         purchases=np.zeros((visits, shop.k), np.bool_),
         gmv=np.zeros(visits),
         rewards=np.zeros((visits, len(TEMPLATES))),
     )
-    spoke = time.monotonic()
+    last_line = time.monotonic()
     for step in range(visits):
-        _simulate_one(shop, step, log)
-        if time.monotonic() - spoke > SPEAK_SECONDS:
-            spoke = time.monotonic()
+        _simulate_one(shop, step, simulated)
+        if time.monotonic() - last_line > PROGRESS_SECONDS:
+            last_line = time.monotonic()
             progress(f"{step + 1:,} of {visits:,} visits")
-    return log
+    return simulated
 
 
-def _simulate_one(shop: SearchShop, step: int, log: Log) -> None:
+def _simulate_one(shop: SearchShop, step: int, simulated: SimulatedVisits) -> None:
     visit = shop.arrive(step)
-    log.segments[step] = visit.segment
-    log.kinds[step] = visit.kind
+    simulated.segments[step] = visit.segment
+    simulated.query_types[step] = visit.query_type
     result = shop.serve(visit, visit.baseline)
-    log.gmv[step] = result.parts.gmv
-    log.examined[step] = result.outcome.examined
-    log.clicks[step] = result.outcome.clicks
-    log.purchases[step] = result.outcome.purchases
-    log.rewards[step, 0] = result.reward
+    simulated.gmv[step] = result.parts.gmv
+    simulated.examined[step] = result.outcome.examined
+    simulated.clicks[step] = result.outcome.clicks
+    simulated.purchases[step] = result.outcome.purchases
+    simulated.rewards[step, 0] = result.reward
     for template in range(1, len(TEMPLATES)):
-        log.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
+        simulated.rewards[step, template] = shop.serve(visit, shop.rank_by_template(visit, template)).reward
 
 
-def most_eventful_visit(log: Log) -> int:
-    """Return the first visit with the most kinds of events: a product skipped, clicked only, bought."""
-    skipped = (log.examined & ~log.clicks).any(axis=1)
-    clicked = (log.clicks & ~log.purchases).any(axis=1)
-    bought = log.purchases.any(axis=1)
+def most_eventful_visit(simulated: SimulatedVisits) -> int:
+    """Return the first visit with the most different events: a product skipped, clicked only, bought."""
+    skipped = (simulated.examined & ~simulated.clicks).any(axis=1)
+    clicked = (simulated.clicks & ~simulated.purchases).any(axis=1)
+    bought = simulated.purchases.any(axis=1)
     return int(np.argmax(SKIPPED * skipped + CLICKED * clicked + BOUGHT * bought))
 
 
@@ -182,12 +185,12 @@ def _categories(shop: SearchShop) -> tuple[CategoryFacts, ...]:
     return tuple(categories)
 
 
-def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
+def _segments(shop: SearchShop, simulated: SimulatedVisits) -> tuple[SegmentFacts, ...]:
     users = shop.world.users
     segments = []
     for number, name in enumerate(shop.world.config.segments):
         in_segment = users.segment == number
-        visits = log.segments == number
+        visits = simulated.segments == number
         n_visits = int(visits.sum())
         if in_segment.any():
             facts = SegmentFacts(
@@ -197,17 +200,17 @@ def _segments(shop: SearchShop, log: Log) -> tuple[SegmentFacts, ...]:
                 label=spread_of(users.label_taste[in_segment]),
                 categories=tuple(users.category_tastes[in_segment].mean(axis=0).tolist()),
                 visits=n_visits,
-                clicks=float(log.clicks[visits].sum() / max(n_visits, 1)),
-                purchases=float(log.purchases[visits].sum() / max(n_visits, 1)),
-                gmv=float(log.gmv[visits].sum() / max(n_visits, 1)),
+                clicks=float(simulated.clicks[visits].sum() / max(n_visits, 1)),
+                purchases=float(simulated.purchases[visits].sum() / max(n_visits, 1)),
+                gmv=float(simulated.gmv[visits].sum() / max(n_visits, 1)),
             )
             segments.append(facts)
     return tuple(segments)
 
 
-def _positions(shop: SearchShop, log: Log) -> tuple[PositionFacts, ...]:
-    masks = [(name, log.kinds == number) for number, name in enumerate(shop.world.config.query_types)]
-    counted = (log.examined, log.clicks, log.purchases)
+def _positions(shop: SearchShop, simulated: SimulatedVisits) -> tuple[PositionFacts, ...]:
+    masks = [(name, simulated.query_types == number) for number, name in enumerate(shop.world.config.query_types)]
+    counted = (simulated.examined, simulated.clicks, simulated.purchases)
     return tuple(
         PositionFacts(name, int(mask.sum()), *(part[mask].sum(axis=0) for part in counted))
         for name, mask in masks
@@ -215,10 +218,10 @@ def _positions(shop: SearchShop, log: Log) -> tuple[PositionFacts, ...]:
     )
 
 
-def _templates(shop: SearchShop, log: Log) -> dict[str, tuple[Interval | None, ...]]:
-    masks = [np.ones(len(log.segments), np.bool_)]
-    masks += [log.segments == number for number in range(len(shop.world.config.segments))]
+def _templates(shop: SearchShop, simulated: SimulatedVisits) -> dict[str, tuple[Interval | None, ...]]:
+    masks = [np.ones(len(simulated.segments), np.bool_)]
+    masks += [simulated.segments == number for number in range(len(shop.world.config.segments))]
     return {
-        name: tuple(mean_interval(log.rewards[mask, number]) if mask.any() else None for mask in masks)
+        name: tuple(mean_interval(simulated.rewards[mask, number]) if mask.any() else None for mask in masks)
         for number, name in enumerate(TEMPLATES)
     }

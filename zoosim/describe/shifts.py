@@ -1,4 +1,4 @@
-"""Describe the market shifts of a search world, measured from its opening."""
+"""Facts about the market shifts of a search world: what differs from the opening market after each of them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,7 +8,10 @@ from zoosim.core.search_config import SearchConfig
 
 
 class ShiftedFact(NamedTuple):
-    """A difference: `what` differs, `of` which segment or category, `how` in words; is it `observable` to the shop?"""
+    """A difference to the opening market: `what` of which segment or category differs, and `how`, in words.
+
+    `observable` where the shop can see it.
+    """
 
     what: str
     of: str
@@ -17,7 +20,7 @@ class ShiftedFact(NamedTuple):
 
 
 class ShiftFacts(NamedTuple):
-    """A market shift from visit `step` on, and all in which the market then differs from the opening one."""
+    """A market shift from visit `step` on, and all differences to the opening market from then on."""
 
     step: int
     name: str
@@ -25,16 +28,19 @@ class ShiftFacts(NamedTuple):
 
 
 def shift_facts(config: SearchConfig) -> tuple[ShiftFacts, ...]:
-    """Return the shifts of a world in the order of their steps, each with what still holds of those before."""
-    first, *later = config.mixes
-    pairs = zip(in_force(config.shifts), later, strict=True)
-    return tuple(ShiftFacts(s.step, s.name, (*_mix(first, mix), *_tastes(s), *_goods(s))) for s, mix in pairs)
+    """Return the shifts of a world in the order of their steps, each with what still holds of earlier ones."""
+    opening_mix, *later_mixes = config.mixes
+    facts = []
+    for shift, mix in zip(in_force(config.shifts), later_mixes, strict=True):
+        differs = (*_mix(opening_mix, mix), *_tastes(shift), *_products(shift))
+        facts.append(ShiftFacts(shift.step, shift.name, differs))
+    return tuple(facts)
 
 
-def _mix(first: dict[str, float], now: dict[str, float]) -> Iterator[ShiftedFact]:
-    for name, share in now.items():
-        if abs(share - first[name]) > 1e-9:
-            yield ShiftedFact("share of visits", name, f"{100 * first[name]:.3g}% to {100 * share:.3g}%", False)
+def _mix(opening: dict[str, float], mix: dict[str, float]) -> Iterator[ShiftedFact]:
+    for name, share in mix.items():
+        if abs(share - opening[name]) > 1e-9:
+            yield ShiftedFact("share of visits", name, f"{100 * opening[name]:.3g}% to {100 * share:.3g}%", False)
 
 
 def _tastes(shift: MarketShift) -> Iterator[ShiftedFact]:
@@ -52,7 +58,7 @@ def _taste(tastes: Tastes) -> Iterator[tuple[str, str]]:
             yield f"taste for {category}", f"x {factor:.3g}, then all tastes brought to 100%"
 
 
-def _goods(shift: MarketShift) -> Iterator[ShiftedFact]:
+def _products(shift: MarketShift) -> Iterator[ShiftedFact]:
     for category, factor in shift.prices.items():
         if factor != 1.0:
             yield ShiftedFact("price", category, f"x {factor:.3g}", True)

@@ -1,4 +1,4 @@
-"""Percentiles of numbers."""
+"""The spread of numbers in five percentiles, as descriptions of worlds give it."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Describe one visit to a search shop step by step, and how boosts move its ranking."""
+"""Facts about one visit to a search shop: what happened at each position, and how boosts and templates rank it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"
-"""The boost feature whose weight is raised step by step."""
+"""The boost feature whose weight grows along the ladder of rankings."""
 
 LADDER = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Weights on it, in units of `a_max`."""
+"""Weights of that feature, in units of `a_max`."""
 
 REPLICATES = 2_000
-"""Draws of a visit that its expected rewards are estimated from."""
+"""How often the visit is drawn again to estimate expected rewards."""
 
 OBSERVED = (
     "price taste",
@@ -32,15 +32,16 @@ OBSERVED = (
     "top of the base ranker: share of private labels",
     "top of the base ranker: share of strategic goods",
 )
-"""What a rich context holds after segment and query type, in its order."""
+"""The features of a rich context after segment and query type, in order."""
 
 
 class Shown(NamedTuple):
     """A product in a ranking, and what the visitor did with it.
 
-    What the shop knows: id, what it is, `base` score, what boosts `added`, its `place` without boosts, from 1; whether
-    it was `clicked` and `bought`. What the simulator knows: whether it was `examined`, `utility`, the chances of a
-    look, a click and a purchase, and the `satisfaction` left behind, None where it did not come to that.
+    The shop knows its id and properties, the `base` score and the score that boosts `added`, its `place` without
+    boosts, from 1, and whether it was `clicked` and `bought`. Only the simulator knows whether it was `examined`, its
+    `utility`, the chances of examination (`look`), click and purchase, and the `satisfaction` after it, None where the
+    visitor did not get that far.
     """
 
     product: int
@@ -65,8 +66,9 @@ class Shown(NamedTuple):
 class Ranking(NamedTuple):
     """The top k of a visit under one set of boosts, called `name`.
 
-    `reward` and `gain`, over the ranking without boosts, in EUR are expected, with 95% intervals from common draws;
-    `left` counts the products of the base ranker's top that are gone; means over what is `shown`.
+    `reward` is expected, in EUR, and `gain` its difference to the ranking without boosts, with 95% intervals from
+    common draws; `earned` is the reward of the visit as it happened. `left` counts the products that left the base
+    ranker's top; the others are means over the products `shown`.
     """
 
     name: str
@@ -82,7 +84,7 @@ class Ranking(NamedTuple):
 
 
 class VisitFacts(NamedTuple):
-    """A visit: number `step`, who came with which tastes, what was asked for, and `observed`, what a policy sees.
+    """A visit: number `step`, the user with true tastes, the query, and the features that a policy has `observed`.
 
     `ladder` are rankings by growing weight on a feature, the first without boosts; `templates` those of the templates.
     """
@@ -91,7 +93,7 @@ class VisitFacts(NamedTuple):
     user: int
     segment: str
     intent: str
-    kind: str
+    query_type: str
     price_taste: float
     label_taste: float
     category_tastes: Mapping[str, float]
@@ -106,7 +108,7 @@ class VisitFacts(NamedTuple):
 
 
 def describe_visit(shop: SearchShop, step: int) -> VisitFacts:
-    """Return what happens in visit number `step` of a shop, and how boosts and templates would rank it."""
+    """Describe visit number `step` of a shop, with its rankings by boosts and templates."""
     visit = shop.arrive(step)
     config = shop.world.config
     users = shop.world.markets[visit.market].users
@@ -116,7 +118,7 @@ def describe_visit(shop: SearchShop, step: int) -> VisitFacts:
         user=visit.user,
         segment=list(config.segments)[visit.segment],
         intent=list(config.categories)[visit.intent],
-        kind=list(config.query_types)[visit.kind],
+        query_type=list(config.query_types)[visit.query_type],
         price_taste=float(users.price_taste[visit.user]),
         label_taste=float(users.label_taste[visit.user]),
         category_tastes=dict(zip(config.categories, tastes.tolist(), strict=True)),
@@ -127,12 +129,13 @@ def describe_visit(shop: SearchShop, step: int) -> VisitFacts:
 
 
 def _observed(config: SearchConfig, features: FloatArray) -> dict[str, float]:
-    """Name the features that a policy observes; of segments and query types, the visit's own alone."""
-    source = "true " if config.context == "rich-oracle" else "estimated "
-    kinds = [f"segment: {name}" for name in config.segments] + [f"query type: {name}" for name in config.query_types]
-    rich = [f"{source if n < 2 else ''}{name}" for n, name in enumerate(OBSERVED)]
-    named = zip([*kinds, *rich][: len(features)], features.tolist(), strict=True)
-    return {name: value for n, (name, value) in enumerate(named) if n >= len(kinds) or value > 0}
+    """Name the features that a policy observes; of the one-hot segments and query types, those that are 1."""
+    source = "true" if config.context == "rich-oracle" else "estimated"
+    one_hot = [f"segment: {name}" for name in config.segments] + [f"query type: {name}" for name in config.query_types]
+    tastes = [f"{source} {name}" for name in OBSERVED[:2]]
+    names = [*one_hot, *tastes, *OBSERVED[2:]][: len(features)]
+    named = enumerate(zip(names, features.tolist(), strict=True))
+    return {name: value for n, (name, value) in named if n >= len(one_hot) or value > 0}
 
 
 def _ladder(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
@@ -180,6 +183,7 @@ def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: 
     catalogue = shop.world.markets[visit.market].catalogue
     outcome = result.outcome
     product = int(result.shown[n])
+    ahead = (visit.base > visit.base[product]).sum() + (visit.base[:product] == visit.base[product]).sum()
     return Shown(
         product=int(catalogue.ids[product]),
         category=list(shop.world.config.categories)[catalogue.category[product]],
@@ -189,17 +193,17 @@ def _item(shop: SearchShop, visit: Visit, result: Result, added: FloatArray, n: 
         strategic=bool(catalogue.strategic[product]),
         base=float(visit.base[product]),
         added=float(added[n]),
-        place=int((visit.base > visit.base[product]).sum() + (visit.base[:product] == visit.base[product]).sum()) + 1,
+        place=1 + int(ahead),
         clicked=bool(outcome.clicks[n]),
         bought=bool(outcome.purchases[n]),
         examined=bool(outcome.examined[n]),
         utility=float(outcome.utilities[n]),
-        look=_known(outcome.examine[n]),
-        click=_known(outcome.click[n]),
-        purchase=_known(outcome.purchase[n]),
+        look=_none_if_nan(outcome.examine[n]),
+        click=_none_if_nan(outcome.click[n]),
+        purchase=_none_if_nan(outcome.purchase[n]),
         satisfaction=float(outcome.satisfaction[n]) if outcome.examined[n] else None,
     )
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else float(value)

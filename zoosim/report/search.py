@@ -1,4 +1,4 @@
-"""The page of a search world: what it sells, who comes, what people do at each position, how boosts move a ranking."""
+"""The page that describes a search world: catalogue, users, behaviour by position, and how boosts move a ranking."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -46,10 +46,10 @@ WORDS = {
     "categories": (
         "What segments look for",
         HIDDEN,
-        "The mean chance that a query of the segment is for the category.",
+        "The mean probability that a query of the segment is for the category.",
     ),
     "positions": (
-        "What becomes of a position, by type of query",
+        "What visitors do at each position, by query type",
         BOTH,
         "Shares of all visits, on the base ranker's own ranking; bands are 95% intervals. Clicks and purchases are "
         "logged; which positions were looked at is not.",
@@ -151,16 +151,17 @@ def _categories(world: SearchDescription) -> go.Figure:
 
 
 def _positions(facts: Sequence[PositionFacts]) -> go.Figure:
-    """Draw shares of visits in which a position was looked at, clicked and bought, a line for each type of query."""
+    """Draw shares of visits in which a position was looked at, clicked and bought, a line for each query type."""
     panels = ("looked at", "clicked", "bought")
     figure = make_subplots(3, 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=panels)
     legend = {"orientation": "h", "x": 0, "y": 1.06, "yanchor": "bottom", "font": {"color": INK}}
     layout = layout_style(height=620, margin={"l": 52, "r": 16, "t": 70, "b": 48})
     figure.update_layout(**{**layout, "showlegend": True, "legend": legend})
     figure.update_annotations(font={"size": 12, "color": INK}, x=0, xanchor="left")
-    for color, kind in zip(itertools.cycle(COLORS), facts, strict=False):
-        for row, hits in enumerate((kind.examined, kind.clicked, kind.bought), start=1):
-            _add_shares(figure, f"{kind.kind} ({kind.visits:,} visits)", hits, kind.visits, color, row)
+    for color, positions in zip(itertools.cycle(COLORS), facts, strict=False):
+        name = f"{positions.query_type} ({positions.visits:,} visits)"
+        for row, hits in enumerate((positions.examined, positions.clicked, positions.bought), start=1):
+            _add_shares(figure, name, hits, positions.visits, color, row)
     figure.update_xaxes(**axis_style())
     k = len(facts[0].examined)
     figure.update_xaxes(title_text="position, from the top", row=3)
@@ -213,7 +214,7 @@ def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str
 
 
 def _short(name: str) -> str:
-    """Return a ranking's name where its figure says what is boosted."""
+    """Return a ranking's name without the boosted feature, which its figure names."""
     return name.removeprefix(f"{BOOSTED} x ")
 
 

@@ -1,4 +1,4 @@
-"""The page that describes a world, by its kind."""
+"""The page and figures that describe a world, for search and recommendation worlds alike."""
 
 import plotly.graph_objects as go
 
@@ -11,7 +11,9 @@ Facts = SearchDescription | RecommendationDescription
 
 def world_figures(facts: Facts) -> dict[str, go.Figure]:
     """Draw the figures of a world's page, by name."""
-    return search_figures(facts) if isinstance(facts, SearchDescription) else recommendation_figures(facts)
+    if isinstance(facts, SearchDescription):
+        return search_figures(facts)
+    return recommendation_figures(facts)
 
 
 def render_world(facts: Facts, title: str, command: str, config_yaml: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from studies.boost_curves.learners import CHANGED_LAWS
-from studies.held_out import expected, open_shop, spec_of
+from studies.boost_curves.learners import CHANGED_BEHAVIOUR
+from studies.held_out import boosts_reward, open_shop, spec_of
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.types import Context
 from zoosim.policies.boosts import item_critic
@@ -219,12 +219,12 @@ def test_two_hundred_visits_teach_what_the_prior_does_not_expect() -> None:
 
     (It was 2.3 and 2.4 times that of the prior alone on shops 3 and 4, which is about what the base ranker earns.)
     """
-    shop = open_shop({"n_products": 200, "a_max": 0.5, **CHANGED_LAWS}, 3)
+    shop = open_shop({"n_products": 200, "a_max": 0.5, **CHANGED_BEHAVIOUR}, 3)
     policy = ItemCritic(spec_of(shop, 200), np.random.default_rng(0))
 
     def earned() -> float:
         visits = [shop.arrive(2**43 + n) for n in range(100)]
-        return float(np.mean([expected(shop, v, policy.recommend(context_of(shop, v))) for v in visits]))
+        return float(np.mean([boosts_reward(shop, v, policy.recommend(context_of(shop, v))) for v in visits]))
 
     untaught = earned()
     served(policy, shop, 200)
@@ -233,12 +233,12 @@ def test_two_hundred_visits_teach_what_the_prior_does_not_expect() -> None:
 
 def test_two_hundred_open_decisions_teach_in_any_order() -> None:
     """All 200 decisions are made before the first reward comes, and rewards come shuffled: as above."""
-    shop = open_shop({"n_products": 200, "a_max": 0.5, **CHANGED_LAWS}, 3)
+    shop = open_shop({"n_products": 200, "a_max": 0.5, **CHANGED_BEHAVIOUR}, 3)
     policy = ItemCritic(spec_of(shop, 200), np.random.default_rng(0))
     visits = [shop.arrive(2**43 + n) for n in range(100)]
 
     def earned() -> float:
-        return float(np.mean([expected(shop, v, policy.recommend(context_of(shop, v))) for v in visits]))
+        return float(np.mean([boosts_reward(shop, v, policy.recommend(context_of(shop, v))) for v in visits]))
 
     untaught, waiting = earned(), []
     for step in range(200):

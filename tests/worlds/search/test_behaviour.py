@@ -1,4 +1,4 @@
-"""The shop against the laws in plain loops: scores, features, rankings, chances and rewards, for the same draws."""
+"""The shop against plain loops over products: scores, features, rankings, chances and rewards, for the same draws."""
 
 import math
 from functools import cache
@@ -41,7 +41,8 @@ def test_boosts_and_their_rankings(met: tuple[SearchShop, Visit]) -> None:
     products = plain_products(shop.world)
     phi = plain.boost_features(products, user, query)
     np.testing.assert_allclose(shop.boost_features(visit), phi, rtol=0, atol=1e-9)
-    base, rng = visit.base.tolist(), np.random.default_rng(visit.step)
+    base = visit.base.tolist()
+    rng = np.random.default_rng(visit.step)
     for scale in (0.05, 1.0, 5.0):
         action = rng.uniform(-scale, scale, 10)
         expected = plain.top(plain.boosted(base, phi, action.tolist()), 20)
@@ -85,7 +86,8 @@ def test_every_chance_of_a_visit(met: tuple[SearchShop, Visit]) -> None:
 
 def test_rich_features(met: tuple[SearchShop, Visit]) -> None:
     shop, visit = met
-    config, users = shop.world.config, shop.world.users
+    config = shop.world.config
+    users = shop.world.users
     tastes = (float(users.price_taste[visit.user]), float(users.label_taste[visit.user]))
     user, query = plain_user(shop.world, visit), plain_query(shop.world, visit)
     names = list(config.segments), list(config.query_types)

@@ -115,9 +115,9 @@ def test_what_a_shift_leaves_alone_is_the_same_object() -> None:
     shop = world([PRICES, *mixes, {"step": 200, "name": "taste", "tastes": {"premium": {"price": 1.0}}}])
     assert len({id(market.catalogue) for market in shop.markets}) == 2
     assert len({id(market.users) for market in shop.markets}) == 2
-    found = SearchShop(shop)
-    assert found.stage(2).shelf is found.stage(1).shelf
-    assert found.templates(4) is found.templates(1)
+    search_shop = SearchShop(shop)
+    assert search_shop.arrays(2).catalogue_index is search_shop.arrays(1).catalogue_index
+    assert search_shop.templates(4) is search_shop.templates(1)
 
 
 def test_a_mix_takes_the_place_of_the_one_before() -> None:
@@ -127,7 +127,8 @@ def test_a_mix_takes_the_place_of_the_one_before() -> None:
 
 
 def test_until_the_first_shift_nothing_is_other_than_without() -> None:
-    plain, shifted = SearchShop(world([])), SearchShop(world(SHIFTS))
+    plain = SearchShop(world([]))
+    shifted = SearchShop(world(SHIFTS))
     for step in range(30):
         left, right = plain.arrive(step), shifted.arrive(step)
         assert np.array_equal(left.baseline, right.baseline)
@@ -139,7 +140,8 @@ def test_until_the_first_shift_nothing_is_other_than_without() -> None:
 @pytest.mark.parametrize("context", ["rich", "rich-oracle"])
 def test_each_visit_is_what_a_world_without_shifts_but_with_its_figures_gives(context: str) -> None:
     """From step 90 on a world with these prices from the start differs in nothing: who comes, ranking and reward."""
-    shifted, shop = world([PRICES], context=context), world([], context=context)
+    shifted = world([PRICES], context=context)
+    shop = world([], context=context)
     always = SearchWorld(shop.config, shop.seed, shifted.markets[1].catalogue, shop.users)
     left, right = SearchShop(shifted), SearchShop(always)
     for step in range(90, 140):
@@ -163,14 +165,15 @@ def test_the_same_visits_come_whatever_the_order_they_are_asked_for_in() -> None
 
 
 def test_environments_show_the_market_of_the_visit() -> None:
-    env, many = SearchEnv(config([PRICES])), SearchVectorEnv(2, config([PRICES]))
+    env = SearchEnv(config([PRICES]))
+    many = SearchVectorEnv(2, config([PRICES]))
     env.reset(seed=5)
     many.reset(seed=5)
     for step in range(100):
         _, reward, _, _, info = env.step(np.zeros(10))
         _, rewards, _, _, infos = many.step(np.zeros((2, 10)))
         assert rewards[0] == reward
-        price = env.world.markets[int(step >= 90)].catalogue.price
+        price = env.world.shop.world.markets[int(step >= 90)].catalogue.price
         assert info["feedback"]["products"]["price"].tolist() == price[info["feedback"]["shown"]].tolist()
         assert (
             infos["final_info"][0]["feedback"]["products"]["price"].tolist()

@@ -34,12 +34,14 @@ def test_boosts_and_templates_are_worth_what_the_truth_says(weights: dict[str, A
     shop = shop_of(reward=weights)
     queries = shop.world.queries(0, 25)
     actions = np.random.default_rng(1).uniform(-0.5, 0.5, (6, 10))
-    found, templates = boost_rewards(shop, 0, queries, actions, moods=3), template_rewards(shop, 0, queries, moods=3)
+    boosts = boost_rewards(shop, 0, queries, actions, replicates=3)
+    templates = template_rewards(shop, 0, queries, replicates=3)
     for step in range(25):
-        visit, truth = shop.arrive(step), SearchTruth(shop)
+        visit = shop.arrive(step)
+        truth = SearchTruth(shop)
         for n, action in enumerate(actions):
             expected = truth.rewards(visit, shop.rank(visit, action), 3).mean()
-            assert found[n, step] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            assert boosts[n, step] == pytest.approx(expected, rel=1e-12, abs=1e-12)
         for n in range(len(TEMPLATES)):
             expected = truth.rewards(visit, shop.rank_by_template(visit, n), 3).mean()
             assert templates[n, step] == pytest.approx(expected, rel=1e-12, abs=1e-12)
@@ -62,19 +64,19 @@ def test_all_visits_are_divided_by_segment_without_bias() -> None:
     (group,) = groups_of(shop, "all")
     assert [share for share, _ in module.strata_of(shop, 0, group)] == pytest.approx([0.35, 0.25, 0.15, 0.25])
     plain = boost_rewards(shop, 0, shop.world.queries(0, 6_000), np.zeros((1, 10)))[0]
-    found = module.best_of_group(shop, 0, group)
-    error = np.hypot(found.errors[1], plain.std() / np.sqrt(6_000))
-    assert abs(found.rewards[1] - plain.mean()) < 4 * error
-    assert found.errors[1] < 0.8 * plain.std() / np.sqrt(6_000)
+    best = module.best_of_group(shop, 0, group)
+    error = np.hypot(best.errors[1], plain.std() / np.sqrt(6_000))
+    assert abs(best.rewards[1] - plain.mean()) < 4 * error
+    assert best.errors[1] < 0.8 * plain.std() / np.sqrt(6_000)
 
 
 def test_its_stated_error_is_that_of_other_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """The neutral ranking of all visits over 40 sets of visits: the stated error within 4 of its own errors, 11%."""
     shop = shop_of()
     strata = module.strata_of(shop, 0, groups_of(shop, "all")[0])
-    found = [module._rewards_of(shop, 0, strata, n * 2**36, 200, np.zeros(10)) for n in range(40)]
-    spread = np.std([means[1] for means, _ in found], ddof=1)
-    assert spread == pytest.approx(np.mean([errors[1] for _, errors in found]), rel=4 / np.sqrt(2 * 39))
+    estimates = [module._rewards_of(shop, 0, strata, n * 2**36, 200, np.zeros(10)) for n in range(40)]
+    spread = np.std([means[1] for means, _ in estimates], ddof=1)
+    assert spread == pytest.approx(np.mean([errors[1] for _, errors in estimates]), rel=4 / np.sqrt(2 * 39))
 
 
 def test_it_beats_what_anyone_would_try() -> None:
@@ -88,12 +90,13 @@ def test_it_beats_what_anyone_would_try() -> None:
     shop = shop_of()
     visits = visits_of(shop, 0, groups_of(shop, "segment")[2], 0, 1_500)
     tried = np.random.default_rng(2).uniform(-0.5, 0.5, (100, 10))
-    own, neutral, others = np.split(
+    best, neutral, others = np.split(
         boost_rewards(shop, 0, visits, np.vstack([row["boosts"], np.zeros(10), tried])), [1, 2]
     )
-    gaps, errors = (own - others).mean(axis=1), (own - others).std(axis=1) / np.sqrt(1_500)
-    assert (gaps > -errors).all()
-    assert (gaps > 2 * errors).mean() > 0.95
+    leads = (best - others).mean(axis=1)
+    errors = (best - others).std(axis=1) / np.sqrt(1_500)
+    assert (leads > -errors).all()
+    assert (leads > 2 * errors).mean() > 0.95
     assert not ((neutral - others).mean(axis=1) > -errors).all()  # the bar tells good from bad
 
 

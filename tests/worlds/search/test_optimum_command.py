@@ -52,9 +52,9 @@ def test_what_does_not_fit_is_told(capsys: pytest.CaptureFixture[str], tmp_path:
     (tmp_path / "one.yaml").write_text(yaml.safe_dump({"env": {"segments": segments}}))
     arguments = ["--by", "all", "--config", str(tmp_path / "one.yaml"), *SMALL]
     app(["optimum", "market-shifts", *arguments], standalone_mode=False)
-    told = capsys.readouterr()
-    assert "note: shock 'premium shoppers save' at step 10000 is dropped: it does not fit this world" in told.err
-    assert "together" not in told.out
+    printed = capsys.readouterr()
+    assert "note: shock 'premium shoppers save' at step 10000 is dropped: it does not fit this world" in printed.err
+    assert "together" not in printed.out
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ QUERIES: dict[str, list[Any]] = {
 
 
 def written(folder: Path, columns: dict[str, list[Any]], name: str = "table.csv") -> str:
-    frame, path = pl.DataFrame(columns, strict=False), folder / name
+    frame = pl.DataFrame(columns, strict=False)
+    path = folder / name
     if name.endswith(".csv"):
         frame.write_csv(path)
     else:
@@ -95,7 +96,8 @@ def test_an_environment_shows_ones_own_products(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     file = written(tmp_path, PRODUCTS)
-    before, first = digest(SearchConfig(catalogue_file=file)), world(catalogue_file=file)
+    before = digest(SearchConfig(catalogue_file=file))
+    first = world(catalogue_file=file)
     written(tmp_path, {**PRODUCTS, "price": [6, 12, 30]})
     assert digest(SearchConfig(catalogue_file=file)) != before
     assert (first.catalogue.price[0], world(catalogue_file=file).catalogue.price[0]) == (5, 6)

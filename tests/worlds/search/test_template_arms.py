@@ -1,4 +1,4 @@
-"""Templates as a world: it settles beforehand what the shop gives; its truth is what cells earn on average."""
+"""The world of templates: its rewards are the shop's, and its truth is the mean reward of each cell."""
 
 from pathlib import Path
 
@@ -18,26 +18,27 @@ SMALL = SearchConfig(n_products=80, n_users=50)
 
 
 @pytest.fixture(autouse=True)
-def few_visits_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "APART_VISITS", 400)
+def few_truth_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "TRUTH_VISITS", 400)
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
     module._world.cache_clear()
-    module._settled.cache_clear()
+    module._all_earnings.cache_clear()
 
 
 def test_what_each_template_earns_is_what_the_shop_gives() -> None:
-    world, shop = template_world(SMALL, seed=4, steps=30), SearchShop(build_search_world(SMALL, seed=4))
+    world = template_world(SMALL, seed=4, steps=30)
+    shop = SearchShop(build_search_world(SMALL, seed=4))
     for step in range(30):
         visit = shop.arrive(step)
         assert np.array_equal(world.users[step], shop.features(visit))
-        assert world.segments[step] == visit.segment * 3 + visit.kind
+        assert world.segments[step] == visit.segment * 3 + visit.query_type
         for template in range(8):
             result = shop.serve(visit, shop.rank_by_template(visit, template))
             assert world.rewards[step, template] == pytest.approx(result.reward, rel=1e-12)
-            found = {name: part[step, template] for name, part in world.parts.items()}
+            parts = {name: part[step, template] for name, part in world.parts.items()}
             exposure = shop.world.catalogue.strategic[result.shown].mean()
             bought = result.outcome.purchases.sum()
-            assert found == {**result.parts._asdict(), "purchases": bought, "exposure": exposure}
+            assert parts == {**result.parts._asdict(), "purchases": bought, "exposure": exposure}
 
 
 def test_what_is_observed_changes_no_reward() -> None:
@@ -50,41 +51,40 @@ def test_what_is_observed_changes_no_reward() -> None:
 
 
 def test_the_truth_is_the_mean_of_each_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """12,000 visits apart, and 12,000 visits as they come: within 4.5 standard errors, 9 cells and 8 templates.
+    """12,000 visits of the truth, and 12,000 visits as they come: within 4.5 standard errors, 9 cells and 8 templates.
 
     Price hunters, the first three cells, hardly ever buy. Premium is best for premium visitors; were cells mixed up,
     they would be off by some 20 EUR.
     """
-    monkeypatch.setattr(module, "APART_VISITS", 12_000)
+    monkeypatch.setattr(module, "TRUTH_VISITS", 12_000)
     shop = SearchShop(build_search_world(SMALL, seed=4))
-    found, queries = earnings(shop, 0, 12_000), shop.world.queries(0, 12_000)
-    rewards = found.gmv + 0.4 * found.cm2 + 2.0 * found.strategic + 0.1 * found.clicks
+    earned = earnings(shop, 0, 12_000)
+    queries = shop.world.queries(0, 12_000)
+    rewards = earned.gmv + 0.4 * earned.cm2 + 2.0 * earned.strategic + 0.1 * earned.clicks
     cells = shop.world.users.segment[queries.users] * 3 + queries.types
     (truth,) = expected_rewards(shop)
     assert truth.shape == (12, 8)
     assert truth[:3].max() < 0.2
     for cell in range(3, 12):
-        own = rewards[cells == cell]
-        error = own.std(axis=0) * np.sqrt(1 / len(own) + 1 / 1_000) + 1e-9
-        assert (abs(truth[cell] - own.mean(axis=0)) < 4.5 * error).all()
+        in_cell = rewards[cells == cell]
+        error = in_cell.std(axis=0) * np.sqrt(1 / len(in_cell) + 1 / 1_000) + 1e-9
+        assert (abs(truth[cell] - in_cell.mean(axis=0)) < 4.5 * error).all()
     assert (truth[6:9].argmax(axis=1) == TEMPLATES.index("premium")).all()
 
 
 def test_every_cell_is_known_by_as_many_visits() -> None:
-    """400 visits apart over 12 cells: 34 for each, which are of that cell alone."""
+    """400 visits over 12 cells: 34 for each, which are of that cell alone."""
     shop = SearchShop(build_search_world(SMALL, seed=4))
     (truth,) = expected_rewards(shop)
-    queries = visits_of(shop, 0, Group("litter_heavy, brand", 3, 1), module.APART + 10 * module.ROOM, 34)
+    queries = visits_of(shop, 0, Group("litter_heavy, brand", 3, 1), module.TRUTH_START + 10 * module.CELL_SPACING, 34)
     assert len(queries.steps) == 34
     assert set(shop.world.users.segment[queries.users]) == {3}
     assert set(queries.types) == {1}
-    rewards = module.reward_of(SMALL, module._earn(shop, 0, queries))
+    rewards = module.reward_of(SMALL, module._earnings_in(shop, 0, queries))
     np.testing.assert_array_equal(truth[10], rewards.mean(axis=0))
 
 
-def test_with_queries_of_ones_own_cells_are_what_their_queries_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_follow_the_types_of_a_shops_own_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Types go with categories: a cell's truth against its visits as they come, within 4.5 errors; no generic query.
 
     What premium visitors earn differs by some 3 EUR between the two types of query, four errors apart.
@@ -94,25 +94,27 @@ def test_with_queries_of_ones_own_cells_are_what_their_queries_say(
     ).write_csv(tmp_path / "queries.csv")
     config = SearchConfig(n_products=80, n_users=50, queries_file=str(tmp_path / "queries.csv"))
     shop = SearchShop(build_search_world(config, seed=4))
-    monkeypatch.setattr(module, "APART_VISITS", 12_000)
-    assert [group.kind for group in groups_of(shop, "cell")] == [0, 1] * 4
+    monkeypatch.setattr(module, "TRUTH_VISITS", 12_000)
+    assert [group.query_type for group in groups_of(shop, "cell")] == [0, 1] * 4
     (truth,) = expected_rewards(shop)
-    found, queries = reward_of(config, earnings(shop, 0, 12_000)), shop.world.queries(0, 12_000)
+    rewards = reward_of(config, earnings(shop, 0, 12_000))
+    queries = shop.world.queries(0, 12_000)
     cells = shop.world.users.segment[queries.users] * 3 + queries.types
     for group in groups_of(shop, "cell")[2:]:
-        cell = (group.segment or 0) * 3 + (group.kind or 0)
-        own = found[cells == cell]
-        error = own.std(axis=0) * np.sqrt(1 / len(own) + 1 / 1_000)
-        assert (abs(truth[cell] - own.mean(axis=0)) < 4.5 * error + 1e-9).all()
+        cell = (group.segment or 0) * 3 + (group.query_type or 0)
+        in_cell = rewards[cells == cell]
+        error = in_cell.std(axis=0) * np.sqrt(1 / len(in_cell) + 1 / 1_000)
+        assert (abs(truth[cell] - in_cell.mean(axis=0)) < 4.5 * error + 1e-9).all()
         assert share_of(shop, 0, group) == pytest.approx((cells == cell).mean(), abs=0.02)
     assert (truth[[2, 5, 8, 11]] == 0.0).all()
     assert abs(truth[6, 4] - truth[7, 4]) > 2.0
 
 
-def test_shifts_begin_stretches_of_their_own() -> None:
+def test_every_shift_begins_a_period() -> None:
     shifts = [{"step": 12, "name": "dear toys", "prices": {"toys": 3.0}}]
     config = SearchConfig.model_validate({**SMALL.model_dump(), "shifts": shifts})
-    world, shop = template_world(config, seed=4, steps=30), SearchShop(build_search_world(config, seed=4))
+    world = template_world(config, seed=4, steps=30)
+    shop = SearchShop(build_search_world(config, seed=4))
     assert [period.start for period in world.periods] == [0, 12]
     assert world.shocks == ((12, "dear toys"),)
     np.testing.assert_array_equal([period.table for period in world.periods], expected_rewards(shop))
@@ -129,6 +131,6 @@ def test_it_is_kept_on_disk_and_made_again_where_that_is_damaged(tmp_path: Path)
     for damage in (b"", path.read_bytes()[:200]):
         path.write_bytes(damage)
         module._world.cache_clear()
-        module._settled.cache_clear()
+        module._all_earnings.cache_clear()
         assert np.array_equal(template_world(SMALL, seed=4, steps=20).rewards, first.rewards)
     assert path.stat().st_size > 200

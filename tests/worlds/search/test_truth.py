@@ -35,7 +35,8 @@ def by_the_tree(shop: SearchShop, visit: Visit, shown: IntArray) -> float:
     def on(position: int, satisfaction: float, bought: int) -> float:
         if position == len(shown) or bought == 3 or satisfaction < -2.0:
             return 0.0
-        product, u = products[shown[position]], utilities[position]
+        product = products[shown[position]]
+        u = utilities[position]
         look = sigmoid(biases[min(position, len(biases) - 1)] + 0.2 * satisfaction)
         click = sigmoid(u)
         buy = sigmoid(1.2 * u + 0.3 - 0.01 * math.log(1 + product.price))
@@ -50,29 +51,30 @@ def by_the_tree(shop: SearchShop, visit: Visit, shown: IntArray) -> float:
 
 @pytest.mark.parametrize("step", range(6))
 def test_it_is_what_the_tree_of_outcomes_gives(step: int) -> None:
-    """Without utility noise, the top 8, 20,000 moods: within 4 standard errors; of another ranking it must not be."""
+    """Without utility noise, k = 8, 20,000 replicates: within 4 standard errors; for another ranking it must not be."""
     shop = shop_of(k=8, behaviour={"utility_sd": 0.0})
     visit = shop.arrive(step)
     shown, other = shop.rank_by_template(visit, 4), shop.rank_by_template(visit, 5)
-    mean, error = SearchTruth(shop).expected_reward(visit, shown, moods=20_000)
+    mean, error = SearchTruth(shop).expected_reward(visit, shown, replicates=20_000)
     assert mean == pytest.approx(by_the_tree(shop, visit, shown), abs=4 * error + 1e-9)
     if abs(by_the_tree(shop, visit, other) - by_the_tree(shop, visit, shown)) > 10 * error:
         assert mean != pytest.approx(by_the_tree(shop, visit, other), abs=4 * error)
 
 
 @pytest.mark.parametrize("behaviour", [{}, {"leave_below": 0.1}, {"max_purchases": 1}])
-def test_it_is_what_visits_come_to_on_average(behaviour: dict[str, Any]) -> None:
+def test_it_is_the_mean_reward_of_visits(behaviour: dict[str, Any]) -> None:
     """3,000 visits of the premium template: their mean and that of their expectations within 4 standard errors."""
     shop = shop_of(behaviour=behaviour)
-    truth, gaps = SearchTruth(shop), []
+    truth = SearchTruth(shop)
+    differences = []
     for step in range(3_000):
         visit = shop.arrive(step)
         shown = shop.rank_by_template(visit, 4)
-        gaps.append(shop.serve(visit, shown).reward - truth.expected_reward(visit, shown, moods=20).mean)
-    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(len(gaps))
+        differences.append(shop.serve(visit, shown).reward - truth.expected_reward(visit, shown, replicates=20).mean)
+    assert abs(np.mean(differences)) < 4 * np.std(differences) / np.sqrt(len(differences))
 
 
-def test_rankings_share_their_moods() -> None:
+def test_rankings_share_their_replicates() -> None:
     """Two rankings that differ at the last place alone differ by far less than their own errors."""
     shop = shop_of(k=10)
     visit = next(visit for visit in map(shop.arrive, range(100)) if visit.segment == 2)
@@ -85,7 +87,8 @@ def test_rankings_share_their_moods() -> None:
 
 
 def test_what_left_the_top_is_paid_for() -> None:
-    shop, free = shop_of(reward={"rank_change": 0.5}), shop_of()
+    shop = shop_of(reward={"rank_change": 0.5})
+    free = shop_of()
     visit = shop.arrive(0)
     shown = shop.rank_by_template(visit, 4)
     left = shop.serve(visit, shown).parts.rank_change
@@ -100,13 +103,13 @@ def test_an_environment_tells_the_truth_to_whoever_asks() -> None:
         _ = env.ground_truth
     env.reset(seed=5)
     truth = SearchTruth(env.world.shop)
-    found = truth.expected_reward(env.visit, env.visit.baseline, 100)
-    assert found.error > 0 or found.mean == 0
+    estimate = truth.expected_reward(env.visit, env.visit.baseline, 100)
+    assert estimate.error > 0 or estimate.mean == 0
     of_action = truth.expected_reward(env.visit, env.visit.baseline, REPLICATES).mean
     assert env.world.truth(env.visit).expected_reward(np.zeros(10)) == pytest.approx(of_action)
-    for moods in (1, True, 2.5):
-        with pytest.raises(ConfigError, match="moods: got"):
-            truth.expected_reward(env.visit, env.visit.baseline, moods)  # type: ignore[arg-type]
+    for replicates in (1, True, 2.5):
+        with pytest.raises(ConfigError, match="replicates: got"):
+            truth.expected_reward(env.visit, env.visit.baseline, replicates)  # type: ignore[arg-type]
     env.step(np.zeros(10))
     with pytest.raises(OrderError, match="nobody is waiting"):
         _ = env.visit

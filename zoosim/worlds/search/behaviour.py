@@ -1,4 +1,8 @@
-"""What a visitor does with a ranking: looks on or leaves, clicks, buys, is pleased or tired."""
+"""How a visitor goes through a ranking: examines a position or leaves, clicks, buys, and grows more or less satisfied.
+
+Compiled functions of a single visit. All chance is counter-based, so the same visitor meets the same luck under every
+ranking.
+"""
 
 from typing import NamedTuple
 
@@ -10,8 +14,8 @@ from zoosim.core.search_config import Behaviour
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 
-class Laws(NamedTuple):
-    """The figures of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position."""
+class BehaviourParameters(NamedTuple):
+    """The numbers of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position."""
 
     price: float
     private_label: float
@@ -29,11 +33,11 @@ class Laws(NamedTuple):
     bias: FloatArray
 
 
-def laws_of(behaviour: Behaviour, biases: list[list[float]]) -> Laws:
-    """Return the laws of a config; `biases` of each query type are drawn out to the longest."""
+def behaviour_parameters(behaviour: Behaviour, biases: list[list[float]]) -> BehaviourParameters:
+    """Return the behaviour parameters of a config; each query type's last bias is repeated up to the longest list."""
     longest = max(map(len, biases))
     bias = np.array([row + row[-1:] * (longest - len(row)) for row in biases])
-    return Laws(**behaviour.model_dump(), bias=bias)
+    return BehaviourParameters(**behaviour.model_dump(), bias=bias)
 
 
 class Keys(NamedTuple):
@@ -46,9 +50,9 @@ class Keys(NamedTuple):
 
 
 @jit
-def in_mood(keys: Keys, mood: int) -> Keys:
-    """Return the keys by which a visit goes another way; mood 0 is the visit as it happens."""
-    other = mix(np.uint64(mood)) if mood > 0 else np.uint64(0)
+def keys_of_replicate(keys: Keys, replicate: int) -> Keys:
+    """Return the keys by which a visit is drawn again; replicate 0 is the visit as it happens."""
+    other = mix(np.uint64(replicate)) if replicate > 0 else np.uint64(0)
     return Keys(
         np.uint64(keys.utility ^ other),
         np.uint64(keys.examination ^ other),
@@ -71,10 +75,10 @@ class Slate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a visit came to, each `(k,)` by position: `clicks`, `purchases`, and what only a simulator knows.
+    """What happened at each position of a ranking, `(k,)`: `clicks`, `purchases`, and what only a simulator knows.
 
     `examined`, `utilities`, `satisfaction` after each position, and the chances of `examine`, `click` and `purchase`,
-    NaN where it did not come to that.
+    NaN where the visitor did not get that far.
     """
 
     clicks: BoolArray
@@ -90,7 +94,9 @@ class Outcome(NamedTuple):
 @jit
 def empty_outcome(k: int) -> Outcome:
     """Return an outcome of `k` positions where nothing has happened."""
-    flags, figures, chances = np.zeros((3, k), np.bool_), np.zeros((2, k)), np.full((3, k), np.nan)
+    flags = np.zeros((3, k), np.bool_)
+    figures = np.zeros((2, k))
+    chances = np.full((3, k), np.nan)
     return Outcome(flags[0], flags[1], flags[2], figures[0], figures[1], chances[0], chances[1], chances[2])
 
 
@@ -102,88 +108,115 @@ def sigmoid(x: float) -> float:
 
 
 @jit
-def utility(laws: Laws, slate: Slate, n: int, price_taste: float, label_taste: float) -> float:
+def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_taste: float, label_taste: float) -> float:
     """Return the utility of the product at position `n`, before noise."""
-    liking = laws.price * price_taste * slate.log_price[n] + laws.private_label * label_taste * slate.label[n]
-    total: float = slate.cosine[n] + liking + laws.category * slate.taste[n]
-    return total
+    price = behaviour.price * price_taste * slate.log_price[n]
+    label = behaviour.private_label * label_taste * slate.label[n]
+    utility: float = slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
+    return utility
 
 
 @jit
-def purchase_chance(laws: Laws, liking: float, log_price: float) -> float:
-    """Return the chance that who clicked a product of a utility buys it."""
-    return sigmoid(laws.purchase_slope * liking + laws.purchase_bias + laws.purchase_price * log_price)
-
-
-@jit
-def draw_utility(laws: Laws, slate: Slate, n: int, tastes: tuple[float, float], keys: Keys, visit: int) -> float:
+def draw_utility(
+    behaviour: BehaviourParameters, slate: Slate, n: int, tastes: tuple[float, float], keys: Keys, visit: int
+) -> float:
     """Return the utility of the product at position `n` with the noise of a visit."""
-    noise = laws.utility_sd * normal(keys.utility, visit, slate.products[n])
-    return utility(laws, slate, n, tastes[0], tastes[1]) + noise
+    noise = behaviour.utility_sd * normal(keys.utility, visit, slate.products[n])
+    return mean_utility(behaviour, slate, n, tastes[0], tastes[1]) + noise
 
 
 @jit
-def look_chance(laws: Laws, kind: int, n: int, satisfaction: float) -> float:
-    """Return the chance that position `n` is looked at."""
-    bias = laws.bias[kind, min(n, laws.bias.shape[1] - 1)]
-    return sigmoid(bias + laws.examine_satisfaction * satisfaction)
+def examine_chance(behaviour: BehaviourParameters, query_type: int, n: int, satisfaction: float) -> float:
+    """Return the chance that position `n` is examined."""
+    bias = behaviour.bias[query_type, min(n, behaviour.bias.shape[1] - 1)]
+    return sigmoid(bias + behaviour.examine_satisfaction * satisfaction)
 
 
 @jit
-def react(laws: Laws, keys: Keys, visit: int, product: int, liking: float, buy: float) -> tuple[bool, bool, float]:
-    """Settle what a visitor does with a product of utility `liking` that is bought, once clicked, with chance `buy`.
+def purchase_chance(behaviour: BehaviourParameters, utility: float, log_price: float) -> float:
+    """Return the chance that a clicked product of some `utility` is bought."""
+    return sigmoid(behaviour.purchase_slope * utility + behaviour.purchase_bias + behaviour.purchase_price * log_price)
 
-    Returns whether it is clicked, whether it is bought, and how satisfaction moves.
+
+@jit
+def react(
+    behaviour: BehaviourParameters, keys: Keys, visit: int, product: int, utility: float, chance: float
+) -> tuple[bool, bool, float]:
+    """Draw what a visitor does with an examined product that is bought, once clicked, with some `chance`.
+
+    Returns whether it is clicked, whether it is bought, and the change in satisfaction.
     """
-    if uniform(keys.clicks, visit, product) >= sigmoid(liking):
-        return False, False, laws.skip_satisfaction
-    pleased = laws.click_satisfaction * liking
-    if uniform(keys.purchases, visit, product) >= buy:
-        return True, False, pleased
-    return True, True, pleased + laws.purchase_satisfaction
+    if uniform(keys.clicks, visit, product) >= sigmoid(utility):
+        return False, False, behaviour.skip_satisfaction
+    change = behaviour.click_satisfaction * utility
+    if uniform(keys.purchases, visit, product) >= chance:
+        return True, False, change
+    return True, True, change + behaviour.purchase_satisfaction
 
 
 @jit
 def behave(
-    laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, out: Outcome
+    behaviour: BehaviourParameters,
+    slate: Slate,
+    query_type: int,
+    tastes: tuple[float, float],
+    keys: Keys,
+    visit: int,
+    out: Outcome,
 ) -> None:
-    """Let a visitor go through a ranking: query type `kind`, `tastes` for price and private label; `out` is new."""
-    satisfaction, bought, there = 0.0, 0, True
+    """Let a visitor with `tastes` for price and private label go through a ranking; `out` is an empty outcome."""
+    satisfaction = 0.0
+    bought = 0
+    present = True
     for n, product in enumerate(slate.products):
-        liking = out.utilities[n] = draw_utility(laws, slate, n, tastes, keys, visit)
-        if there:
-            out.examine[n] = look_chance(laws, kind, n, satisfaction)
-            there = out.examined[n] = uniform(keys.examination, visit, n) < out.examine[n]
-        if there:
-            buy = purchase_chance(laws, liking, slate.log_price[n])
-            out.click[n] = sigmoid(liking)
-            out.clicks[n], out.purchases[n], move = react(laws, keys, visit, product, liking, buy)
+        # Utilities are drawn for positions that nobody reaches too: the outcome holds all of them.
+        utility = draw_utility(behaviour, slate, n, tastes, keys, visit)
+        out.utilities[n] = utility
+        if present:
+            out.examine[n] = examine_chance(behaviour, query_type, n, satisfaction)
+            present = uniform(keys.examination, visit, n) < out.examine[n]
+            out.examined[n] = present
+        if present:
+            chance = purchase_chance(behaviour, utility, slate.log_price[n])
+            out.click[n] = sigmoid(utility)
+            out.clicks[n], out.purchases[n], change = react(behaviour, keys, visit, product, utility, chance)
             if out.clicks[n]:
-                out.purchase[n] = buy
-            satisfaction, bought = satisfaction + move, bought + out.purchases[n]
-            there = bought < laws.max_purchases and satisfaction >= laws.leave_below
+                out.purchase[n] = chance
+            satisfaction = satisfaction + change
+            bought = bought + out.purchases[n]
+            present = bought < behaviour.max_purchases and satisfaction >= behaviour.leave_below
         out.satisfaction[n] = satisfaction
 
 
 @jit
-def expectation(
-    laws: Laws, slate: Slate, kind: int, tastes: tuple[float, float], keys: Keys, visit: int, values: FloatArray
+def replicate_value(
+    behaviour: BehaviourParameters,
+    slate: Slate,
+    query_type: int,
+    tastes: tuple[float, float],
+    keys: Keys,
+    visit: int,
+    values: FloatArray,
 ) -> float:
-    """Return what a ranking comes to in one mood, products being worth `values (k + 1,)` EUR, the last one a click's.
+    """Return what a ranking earns in one replicate of a visit, clicks and purchases counted by their chances.
 
-    Utilities and satisfaction go as they are drawn; at each position that it comes to, clicks and purchases count by
-    their chances, so that the mean over moods is the expectation, and varies less than what visits come to (Rao 1945,
-    Blackwell 1947).
+    `values (k + 1,)` in EUR are those of a purchase at each position, and last that of a click. How far the visitor
+    gets is drawn; at each position reached, the chances of a click and a purchase take the place of draws. So the mean
+    over replicates is the expected reward, and varies less than rewards do (Rao 1945, Blackwell 1947).
     """
-    satisfaction, bought, total = 0.0, 0, 0.0
+    satisfaction = 0.0
+    bought = 0
+    total = 0.0
     for n in range(slate.products.shape[0]):
-        liking, look = draw_utility(laws, slate, n, tastes, keys, visit), look_chance(laws, kind, n, satisfaction)
-        buy = purchase_chance(laws, liking, slate.log_price[n])
-        total += look * sigmoid(liking) * (values[-1] + buy * values[n])
-        if uniform(keys.examination, visit, n) >= look:
+        utility = draw_utility(behaviour, slate, n, tastes, keys, visit)
+        examine = examine_chance(behaviour, query_type, n, satisfaction)
+        chance = purchase_chance(behaviour, utility, slate.log_price[n])
+        total += examine * sigmoid(utility) * (values[-1] + chance * values[n])
+        if uniform(keys.examination, visit, n) >= examine:
             break
-        _, purchased, move = react(laws, keys, visit, slate.products[n], liking, buy)
-        satisfaction, bought = satisfaction + move, bought + purchased
-        if bought >= laws.max_purchases or satisfaction < laws.leave_below:
+        _, purchased, change = react(behaviour, keys, visit, slate.products[n], utility, chance)
+        satisfaction = satisfaction + change
+        bought = bought + purchased
+        if bought >= behaviour.max_purchases or satisfaction < behaviour.leave_below:
             break
     return total

@@ -1,4 +1,7 @@
-"""The search shop as a world of boosts: ten boosts per visit, added to the base ranker's scores."""
+"""The search shop as a world whose actions are boosts: ten numbers per visit that move the base ranker's scores.
+
+`SearchView` is what all kinds of actions share; `zoosim.worlds.search.template_arms` has the world of templates.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +20,7 @@ from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 
 REPLICATES = 8
-"""How often a visit is repeated to estimate what a ranking would earn at it."""
+"""How often a visit is drawn again to estimate the expected reward of a ranking."""
 
 
 class SearchView(World):
@@ -33,11 +36,11 @@ class SearchView(World):
         config = shop.world.config
         self.shop = shop
         self.seed = shop.world.seed
-        self.segment_names = tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types)
+        self.segment_names = cell_names(config)
         self._best_reward = best_reward
 
     def rank(self, visit: Visit, action: Any) -> IntArray:
-        """Return the ranking `(k,)` of products that an action makes; raises `ActionError` for one that is none."""
+        """Return the ranking `(k,)` of products that an action makes; raises `ActionError` for an invalid one."""
         raise NotImplementedError
 
     def arrive(self, step: int) -> Visit:
@@ -45,22 +48,21 @@ class SearchView(World):
         return self.shop.arrive(step)
 
     def serve(self, visit: Visit, action: Any) -> Outcome:
-        """Return what the ranking of an action earns at a visit, in EUR, and what a shop would log of it."""
+        """Let the visitor go through the ranking of an action; returns the reward in EUR and the log's feedback."""
         return self.outcome(visit, self.shop.serve(visit, self.rank(visit, action)))
 
     def outcome(self, visit: Visit, result: Result) -> Outcome:
         """Return the outcome of a visit that is over."""
-        strategic = self.shop.stage(visit.market).catalogue.strategic[result.shown]
+        strategic = self.shop.arrays(visit.market).catalogue.strategic[result.shown]
         parts = {
             **{name: float(value) for name, value in result.parts._asdict().items()},
             "purchases": float(result.outcome.purchases.sum()),
             "exposure": float(np.mean(strategic)),
         }
-        kinds = len(self.shop.world.config.query_types)
-        return Outcome(result.reward, feedback_of(self.shop, visit, result), parts, visit.segment * kinds + visit.kind)
+        return Outcome(result.reward, feedback_of(self.shop, visit, result), parts, cell_of(self.shop, visit))
 
     def truth(self, visit: Visit) -> Truth:
-        """Return what actions earn at a visit, the mean over some replicates; the best action is not known."""
+        """Return the expected reward of actions, a mean over replicates; the best action is not known."""
 
         def expected_reward(action: Any) -> float:
             return float(SearchTruth(self.shop).rewards(visit, self.rank(visit, action), REPLICATES).mean())
@@ -74,7 +76,7 @@ class BoostWorld(SearchView):
     action_space = ActionSpace.BOOSTS
 
     def spec(self, steps: int) -> BoostSpec:
-        """Return what a boost policy is told about the shop."""
+        """Return the dimensions of the shop that a boost policy is made for."""
         config = self.shop.world.config
         return BoostSpec(
             user_dim=self.shop.n_features,
@@ -90,7 +92,7 @@ class BoostWorld(SearchView):
         )
 
     def context(self, visit: Visit) -> Context:
-        """Return what the shop knows of a visit: features, base scores, boost features and the product table."""
+        """Return the context of a visit: features, base scores, boost features and the product table."""
         return context_of(self.shop, visit)
 
     def rank(self, visit: Visit, action: Any) -> IntArray:
@@ -98,8 +100,18 @@ class BoostWorld(SearchView):
         return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
 
 
+def cell_names(config: SearchConfig) -> tuple[str, ...]:
+    """Return the names of the cells, pairs of segment and query type, by number."""
+    return tuple(f"{segment}, {query_type}" for segment in config.segments for query_type in config.query_types)
+
+
+def cell_of(shop: SearchShop, visit: Visit) -> int:
+    """Return the number of a visit's cell, its pair of segment and query type."""
+    return visit.segment * len(shop.world.config.query_types) + visit.query_type
+
+
 def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyContext:
-    """Return what the shop knows of a visit, in read-only arrays.
+    """Return the context of a visit for a boost policy, in read-only arrays.
 
     The product table is `shared` by all visits of a market, which saves policies work; Gymnasium asks that all arrays
     of an observation are its own.
@@ -116,7 +128,7 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
 
 
 def table_of(shop: SearchShop, visit: Visit) -> ProductTable:
-    """Return what the shop knows of its products at a visit: the same read-only arrays at all visits of a market."""
+    """Return the product table at a visit: the same read-only arrays at all visits of a market."""
     catalogue = shop.world.markets[visit.market].catalogue
     columns = {name: getattr(catalogue, name) for name in ProductTable._fields}
     return ProductTable(**columns)
@@ -128,7 +140,7 @@ def _copied(table: ProductTable) -> ProductTable:
 
 
 def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any]:
-    """Return what a shop would log of a visit, by position of the k products shown.
+    """Return the feedback that a shop would log, by position of the k products shown.
 
     `shown (k,)` ids, their `products` (one column per property) and `boost_features (k, 10)`, `base_scores (k,)`,
     `clicks (k,)`, `purchases (k,)`; and `reward_parts`.
@@ -154,17 +166,17 @@ def check_boosts(action: Any, config: SearchConfig) -> FloatArray:
     try:
         boosts = np.array(action, np.float64)
     except (TypeError, ValueError):
-        boosts = np.zeros(0)
+        boosts = np.zeros(0)  # of the wrong shape, so it is refused below
     if boosts.shape != (len(FEATURES),):
         raise ActionError(f"step: got action {shown(action)}, expected {len(FEATURES)} numbers")
     if np.isnan(boosts).any():
         raise ActionError("step: got NaN in the action, expected numbers")
     if config.clip:
         return np.clip(boosts, -config.a_max, config.a_max)
-    outside = np.abs(boosts).max()
-    if outside > config.a_max:
+    largest = np.abs(boosts).max()
+    if largest > config.a_max:
         raise ActionError(
-            f"step: got a boost of size {outside:g}, expected at most a_max = {config.a_max:g}; "
+            f"step: got a boost of size {largest:g}, expected at most a_max = {config.a_max:g}; "
             "set clip to true to have actions brought into the box"
         )
     return boosts

@@ -1,4 +1,4 @@
-"""What a search shop sells: one array a property, built once and then read-only."""
+"""The catalogue of a search shop: one read-only array per property of its products, drawn once."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Catalogue(NamedTuple):
     """K products: `ids (K,)`, `category (K,)` by number, `price (K,)` and `cm2 (K,)` in EUR, `discount (K,)` in [0, 1].
 
     `label (K,)` is 1 for a private label; `bestseller (K,)` a score of at least 0; `strategic (K,)`; `embeddings
-    (d, K)`, a column a product.
+    (d, K)`, a column per product.
     """
 
     ids: IntArray
@@ -27,19 +27,21 @@ class Catalogue(NamedTuple):
 
 
 def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalogue:
-    """Draw a catalogue by the laws of `config`."""
-    kinds, count = list(config.categories.values()), config.n_products
-    category = rng.choice(len(kinds), count, p=_shares([kind.share for kind in kinds]))
+    """Draw a catalogue from the distributions in `config`."""
+    categories = list(config.categories.values())
+    count = config.n_products
+    shares = np.array([settings.share for settings in categories])
+    category = rng.choice(len(categories), count, p=shares / np.sum(shares))
 
-    def of(name: str) -> FloatArray:
-        return np.array([getattr(kind, name) for kind in kinds], float)[category]
+    def per_product(setting: str) -> FloatArray:
+        return np.array([getattr(settings, setting) for settings in categories], float)[category]
 
-    price = np.exp(of("log_price_mean") + of("log_price_sd") * rng.normal(size=count))
-    cm2 = of("cm2_slope") * price + config.cm2_sd * rng.normal(size=count)
-    label = (rng.random(count) < of("private_label")).astype(float)
-    bestseller = np.maximum(of("bestseller_mean") + of("bestseller_sd") * rng.normal(size=count), 0.0)
-    reduced = rng.random(count) >= config.discount.none
-    discount = np.where(reduced, rng.uniform(config.discount.low, config.discount.high, count), 0.0)
+    price = np.exp(per_product("log_price_mean") + per_product("log_price_sd") * rng.normal(size=count))
+    cm2 = per_product("cm2_slope") * price + config.cm2_sd * rng.normal(size=count)
+    label = (rng.random(count) < per_product("private_label")).astype(float)
+    bestseller = np.maximum(per_product("bestseller_mean") + per_product("bestseller_sd") * rng.normal(size=count), 0.0)
+    discounted = rng.random(count) >= config.discount.none
+    discount = np.where(discounted, rng.uniform(config.discount.low, config.discount.high, count), 0.0)
     return Catalogue(
         ids=frozen(np.arange(count)),
         category=frozen(category),
@@ -48,23 +50,16 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalog
         discount=frozen(discount),
         label=frozen(label),
         bestseller=frozen(bestseller),
-        strategic=frozen(of("strategic") > 0.0),
+        strategic=frozen(per_product("strategic") > 0.0),
         embeddings=draw_embeddings(config, category, rng=rng),
     )
 
 
 def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
     """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
-    kinds = list(config.categories.values())
-    spread = np.array([kind.embedding_sd for kind in kinds])[category]
-    centres = rng.normal(size=(config.embedding_dim, len(kinds)))
+    deviation = np.array([settings.embedding_sd for settings in config.categories.values()])[category]
+    centres = rng.normal(size=(config.embedding_dim, len(config.categories)))
     embeddings = rng.normal(size=(config.embedding_dim, len(category)))
-    embeddings *= spread
+    embeddings *= deviation
     embeddings += centres[:, category]
     return frozen(embeddings)
-
-
-def _shares(shares: list[float]) -> FloatArray:
-    """Return shares that add up to 1 to the last bit."""
-    values: FloatArray = np.array(shares) / np.sum(shares)
-    return values

@@ -1,6 +1,6 @@
-"""What ranking needs of a catalogue, computed once: boost features standardised over it, and lengths of embeddings.
+"""A catalogue prepared for ranking, once: boost features standardised over it, and lengths of embeddings.
 
-Standardising within a request leaves little to do at a visit. Six of the ten features are the same for everybody. A
+Standardising within a request leaves little to do per visit. Six of the ten features are the same for everybody. A
 taste or a specificity that a feature is multiplied by cancels out but for its sign. And the match of user u and
 products has mean u'm and variance u'Cu, with m and C mean and covariance of the embeddings.
 """
@@ -14,83 +14,91 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.catalogue import Catalogue
 
 STATIC = (0, 1, 2, 4, 5, 6)
-"""Boost features that are the same for everybody, in the order of the rows of `Shelf.static`."""
+"""Boost features that are the same for everybody, in the order of the rows of `CatalogueIndex.static`."""
 
 MATCH = 3
 """The boost feature that the products' embeddings are needed for."""
 
 SIGNED = ((7, 1), (8, 2), (9, 3))
-"""Boost features that are a static one with the sign of a taste or a specificity: (feature, row of `Shelf.static`)."""
+"""Boost features that are a static one with the sign of a taste or a specificity, as (feature, row of
+`CatalogueIndex.static`)."""
 
-SPREAD = 1e-9
-"""A feature's spread, as a share of its size, up to which it counts as none."""
+NO_SPREAD = 1e-9
+"""A feature's standard deviation, as a share of its size, up to which it counts as constant."""
 
 
-class Shelf(NamedTuple):
+class CatalogueIndex(NamedTuple):
     """K products as rankers see them.
 
-    `category (K,)`, `embeddings (d, K)`, `lengths (K,)` 1 / length of each; `static (6, K)` standardised features;
-    `mean (d,)` and `covariance (d, d)` of the embeddings, `size` the mean square of their entries.
+    `category (K,)`; `embeddings (d, K)` and 1 / length of each, `inverse_lengths (K,)`; `static (6, K)` standardised
+    features; `mean (d,)` and `covariance (d, d)` of the embeddings, and the `mean_square` of their entries.
     """
 
     category: IntArray
     embeddings: FloatArray
-    lengths: FloatArray
+    inverse_lengths: FloatArray
     static: FloatArray
     mean: FloatArray
     covariance: FloatArray
-    size: float
+    mean_square: float
 
 
-def stock(catalogue: Catalogue) -> Shelf:
+def index_catalogue(catalogue: Catalogue) -> CatalogueIndex:
     """Prepare a catalogue for ranking."""
-    embeddings = np.ascontiguousarray(catalogue.embeddings)
+    c = catalogue
+    embeddings = np.ascontiguousarray(c.embeddings)
     squares = (embeddings**2).sum(axis=0)
     mean = embeddings.mean(axis=1)
-    covariance = _covariance(embeddings, mean)
-    c = catalogue
     features = (c.cm2, c.discount, c.label, c.bestseller, c.price, np.where(c.strategic, c.cm2, 0.0))
-    return Shelf(
-        category=catalogue.category,
+    return CatalogueIndex(
+        category=c.category,
         embeddings=embeddings,
-        lengths=np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0),
+        inverse_lengths=np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0),
         static=np.stack([standardised(feature) for feature in features]),
         mean=mean,
-        covariance=covariance,
-        size=float(squares.mean() / len(embeddings)),
+        covariance=_covariance(embeddings, mean),
+        mean_square=float(squares.mean() / len(embeddings)),
     )
 
 
 @jit
 def _covariance(embeddings: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the covariance `(d, d)` of the columns of `embeddings (d, K)`, its sums in a fixed order."""
+    """Return the covariance `(d, d)` of the columns of `embeddings (d, K)`.
+
+    A matrix product would be faster, but sums in an order that depends on the processor.
+    """
     out = np.empty((mean.shape[0], mean.shape[0]))
     for i in range(mean.shape[0]):
         for j in range(i + 1):
             total = 0.0
             for k in range(embeddings.shape[1]):
                 total += (embeddings[i, k] - mean[i]) * (embeddings[j, k] - mean[j])
-            out[i, j] = out[j, i] = total / embeddings.shape[1]
+            out[i, j] = total / embeddings.shape[1]
+            out[j, i] = out[i, j]
     return out
 
 
 def standardised(feature: FloatArray) -> FloatArray:
-    """Return a feature `(K,)` less its mean, by its standard deviation over the catalogue; 0 where it has no spread."""
+    """Return a feature `(K,)` less its mean, by its standard deviation over the catalogue; 0 where it is constant."""
     centred = feature - feature.mean()
-    spread = np.sqrt((centred**2).mean())
-    none = spread <= SPREAD * np.sqrt((feature**2).mean())
-    return np.zeros_like(feature) if none else centred / spread
+    deviation = np.sqrt((centred**2).mean())
+    if deviation <= NO_SPREAD * np.sqrt((feature**2).mean()):
+        return np.zeros_like(feature)
+    scaled: FloatArray = centred / deviation
+    return scaled
 
 
 @jit
-def match_scale(shelf: Shelf, user: FloatArray) -> tuple[float, float]:
-    """Return mean and 1 / standard deviation, 0 where there is none, of the match of `user (d,)` and products."""
-    mean, variance, length = 0.0, 0.0, 0.0
+def match_scale(index: CatalogueIndex, user: FloatArray) -> tuple[float, float]:
+    """Return mean and 1 / standard deviation, 0 where it is constant, of the match of `user (d,)` and products."""
+    mean = 0.0
+    variance = 0.0
+    length = 0.0
     for i in range(user.shape[0]):
-        mean += user[i] * shelf.mean[i]
+        mean += user[i] * index.mean[i]
         length += user[i] * user[i]
         for j in range(user.shape[0]):
-            variance += user[i] * shelf.covariance[i, j] * user[j]
-    if variance <= SPREAD * length * shelf.size:
+            variance += user[i] * index.covariance[i, j] * user[j]
+    if variance <= NO_SPREAD * length * index.mean_square:
         return mean, 0.0
     return mean, 1.0 / np.sqrt(variance)

@@ -1,4 +1,8 @@
-"""What boosts are worth in expectation: many vectors at many visits, paired by common random numbers."""
+"""Expected rewards of many boost vectors, or of the templates, at many visits of one kind.
+
+All of them meet the same replicates of the same visits, so their differences are paired. `groups_of` names the kinds of
+visits: all of them, a segment's, or a cell's, which is a segment with a query type.
+"""
 
 from typing import NamedTuple
 
@@ -9,123 +13,172 @@ from zoosim.core.normals import fill_normals
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray
 from zoosim.ranking.top_k import top
-from zoosim.worlds.search.market import only
+from zoosim.worlds.search.market import only_segment
 from zoosim.worlds.search.queries import Queries
-from zoosim.worlds.search.reward import left_top, worth
+from zoosim.worlds.search.reward import left_top, weight_array
 from zoosim.worlds.search.scores import base_scores, matched_scores, matches
-from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.simulate import Stage, expect
+from zoosim.worlds.search.shop import Relevance, SearchShop
+from zoosim.worlds.search.shop_arrays import ShopArrays, value_replicates
 
 
 class Group(NamedTuple):
-    """Visits of one `segment` and query type `kind`, by number; None stands for all of them as they come."""
+    """The visits of one `segment` and `query_type`, by number; None stands for all of them as they come."""
 
     name: str
     segment: int | None
-    kind: int | None
+    query_type: int | None
 
 
 def groups_of(shop: SearchShop, by: str) -> tuple[Group, ...]:
     """Return the groups that come in some market: `all` visits, each `segment`, or each `cell` with a query type."""
-    config, world = shop.world.config, shop.world
+    world = shop.world
+    config = world.config
     if by == "all":
         return (Group("all", None, None),)
-    coming = [(n, name) for n, name in enumerate(config.segments) if any(config.shares_of(name))]
+    segments = [Group(name, n, None) for n, name in enumerate(config.segments) if any(config.shares_of(name))]
     if by == "segment":
-        return tuple(Group(name, n, None) for n, name in coming)
-    typed = {n: np.max([world.type_shares(market, n) for market in world.markets], axis=0) > 0.0 for n, _ in coming}
-    kinds = list(enumerate(config.query_types))
-    return tuple(Group(f"{name}, {kind}", n, m) for n, name in coming for m, kind in kinds if typed[n][m])
+        return tuple(segments)
+    cells = []
+    for segment in segments:
+        assert segment.segment is not None
+        shares = np.max([world.type_shares(market, segment.segment) for market in world.markets], axis=0)
+        cells += [
+            Group(f"{segment.name}, {query_type}", segment.segment, number)
+            for number, query_type in enumerate(config.query_types)
+            if shares[number] > 0.0
+        ]
+    return tuple(cells)
 
 
 def share_of(shop: SearchShop, market: int, group: Group) -> float:
     """Return the share of a market's visits that are of a group."""
-    there = shop.world.markets[market]
     if group.segment is None:
         return 1.0
-    share = float(np.diff(there.shares.segments, prepend=0.0)[group.segment])
-    return share if group.kind is None else share * float(shop.world.type_shares(there, group.segment)[group.kind])
+    conditions = shop.world.markets[market]
+    share = float(np.diff(conditions.shares.segments, prepend=0.0)[group.segment])
+    if group.query_type is None:
+        return share
+    return share * float(shop.world.type_shares(conditions, group.segment)[group.query_type])
 
 
 def visits_of(shop: SearchShop, market: int, group: Group, first: int, n: int) -> Queries:
     """Return `n` visits of one group, the earliest from number `first` on, as they would be in a market.
 
-    Fewer come back where a kind of query is so rare that a thousand times as many visits do not hold them.
+    Fewer come back where a query type is so rare that a thousand times as many visits do not hold them.
     """
-    there = shop.world.markets[market]
+    conditions = shop.world.markets[market]
     if group.segment is not None:
-        there = only(there, group.segment)
-    if group.kind is None:
-        return shop.world.queries_in(there, first, first + n)
-    parts, found = [], 0
+        conditions = only_segment(conditions, group.segment)
+    if group.query_type is None:
+        return shop.world.queries_in(conditions, first, first + n)
+    parts = []
+    n_found = 0
     for start in range(first, first + 1_000 * n, 4 * n):
-        drawn = shop.world.queries_in(there, start, start + 4 * n)
-        parts.append(drawn.of(np.flatnonzero(drawn.types == group.kind)[: n - found]))
-        found += len(parts[-1].steps)
-        if found == n:
+        drawn = shop.world.queries_in(conditions, start, start + 4 * n)
+        of_type = np.flatnonzero(drawn.types == group.query_type)
+        parts.append(drawn.of(of_type[: n - n_found]))
+        n_found += len(parts[-1].steps)
+        if n_found == n:
             break
     return Queries(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def boost_rewards(shop: SearchShop, market: int, queries: Queries, actions: FloatArray, moods: int = 1) -> FloatArray:
-    """Return what boosts `actions (m, 10)` come to at each of n visits of a market, `(m, n)`, the mean over `moods`.
+def boost_rewards(
+    shop: SearchShop, market: int, queries: Queries, actions: FloatArray, replicates: int = 1
+) -> FloatArray:
+    """Return what boost vectors earn at visits of a market, without bias also from one replicate.
 
-    The mean over visits estimates the expected reward without bias; moods are the same for all actions.
+    Args:
+        shop: The shop.
+        market: The number of the market.
+        queries: The n visits.
+        actions: Boost vectors, `(m, 10)`.
+        replicates: How often each visit is drawn again, the same for all actions.
+
+    Returns:
+        The mean reward over the replicates in EUR, `(m, n)`.
     """
-    none = np.zeros((0, len(shop.world.catalogue.ids)))
-    return _run(shop, market, queries, none, np.ascontiguousarray(actions, np.float64), moods)
+    no_templates = np.zeros((0, len(shop.world.catalogue.ids)))
+    return _run(shop, market, queries, no_templates, np.ascontiguousarray(actions, np.float64), replicates)
 
 
-def template_rewards(shop: SearchShop, market: int, queries: Queries, moods: int = 1) -> FloatArray:
-    """Return what each template comes to at each of n visits of a market, `(8, n)`; see `boost_rewards`."""
-    values = shop.world.config.a_max * shop.templates(market)
-    return _run(shop, market, queries, values, np.zeros((0, len(FEATURES))), moods)
+def template_rewards(shop: SearchShop, market: int, queries: Queries, replicates: int = 1) -> FloatArray:
+    """Return what each template earns at each of n visits of a market, `(8, n)`; see `boost_rewards`."""
+    no_boosts = np.zeros((0, len(FEATURES)))
+    return _run(shop, market, queries, shop.template_boosts(market), no_boosts, replicates)
 
 
 def _run(
-    shop: SearchShop, market: int, queries: Queries, values: FloatArray, actions: FloatArray, moods: int
+    shop: SearchShop, market: int, queries: Queries, values: FloatArray, actions: FloatArray, replicates: int
 ) -> FloatArray:
-    world, stage = shop.world, shop.stage(market)
-    relevance, weights = world.config.relevance, world.config.reward
-    noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
-    price = (worth(weights), weights.rank_change, weights.rank_change_at)
+    weights = shop.world.config.reward
+    price = (weight_array(weights), weights.rank_change, weights.rank_change_at)
     out = np.empty((len(values) + len(actions), len(queries.users)))
-    _rewards(stage, queries, world.table.shared, noise, shop.specificity, price, values, actions, shop.k, moods, out)
+    _rewards(
+        shop.arrays(market),
+        queries,
+        shop.world.table.shared,
+        shop.relevance,
+        shop.specificity,
+        price,
+        values,
+        actions,
+        shop.k,
+        replicates,
+        out,
+    )
     return out
 
 
 @jit
 def _rewards(
-    stage: Stage,
+    arrays: ShopArrays,
     queries: Queries,
     words: FloatArray,
-    relevance: tuple[np.uint64, float, float, float],
+    relevance: Relevance,
     specificity: FloatArray,
     price: tuple[FloatArray, float, int],
     values: FloatArray,
     actions: FloatArray,
     k: int,
-    moods: int,
+    replicates: int,
     out: FloatArray,
 ) -> None:
-    """Write what rankings come to, those by `values (t, K)` added to base scores first, then those by `actions`."""
-    users, count = stage.users, stage.log_price.shape[0]
-    base, match, scores, each = np.empty(count), np.empty(count), np.empty(count), np.empty(moods)
-    baseline, shown, signs = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(3)
+    """Write what rankings earn: first those by `values (t, K)` added to base scores, then those by `actions (m, 10)`.
+
+    `price`: the weights of GMV, CM2, strategic purchases and clicks; the price of a product that leaves the top, and
+    the length of that top.
+    """
+    weights, rank_change_price, rank_change_at = price
+    users = arrays.users
+    count = arrays.log_price.shape[0]
+    base = np.empty(count)
+    match = np.empty(count)
+    scores = np.empty(count)
+    rewards = np.empty(replicates)
+    baseline = np.empty(k, np.int64)
+    shown = np.empty(k, np.int64)
+    signs = np.empty(3)
     for i in range(out.shape[1]):
-        step, user, kind, query = queries.steps[i], queries.users[i], queries.types[i], queries.embeddings[i]
-        fill_normals(relevance[0], step, base)
-        base_scores(stage.shelf, query, words[queries.rows[i]], relevance[1], relevance[2], relevance[3], base)
+        step = queries.steps[i]
+        user = queries.users[i]
+        query_type = queries.types[i]
+        query = queries.embeddings[i]
+        fill_normals(relevance.key, step, base)
+        shared = words[queries.rows[i]]
+        base_scores(arrays.catalogue_index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
         top(base, baseline)
-        signs[0], signs[1] = np.sign(users.price_taste[user]), np.sign(users.label_taste[user])
-        signs[2] = np.sign(specificity[kind])
-        matches(stage.shelf, users.embeddings[user], match)
+        signs[0] = np.sign(users.price_taste[user])
+        signs[1] = np.sign(users.label_taste[user])
+        signs[2] = np.sign(specificity[query_type])
+        # The match of user and products is the same for all actions, and the only costly boost feature.
+        matches(arrays.catalogue_index, users.embeddings[user], match)
         for n in range(out.shape[0]):
             if n < values.shape[0]:
                 for p in range(count):
                     scores[p] = base[p] + values[n, p]
             else:
-                matched_scores(stage.shelf, base, match, signs, actions[n - values.shape[0]], scores)
+                matched_scores(arrays.catalogue_index, base, match, signs, actions[n - values.shape[0]], scores)
             top(scores, shown)
-            expect(stage, step, user, kind, query, shown, price[0], 1, each)
-            out[n, i] = np.mean(each) - price[1] * left_top(baseline, shown, price[2])
+            value_replicates(arrays, step, user, query_type, query, shown, weights, rewards)
+            out[n, i] = np.mean(rewards) - rank_change_price * left_top(baseline, shown, rank_change_at)

@@ -1,5 +1,6 @@
-"""The market of a search world: who comes and what is for sale, from one shift to the next."""
+"""The market of a search world: who comes and what is for sale, from one market shift to the next."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ class Shares(NamedTuple):
 
 
 class Market(NamedTuple):
-    """What holds from visit `start` on; what a shift leaves alone is the same object as before it."""
+    """Catalogue, users and shares from visit `start` on; what a shift leaves alone is the same object as before it."""
 
     start: int
     catalogue: Catalogue
@@ -29,59 +30,64 @@ class Market(NamedTuple):
 
 
 def markets_of(config: SearchConfig, catalogue: Catalogue, users: Users, key: np.uint64) -> tuple[Market, ...]:
-    """Return the market that a world opens with, and that after each shift; `key` draws what promotions hit."""
-    types = [kind.share for kind in config.query_types.values()]
-    shares = [Shares(_cumulative(list(mix.values())), _cumulative(types)) for mix in config.mixes]
-    found = [Market(0, catalogue, users, shares[0])]
-    prices: tuple[Any, Any] = ({}, {})
+    """Return the opening market of a world, and that after each shift; `key` draws the products on promotion."""
+    types = _cumulative([query_type.share for query_type in config.query_types.values()])
+    shares = [Shares(_cumulative(list(mix.values())), types) for mix in config.mixes]
+    markets = [Market(0, catalogue, users, shares[0])]
+    prices: Any = {}
+    promotions: Any = {}
     tastes: Any = {}
-    for shift, mix in zip(in_force(config.shifts), shares[1:], strict=True):
-        _, goods, people, _ = found[-1]
-        if prices != (shift.prices, shift.promotions):
-            goods = _shifted_catalogue(config, catalogue, shift, key)
+    for shift, shares_after in zip(in_force(config.shifts), shares[1:], strict=True):
+        before = markets[-1]
+        shifted_catalogue = before.catalogue
+        shifted_users = before.users
+        if (prices, promotions) != (shift.prices, shift.promotions):
+            shifted_catalogue = _shifted_catalogue(config, catalogue, shift, key)
         if tastes != shift.tastes:
-            people = _shifted_users(config, users, shift)
-        prices, tastes = (shift.prices, shift.promotions), shift.tastes
-        found.append(Market(shift.step, goods, people, mix))
-    return tuple(found)
+            shifted_users = _shifted_users(config, users, shift)
+        prices = shift.prices
+        promotions = shift.promotions
+        tastes = shift.tastes
+        markets.append(Market(shift.step, shifted_catalogue, shifted_users, shares_after))
+    return tuple(markets)
 
 
-def only(market: Market, segment: int) -> Market:
+def only_segment(market: Market, segment: int) -> Market:
     """Return a market to which one segment comes."""
-    whole = np.where(np.arange(len(market.shares.segments)) >= segment, 1.0, 0.0)
-    return market._replace(shares=market.shares._replace(segments=whole))
+    cumulative = np.where(np.arange(len(market.shares.segments)) >= segment, 1.0, 0.0)
+    return market._replace(shares=market.shares._replace(segments=cumulative))
 
 
 def _shifted_catalogue(config: SearchConfig, catalogue: Catalogue, shift: MarketShift, key: np.uint64) -> Catalogue:
-    slope = np.array([kind.cm2_slope for kind in config.categories.values()])[catalogue.category]
-    price = catalogue.price * _of_each(config.categories, shift.prices, 1.0)[catalogue.category]
-    promotions = {name: (given.share, given.discount) for name, given in shift.promotions.items()}
-    share, reduced = _of_each(config.categories, promotions, (0.0, 0.0))[catalogue.category].T
+    slope = np.array([category.cm2_slope for category in config.categories.values()])[catalogue.category]
+    price = catalogue.price * _by_name(config.categories, shift.prices, 1.0)[catalogue.category]
+    promotions = {name: (promotion.share, promotion.discount) for name, promotion in shift.promotions.items()}
+    share, discount = _by_name(config.categories, promotions, (0.0, 0.0))[catalogue.category].T
     products = np.arange(len(price))
-    hit = uniforms(key, products, np.zeros_like(products)) < share
+    promoted = uniforms(key, products, np.zeros_like(products)) < share
     return catalogue._replace(
         price=frozen(price),
         cm2=frozen(catalogue.cm2 + slope * (price - catalogue.price)),
-        discount=frozen(np.where(hit, np.maximum(catalogue.discount, reduced), catalogue.discount)),
+        discount=frozen(np.where(promoted, np.maximum(catalogue.discount, discount), catalogue.discount)),
     )
 
 
 def _shifted_users(config: SearchConfig, users: Users, shift: MarketShift) -> Users:
-    changes = {name: (given.price, given.label) for name, given in shift.tastes.items()}
-    price, label = _of_each(config.segments, changes, (0.0, 0.0))[users.segment].T
-    rows = {name: _of_each(config.categories, given.categories, 1.0) for name, given in shift.tastes.items()}
-    factors = _of_each(config.segments, rows, np.ones(len(config.categories)))[users.segment]
-    tastes = users.category_tastes * factors
+    changes = {name: (tastes.price, tastes.label) for name, tastes in shift.tastes.items()}
+    price, label = _by_name(config.segments, changes, (0.0, 0.0))[users.segment].T
+    factors_of = {name: _by_name(config.categories, tastes.categories, 1.0) for name, tastes in shift.tastes.items()}
+    factors = _by_name(config.segments, factors_of, np.ones(len(config.categories)))[users.segment]
+    category_tastes = users.category_tastes * factors
     return users._replace(
         price_taste=frozen(users.price_taste + price),
         label_taste=frozen(users.label_taste + label),
-        category_tastes=frozen(tastes / tastes.sum(axis=1, keepdims=True)),
+        category_tastes=frozen(category_tastes / category_tastes.sum(axis=1, keepdims=True)),
     )
 
 
-def _of_each(names: Any, given: Any, other: Any) -> FloatArray:
-    """Return what is `given` for each name, in order, `other` where nothing is."""
-    return np.array([given.get(name, other) for name in names], float)
+def _by_name(names: Iterable[str], values: Mapping[str, Any], default: Any) -> FloatArray:
+    """Return the value of each name, in order, the `default` where there is none."""
+    return np.array([values.get(name, default) for name in names], float)
 
 
 def _cumulative(shares: list[float]) -> FloatArray:

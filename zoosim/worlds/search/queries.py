@@ -1,4 +1,4 @@
-"""What visitors type: drawn from their tastes, or from a shop's own table of queries."""
+"""Who comes to a search shop and what each visitor types, drawn from tastes or from a shop's own table of queries."""
 
 from typing import Any, NamedTuple
 
@@ -16,12 +16,12 @@ SEGMENT, USER, INTENT, TYPE, TOKENS = range(5)
 
 
 class QueryTable(NamedTuple):
-    """Q queries sorted by category: their `types (Q,)` and `weights (Q,)`, cumulative within a category up to 1.
+    """A shop's own Q queries, sorted by category: `types (Q,)`, and `weights (Q,)`, cumulative within a category to 1.
 
     Those of category c are `bounds[c]` to `bounds[c + 1]` - 1. `embeddings (Q, d)`, or `(0, d)`: near the user's own.
     `mix (C, T)`: the shares of the types among a category's queries, zeros where it has none. `shared (Q, C)`: how many
-    words each shares with the categories. Without a table Q is 0, and `shared (C, C)` has a
-    row for each category that a query may mean.
+    words each shares with the categories. Without a table Q is 0, and `shared (C, C)` has a row for each category that
+    a query may mean.
     """
 
     types: IntArray
@@ -49,8 +49,7 @@ class Queries(NamedTuple):
 
     def of(self, chosen: Any) -> "Queries":
         """Return some of these visits, by a slice, indices or a mask."""
-        numbers = (self.users[chosen], self.intents[chosen], self.types[chosen], self.rows[chosen])
-        return Queries(self.steps[chosen], *numbers, self.tokens[chosen], self.embeddings[chosen])
+        return Queries(*(column[chosen] for column in self))
 
 
 def empty_queries(start: int, stop: int, tokens: int, dim: int) -> Queries:
@@ -58,7 +57,13 @@ def empty_queries(start: int, stop: int, tokens: int, dim: int) -> Queries:
     n = stop - start
     users, intents, types, rows = np.zeros((4, n), np.int64)
     return Queries(
-        np.arange(start, stop), users, intents, types, rows, np.zeros((n, tokens), np.int64), np.empty((n, dim))
+        steps=np.arange(start, stop),
+        users=users,
+        intents=intents,
+        types=types,
+        rows=rows,
+        tokens=np.zeros((n, tokens), np.int64),
+        embeddings=np.empty((n, dim)),
     )
 
 
@@ -73,19 +78,25 @@ def draw_queries(
     vocabulary: int,
     query_sd: float,
 ) -> None:
-    """Draw who comes and what is typed, by counter-based draws of `visits` and `noise`."""
+    """Draw who comes and what is typed: write the columns of `out`.
+
+    All is counter-based by (visit, number of the draw) under the keys `visits`, and `noise` for embeddings.
+    """
     for i in range(out.users.shape[0]):
         t = out.steps[i]
         segment = _pick(shares.segments, uniform(visits, t, SEGMENT))
-        first, behind = users.bounds[segment], users.bounds[segment + 1]
-        user = first + int(uniform(visits, t, USER) * (behind - first))
+        first = users.bounds[segment]
+        end = users.bounds[segment + 1]
+        user = first + int(uniform(visits, t, USER) * (end - first))
         out.users[i] = user
         if table.types.shape[0] == 0:
             out.intents[i] = _pick(np.cumsum(users.category_tastes[user]), uniform(visits, t, INTENT))
             out.types[i] = _pick(shares.types, uniform(visits, t, TYPE))
             out.rows[i] = out.intents[i]
         else:
-            _look_up(out, i, users.category_tastes[user], table, uniform(visits, t, INTENT), uniform(visits, t, TYPE))
+            intent_draw = uniform(visits, t, INTENT)
+            row_draw = uniform(visits, t, TYPE)
+            _draw_row(out, i, users.category_tastes[user], table, intent_draw, row_draw)
         for j in range(out.tokens.shape[1]):
             out.tokens[i, j] = int(uniform(visits, t, TOKENS + j) * vocabulary)
         if table.embeddings.shape[0] > 0:
@@ -97,26 +108,30 @@ def draw_queries(
 
 
 @jit
-def _look_up(out: Queries, i: int, tastes: FloatArray, table: QueryTable, intent: float, place: float) -> None:
-    """Choose a category that has queries, by `tastes (C,)`, and one of its queries, by their weights."""
+def _draw_row(out: Queries, i: int, tastes: FloatArray, table: QueryTable, intent_draw: float, row_draw: float) -> None:
+    """Draw a category that has queries, by `tastes (C,)`, and one of its queries, by their weights."""
     chances = np.zeros(tastes.shape[0])
     for c in range(tastes.shape[0]):
         chances[c] = tastes[c] if table.bounds[c] < table.bounds[c + 1] else 0.0
-    if np.sum(chances) <= 0.0:  # who has no taste for what can be asked for asks for anything
+    if np.sum(chances) <= 0.0:  # no taste for any category with queries: all of them are as likely
         for c in range(tastes.shape[0]):
             chances[c] = 1.0 if table.bounds[c] < table.bounds[c + 1] else 0.0
-    category = _pick(np.cumsum(chances) / np.sum(chances), intent)
-    while table.bounds[category] == table.bounds[category + 1]:  # rounding may leave the last one
+    category = _pick(np.cumsum(chances) / np.sum(chances), intent_draw)
+    while table.bounds[category] == table.bounds[category + 1]:  # after rounding the draw may fall on the last category
         category -= 1
-    first, behind = table.bounds[category], table.bounds[category + 1]
-    row = first + _pick(table.weights[first:behind], place)
-    out.intents[i], out.rows[i], out.types[i] = category, row, table.types[row]
+    first = table.bounds[category]
+    end = table.bounds[category + 1]
+    row = first + _pick(table.weights[first:end], row_draw)
+    out.intents[i] = category
+    out.rows[i] = row
+    out.types[i] = table.types[row]
 
 
 @jit
 def _pick(cumulative: FloatArray, draw: float) -> int:
     """Return the first place where `cumulative (n,)` is above `draw`, the last where rounding leaves none."""
-    low, high = 0, cumulative.shape[0] - 1
+    low = 0
+    high = cumulative.shape[0] - 1
     while low < high:
         middle = (low + high) // 2
         if cumulative[middle] <= draw:

@@ -1,4 +1,4 @@
-"""What a visit is worth to the shop."""
+"""The reward of a visit to a search shop: GMV, margin, strategic purchases and clicks, weighed, less rank changes."""
 
 from typing import Any, NamedTuple
 
@@ -20,14 +20,14 @@ class RewardParts(NamedTuple):
 
 
 def reward(weights: RewardWeights, parts: Any) -> Any:
-    """Weigh the parts of a visit, `RewardParts`, or of many, in arrays."""
+    """Return the weighed sum of the parts of a visit, `RewardParts`, or of many visits, in arrays."""
     gmv, cm2, strategic, clicks, rank_change = parts
     earned = weights.gmv * gmv + weights.cm2 * cm2 + weights.strategic * strategic
     return earned + weights.clicks * clicks - weights.rank_change * rank_change
 
 
-def worth(weights: RewardWeights) -> FloatArray:
-    """Return what a EUR of GMV, a EUR of CM2, a strategic purchase and a click count, `(4,)`."""
+def weight_array(weights: RewardWeights) -> FloatArray:
+    """Return the weights of GMV, CM2, a strategic purchase and a click as an array, `(4,)`."""
     return np.array([weights.gmv, weights.cm2, weights.strategic, weights.clicks])
 
 

@@ -1,4 +1,4 @@
-"""The search shop as a run is told of it."""
+"""The settings of a run in the search shop: checks them, and makes its worlds and the measures of its reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
 from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.search.measures import measures
-from zoosim.worlds.search.tables import digest, settled
+from zoosim.worlds.search.tables import digest, resolve_files
 from zoosim.worlds.search.template_arms import search_world
 from zoosim.worlds.setup import WorldSetup
 
@@ -60,7 +60,7 @@ class SearchSetup(WorldSetup):
         if "shifts" not in values:
             built_in, notes = fitting_shocks(shocks, steps, lambda shift: _fits(shift, config))
             config = config.model_copy(update={"shifts": built_in})
-        return cls(kind, config if finished else settled(config), steps, notes)
+        return cls(kind, config if finished else resolve_files(config), steps, notes)
 
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
         """Return the world of a seed; a policy with a parameter `context` sees what that names of a visit."""
@@ -78,7 +78,7 @@ class SearchSetup(WorldSetup):
         return self.config.model_dump(exclude_none=True)
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings but the places of files, and the orders by which the world numbers things."""
+        """Return the settings without paths of files, and the orders by which the world numbers things."""
         values = self.config.model_dump() | dict.fromkeys(self.config.files)
         orders = {name: list(getattr(self.config, name)) for name in ("categories", "segments", "query_types")}
         return {
@@ -113,9 +113,9 @@ class SearchSetup(WorldSetup):
 
 def _fits(shift: MarketShift, config: SearchConfig) -> bool:
     """Whether a world has the segments and categories that a shift names."""
-    first = {name: segment.share for name, segment in config.segments.items()}
+    opening_shares = {name: segment.share for name, segment in config.segments.items()}
     try:
-        shift.shares(first)
-    except ValueError:  # those that it leaves out have no share that could make up the rest
+        shift.shares(opening_shares)
+    except ValueError:  # the segments that it does not name have no shares to make up the rest
         return False
-    return set(shift.segments) <= set(first) and set(shift.categories) <= set(config.categories)
+    return set(shift.segments) <= set(opening_shares) and set(shift.categories) <= set(config.categories)

@@ -1,35 +1,41 @@
-"""A search shop at work: who comes, what the base ranker says, how a ranking is made, and what comes of it."""
+"""A search shop at work: who comes, how products score, which ranking an action makes, and what visitors do with it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.normals import fill_normals
+from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.ranking.top_k import top
-from zoosim.worlds.search.behaviour import Keys, Outcome, empty_outcome, laws_of
+from zoosim.worlds.search.behaviour import Keys, Outcome, behaviour_parameters, empty_outcome
 from zoosim.worlds.search.catalogue import Catalogue
-from zoosim.worlds.search.catalogue_index import stock
+from zoosim.worlds.search.catalogue_index import CatalogueIndex, index_catalogue
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import RewardParts, left_top, reward
 from zoosim.worlds.search.scores import base_scores, boost_features, boosted_scores
-from zoosim.worlds.search.simulate import Stage, serve
+from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.templates import template_values
 from zoosim.worlds.search.world import SearchWorld
 
-CHUNK, KEPT = 1_000, 2
-"""Visits that are drawn together, and markets that are held ready."""
+CHUNK = 1_000
+"""Visits that are drawn together."""
 
-SHRINKAGE, STEP, CUT = 0.7, 0.5, 3.0
-"""How a shop estimates tastes: shrunk, rounded to a step, cut."""
+KEPT_MARKETS = 2
+"""Markets whose arrays are held ready."""
+
+SHRINKAGE = 0.7
+ROUNDING = 0.5
+LIMIT = 3.0
+"""How a shop estimates tastes: shrunk, rounded, cut."""
 
 
 class Visit(NamedTuple):
-    """One visit: its number `step`, the `market` that it falls in, `user`, `segment`, `intent` and query type `kind`.
+    """One visit: its number `step`, the `market` that it falls in, `user`, `segment`, `intent` and `query_type`.
 
-    `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores and the `baseline (k,)` that they make; `signs
-    (3,)` of price taste, label taste and specificity.
+    `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores and the `baseline (k,)` ranking that they make;
+    `signs (3,)` of price taste, label taste and specificity.
     """
 
     step: int
@@ -37,7 +43,7 @@ class Visit(NamedTuple):
     user: int
     segment: int
     intent: int
-    kind: int
+    query_type: int
     query: FloatArray
     tokens: IntArray
     base: FloatArray
@@ -46,7 +52,7 @@ class Visit(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a visit came to: the products `shown (k,)`, what their visitor did, and what that is worth."""
+    """A finished visit: the products `shown (k,)`, what the visitor did with them, and the reward with its parts."""
 
     shown: IntArray
     outcome: Outcome
@@ -54,33 +60,52 @@ class Result(NamedTuple):
     reward: float
 
 
+class Relevance(NamedTuple):
+    """The base ranker: weights of `cosine` and shared `tokens`, standard deviation of noise, and its `key`."""
+
+    key: np.uint64
+    cosine: float
+    tokens: float
+    noise_sd: float
+
+
 class SearchShop:
     """The visits of a search world, in any order; holds no state but what it has computed before."""
 
     def __init__(self, world: SearchWorld) -> None:
         config = world.config
-        self.world, self.k = world, min(config.k, len(world.catalogue.ids))
-        self._stages: dict[int, Stage] = {}
+        self.world = world
+        self.k = min(config.k, len(world.catalogue.ids))
+        self.specificity = np.array([query_type.specificity for query_type in config.query_types.values()])
+        weights = config.relevance
+        self.relevance = Relevance(world.keys["relevance"], weights.cosine, weights.tokens, weights.noise_sd)
+        self._arrays: dict[int, ShopArrays] = {}
         self._templates: tuple[Catalogue, FloatArray] | None = None
-        self.specificity = np.array([kind.specificity for kind in config.query_types.values()])
         self._queries: Queries = world.queries(0, 0)
 
-    def stage(self, market: int) -> Stage:
-        """Return all that visits of a market need."""
-        if market not in self._stages:
-            stage = self._build(market)
-            self._stages = {**dict(list(self._stages.items())[1 - KEPT :]), market: stage}
-        return self._stages[market]
+    def arrays(self, market: int) -> ShopArrays:
+        """Return the arrays that compiled code needs for the visits of a market."""
+        if market not in self._arrays:
+            built = self._build(market)
+            newest = list(self._arrays.items())[1 - KEPT_MARKETS :]
+            self._arrays = {**dict(newest), market: built}
+        return self._arrays[market]
 
-    def _build(self, market: int) -> Stage:
-        world, config = self.world, self.world.config
-        _, catalogue, users, _ = world.markets[market]
-        laws = laws_of(config.behaviour, [kind.bias for kind in config.query_types.values()])
-        keys = Keys(*(world.keys[name] for name in Keys._fields))
-        alike = next((stage for stage in self._stages.values() if stage.catalogue is catalogue), None)
-        if alike is not None:
-            return alike._replace(users=users)
-        return Stage(stock(catalogue), catalogue, np.log1p(catalogue.price), users, laws, keys)
+    def _build(self, market: int) -> ShopArrays:
+        config = self.world.config
+        catalogue = self.world.markets[market].catalogue
+        users = self.world.markets[market].users
+        for arrays in self._arrays.values():
+            if arrays.catalogue is catalogue:  # only the users have changed
+                return arrays._replace(users=users)
+        return ShopArrays(
+            catalogue_index=index_catalogue(catalogue),
+            catalogue=catalogue,
+            log_price=np.log1p(catalogue.price),
+            users=users,
+            behaviour=behaviour_parameters(config.behaviour, [kind.bias for kind in config.query_types.values()]),
+            keys=Keys(*(self.world.keys[name] for name in Keys._fields)),
+        )
 
     def templates(self, market: int) -> FloatArray:
         """Return each template's value of each product in a market, `(8, K)`."""
@@ -88,6 +113,10 @@ class SearchShop:
         if self._templates is None or self._templates[0] is not catalogue:
             self._templates = (catalogue, template_values(catalogue))
         return self._templates[1]
+
+    def template_boosts(self, market: int) -> FloatArray:
+        """Return what each template adds to each product's score in a market, `(8, K)`."""
+        return self.world.config.a_max * self.templates(market)
 
     @property
     def n_features(self) -> int:
@@ -97,53 +126,72 @@ class SearchShop:
 
     def arrive(self, step: int, base: FloatArray | None = None) -> Visit:
         """Return visit number `step`; its base scores are written to `base (K,)` when that is given."""
-        i, market = self._place(step), self.world.market_at(step)
-        queries, stage = self._queries, self.stage(market)
-        user, intent, kind = int(queries.users[i]), int(queries.intents[i]), int(queries.types[i])
-        users, relevance = stage.users, self.world.config.relevance
-        tastes = (users.price_taste[user], users.label_taste[user], self.specificity[kind])
+        market = self.world.market_at(step)
+        arrays = self.arrays(market)
+        queries = self._queries_around(step)
+        i = step % CHUNK
+        user = int(queries.users[i])
+        query_type = int(queries.types[i])
+        users = arrays.users
+        tastes = (users.price_taste[user], users.label_taste[user], self.specificity[query_type])
         base = np.empty(len(self.world.catalogue.ids)) if base is None else base
-        baseline, query = np.empty(self.k, np.int64), queries.embeddings[i]
-        weights = (relevance.cosine, relevance.tokens, relevance.noise_sd)
-        noise, shared = self.world.keys["relevance"], self.world.table.shared[queries.rows[i]]
-        _arrive(noise, step, stage.shelf, query, shared, *weights, base, baseline)
-        base.flags.writeable = baseline.flags.writeable = False
-        who = (user, int(users.segment[user]), intent, kind)
-        return Visit(step, market, *who, query, queries.tokens[i], base, baseline, np.sign(tastes))
+        baseline = np.empty(self.k, np.int64)
+        query = queries.embeddings[i]
+        shared = self.world.table.shared[queries.rows[i]]
+        _rank_by_relevance(self.relevance, step, arrays.catalogue_index, query, shared, base, baseline)
+        base.flags.writeable = False
+        baseline.flags.writeable = False
+        return Visit(
+            step=step,
+            market=market,
+            user=user,
+            segment=int(users.segment[user]),
+            intent=int(queries.intents[i]),
+            query_type=query_type,
+            query=query,
+            tokens=queries.tokens[i],
+            base=base,
+            baseline=baseline,
+            signs=np.sign(tastes),
+        )
 
-    def _place(self, step: int) -> int:
-        """Return where visit `step` stands in a chunk of visits drawn together."""
+    def _queries_around(self, step: int) -> Queries:
+        """Return the chunk of visits, drawn together, that holds visit `step`."""
         start = step - step % CHUNK
         if not len(self._queries.steps) or self._queries.steps[0] != start:
             self._queries = self.world.queries(start, start + CHUNK)
-        return step - start
+        return self._queries
 
     def features(self, visit: Visit) -> FloatArray:
         """Return what a policy observes `(7,)` or `(17,)`; see `SearchConfig.context`."""
-        config, (_, catalogue, users, _) = self.world.config, self.world.markets[visit.market]
-        segments = len(config.segments)
-        simple, out = segments + len(config.query_types), np.zeros(self.n_features)
-        out[visit.segment] = out[segments + visit.kind] = 1.0
+        config = self.world.config
+        n_segments = len(config.segments)
+        n_simple = n_segments + len(config.query_types)
+        out = np.zeros(self.n_features)
+        out[visit.segment] = 1.0
+        out[n_segments + visit.query_type] = 1.0
         if config.context != "simple":
-            tastes = np.array([users.price_taste[visit.user], users.label_taste[visit.user]])
-            out[simple : simple + 2] = tastes if config.context == "rich-oracle" else estimated(tastes)
-            _summarise(catalogue, visit.baseline, visit.base, out[simple + 2 :])
+            market = self.world.markets[visit.market]
+            tastes = np.array([market.users.price_taste[visit.user], market.users.label_taste[visit.user]])
+            out[n_simple : n_simple + 2] = tastes if config.context == "rich-oracle" else estimated(tastes)
+            _summarise(market.catalogue, visit.baseline, visit.base, out[n_simple + 2 :])
         out.flags.writeable = False
         return out
 
     def boost_features(self, visit: Visit, products: IntArray | None = None) -> FloatArray:
         """Return the boost features `(n, 10)` of `products (n,)`, of all by default."""
-        wanted = np.arange(len(visit.base)) if products is None else products
-        out = np.empty((len(wanted), 10))
-        boost_features(self.stage(visit.market).shelf, self._embedding(visit), visit.signs, wanted, out)
+        rows = np.arange(len(visit.base)) if products is None else products
+        out = np.empty((len(rows), len(FEATURES)))
+        boost_features(self.arrays(visit.market).catalogue_index, self._embedding(visit), visit.signs, rows, out)
         out.flags.writeable = False
         return out
 
     def rank(self, visit: Visit, action: FloatArray) -> IntArray:
         """Return the top k `(k,)` under boosts `action (10,)`."""
-        scores, shown = np.empty(len(visit.base)), np.empty(self.k, np.int64)
-        shelf = self.stage(visit.market).shelf
-        boosted_scores(shelf, visit.base, self._embedding(visit), visit.signs, action, scores)
+        scores = np.empty(len(visit.base))
+        shown = np.empty(self.k, np.int64)
+        index = self.arrays(visit.market).catalogue_index
+        boosted_scores(index, visit.base, self._embedding(visit), visit.signs, action, scores)
         top(scores, shown)
         return shown
 
@@ -155,10 +203,11 @@ class SearchShop:
 
     def serve(self, visit: Visit, shown: IntArray) -> Result:
         """Let the visitor go through the products `shown (k,)`."""
-        weights, outcome = self.world.config.reward, empty_outcome(len(shown))
-        gmv, cm2, strategic, clicks = serve(
-            self.stage(visit.market), visit.step, visit.user, visit.kind, visit.query, shown, outcome
-        ).tolist()
+        weights = self.world.config.reward
+        outcome = empty_outcome(len(shown))
+        arrays = self.arrays(visit.market)
+        totals = serve(arrays, visit.step, visit.user, visit.query_type, visit.query, shown, outcome)
+        gmv, cm2, strategic, clicks = totals.tolist()
         left = left_top(visit.baseline, shown, weights.rank_change_at)
         parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))
         return Result(shown, outcome, parts, float(reward(weights, parts)))
@@ -170,31 +219,29 @@ class SearchShop:
 
 def estimated(tastes: FloatArray) -> FloatArray:
     """Return tastes as a shop knows them: shrunk by .7, rounded to .5, cut at 3."""
-    estimates: FloatArray = np.clip(STEP * np.round(SHRINKAGE * tastes / STEP), -CUT, CUT)
+    estimates: FloatArray = np.clip(ROUNDING * np.round(SHRINKAGE * tastes / ROUNDING), -LIMIT, LIMIT)
     return estimates
 
 
 @jit
-def _arrive(
-    key: np.uint64,
+def _rank_by_relevance(
+    relevance: Relevance,
     step: int,
-    shelf: Any,
+    index: CatalogueIndex,
     query: FloatArray,
     shared: FloatArray,
-    cosine: float,
-    tokens: float,
-    noise_sd: float,
     base: FloatArray,
     baseline: IntArray,
 ) -> None:
-    fill_normals(key, step, base)
-    base_scores(shelf, query, shared, cosine, tokens, noise_sd, base)
+    """Write the base scores `(K,)` of a visit and the ranking `(k,)` that they make."""
+    fill_normals(relevance.key, step, base)
+    base_scores(index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
     top(base, baseline)
 
 
 @jit
 def _summarise(catalogue: Catalogue, products: IntArray, base: FloatArray, out: FloatArray) -> None:
-    """Write to `out (8,)` what `products (k,)` are like.
+    """Write a summary of `products (k,)` to `out (8,)`.
 
     Mean and deviation of price; means of CM2, discount, bestseller and relevance; shares of private label and strategic
     goods.

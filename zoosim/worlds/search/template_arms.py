@@ -1,8 +1,8 @@
-"""The search shop as a world of templates: one of eight ranking templates per visit.
+"""The search shop as a world whose actions are templates: one of eight rankings per visit.
 
-`template_world` settles beforehand what each template would earn at each visit of a run, by the shop's common random
-numbers; `TemplateWorld` answers visit by visit, without end. The truth that regret is counted against is each
-template's expected reward in each cell, a pair of segment and query type, estimated from visits that no policy meets.
+`template_world` computes the reward of each template at each visit of a run beforehand, by the shop's common random
+numbers; `TemplateWorld` serves visit by visit, without end. The truth that regret is counted against is each template's
+expected reward in each cell, a pair of segment and query type, estimated from visits that no policy meets.
 """
 
 import operator
@@ -26,32 +26,36 @@ from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
-from zoosim.worlds.search.boosts import BoostWorld, SearchView
+from zoosim.worlds.search.boosts import BoostWorld, SearchView, cell_names, cell_of
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import left_top, reward
 from zoosim.worlds.search.scores import base_scores
-from zoosim.worlds.search.shop import SearchShop, Visit
-from zoosim.worlds.search.simulate import Stage, serve
+from zoosim.worlds.search.shop import Relevance, SearchShop, Visit
+from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.world import build_search_world
 from zoosim.worlds.table import Period, TableWorld
 
-APART, APART_VISITS, ROOM = 2**40, 40_000, 2**32
-"""The first of the visits that the truth is estimated from, where no run gets, how many they are in a market, and
-how many lie between those of one cell and the next."""
+TRUTH_START = 2**40
+"""The first of the visits that the truth is estimated from: no run gets there."""
 
+TRUTH_VISITS = 40_000
+"""How many visits the truth of a market is estimated from, in equal parts for its cells."""
+
+CELL_SPACING = 2**32
+"""From the first of these visits of one cell to the first of the next."""
 
 TEMPLATE_NUMBERS = frozen(np.arange(len(TEMPLATES)))
 TEMPLATE_ROWS = frozen(np.eye(len(TEMPLATES)))
 ALL_TEMPLATES = frozen(np.ones(len(TEMPLATES), np.bool_))
-"""The templates as candidates: their ids, their features, which one it is, and that all may be chosen."""
+"""The templates as candidates: their ids, their one-hot features, and the mask of those that may be chosen."""
 
 
 class Earnings(NamedTuple):
-    """What each template came to at each of n visits, each `(n, 8)`: in EUR, products and clicks.
+    """The parts of the reward of each template at each of n visits, each `(n, 8)`: in EUR, products and clicks.
 
-    `exposure` is the share of strategic goods among what was shown.
+    `exposure` is the share of strategic goods among the products shown.
     """
 
     gmv: FloatArray
@@ -64,42 +68,39 @@ class Earnings(NamedTuple):
 
 
 def template_world(config: SearchConfig, *, seed: int, steps: int) -> TableWorld:
-    """Return the world of a seed in which visits 0 to `steps - 1` choose among templates.
+    """Return the world of a seed in which policies choose among templates at visits 0 to `steps - 1`.
 
-    Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. What
-    takes long is kept on disk.
+    Its `users` are visits, as `config.context` shows them; its segments are cells, its products the templates. Rewards
+    and truth are kept on disk.
     """
     return _world(config.model_dump_json(), digest(config), seed, steps)
 
 
 @lru_cache(maxsize=4)
-def _world(text: str, files: str, seed: int, steps: int) -> TableWorld:
-    config = SearchConfig.model_validate_json(text)
-    neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    found = _settled(neutral.model_dump_json(), files, seed, steps)
+def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
+    config = SearchConfig.model_validate_json(config_json)
+    earned = _all_earnings(_without_context(config).model_dump_json(), files, seed, steps)
     truth = cell_truth(config, seed=seed)
     shop = SearchShop(build_search_world(config, seed=seed))
-    features, cells = _observed(shop, steps)
+    features, cells = _features_and_cells(shop, steps)
+    starts = [market.start for market in shop.world.markets]
     return TableWorld(
         seed=seed,
         users=frozen(features),
         segments=frozen(cells),
         products=TEMPLATE_ROWS,
         groups=TEMPLATE_NUMBERS,
-        periods=tuple(
-            Period(market.start, rewards, ALL_TEMPLATES)
-            for market, rewards in zip(shop.world.markets, truth, strict=True)
-        ),
+        periods=tuple(Period(start, rewards, ALL_TEMPLATES) for start, rewards in zip(starts, truth, strict=True)),
         shocks=tuple((shift.step, shift.name) for shift in in_force(config.shifts)),
-        segment_names=tuple(f"{segment}, {kind}" for segment in config.segments for kind in config.query_types),
+        segment_names=cell_names(config),
         group_names=TEMPLATES,
         action_space=ActionSpace.TEMPLATES,
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         schedule=frozen(np.arange(steps)),
         anonymous=True,
-        rewards=frozen(reward_of(config, found)),
-        parts=found._asdict(),
+        rewards=frozen(reward_of(config, earned)),
+        parts=earned._asdict(),
     )
 
 
@@ -112,7 +113,7 @@ class TemplateWorld(SearchView):
     action_space = ActionSpace.TEMPLATES
 
     def spec(self, steps: int) -> PolicySpec:
-        """Return what a policy is told: it sees a visit's features, and which template is which."""
+        """Return the dimensions of a policy's context: a visit's features, and templates as one-hot products."""
         return PolicySpec(user_dim=self.shop.n_features, product_dim=len(TEMPLATES), steps=steps)
 
     def context(self, visit: Visit) -> Context:
@@ -131,7 +132,7 @@ class TemplateWorld(SearchView):
 
 
 def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: str) -> World:
-    """Return the world of a seed in which visits 0 to `steps - 1` choose templates or boosts."""
+    """Return the world of a seed in which policies choose templates or boosts at visits 0 to `steps - 1`."""
     if action_space == ActionSpace.TEMPLATES:
         return template_world(config, seed=seed, steps=steps)
     return BoostWorld(SearchShop(build_search_world(config, seed=seed)), cell_oracle(config, seed=seed))
@@ -140,16 +141,16 @@ def search_world(config: SearchConfig, *, seed: int, steps: int, action_space: s
 def cell_oracle(config: SearchConfig, *, seed: int) -> Callable[[Visit], float]:
     """Return the function that gives the expected reward of the best template for visits of a cell, in EUR.
 
-    What it takes to know is computed when it is first asked.
+    Its table is computed at the first call.
     """
-    kinds = len(config.query_types)
+    n_types = len(config.query_types)
 
     @cache
-    def best_of_cells() -> FloatArray:
+    def best_rewards() -> FloatArray:
         best: FloatArray = cell_truth(config, seed=seed).max(axis=2)
         return best
 
-    return lambda visit: float(best_of_cells()[visit.market, visit.segment * kinds + visit.kind])
+    return lambda visit: float(best_rewards()[visit.market, visit.segment * n_types + visit.query_type])
 
 
 def check_template(action: Any) -> int:
@@ -163,26 +164,33 @@ def check_template(action: Any) -> int:
     return index
 
 
-def _observed(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
-    """Return features `(steps, d)` and cell `(steps,)` of each visit, one visit in memory at a time."""
-    features, cells = np.empty((steps, shop.n_features)), np.empty(steps, np.int64)
-    base, types = np.empty(len(shop.world.catalogue.ids)), len(shop.world.config.query_types)
+def _without_context(config: SearchConfig) -> SearchConfig:
+    """Return a config for the cache: its `context` is what policies observe, which moves no reward."""
+    return config.model_copy(update={"context": "simple"})
+
+
+def _features_and_cells(shop: SearchShop, steps: int) -> tuple[FloatArray, IntArray]:
+    """Return features `(steps, d)` and cell `(steps,)` of each visit."""
+    features = np.empty((steps, shop.n_features))
+    cells = np.empty(steps, np.int64)
+    base = np.empty(len(shop.world.catalogue.ids))  # one array of scores for all visits, which saves memory
     for step in range(steps):
         base.flags.writeable = True
         visit = shop.arrive(step, base)
-        features[step], cells[step] = shop.features(visit), visit.segment * types + visit.kind
+        features[step] = shop.features(visit)
+        cells[step] = cell_of(shop, visit)
     return features, cells
 
 
 @lru_cache(maxsize=2)
-def _settled(text: str, files: str, seed: int, steps: int) -> Earnings:
-    """Return what each template comes to at each visit; from disk where it was computed before."""
+def _all_earnings(config_json: str, files: str, seed: int, steps: int) -> Earnings:
+    """Return the parts of the reward of each template at each visit; from disk where they were computed before."""
 
     def make() -> dict[str, FloatArray]:
-        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
+        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(config_json), seed=seed))
         return earnings(shop, 0, steps)._asdict()
 
-    saved = kept("templates", (text, files, seed, steps), Earnings._fields, make)
+    saved = kept("templates", (config_json, files, seed, steps), Earnings._fields, make)
     return Earnings(**{name: frozen(array) for name, array in saved.items()})
 
 
@@ -191,17 +199,16 @@ def cell_truth(config: SearchConfig, *, seed: int) -> FloatArray:
 
     It is kept on disk. Raises `ConfigError` where even the best templates lose money.
     """
-    neutral = config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    return _cell_truth(neutral.model_dump_json(), digest(config), seed)
+    return _cell_truth(_without_context(config).model_dump_json(), digest(config), seed)
 
 
 @lru_cache(maxsize=4)
-def _cell_truth(text: str, files: str, seed: int) -> FloatArray:
+def _cell_truth(config_json: str, files: str, seed: int) -> FloatArray:
     def make() -> dict[str, FloatArray]:
-        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(text), seed=seed))
+        shop = SearchShop(build_search_world(SearchConfig.model_validate_json(config_json), seed=seed))
         return {"truth": expected_rewards(shop)}
 
-    truth: FloatArray = frozen(kept("template-truth", (text, files, seed), ("truth",), make)["truth"])
+    truth: FloatArray = frozen(kept("template-truth", (config_json, files, seed), ("truth",), make)["truth"])
     if truth.max(axis=2).mean() <= 0.0:
         raise ConfigError("env.reward: with these weights the best templates lose money; nothing can be compared by it")
     return truth
@@ -210,74 +217,89 @@ def _cell_truth(text: str, files: str, seed: int) -> FloatArray:
 def expected_rewards(shop: SearchShop) -> FloatArray:
     """Return the mean reward of each template in each cell of each market, `(M, segments x query types, 8)`.
 
-    Each over as many visits of its own, so that a rare cell is known as well as a common one; 0 where nobody comes.
+    Every cell has the same number of visits, so that a rare one is known as well as a common one; 0 where nobody comes.
     """
     config = shop.world.config
-    kinds = len(config.query_types)
-    each = -(-APART_VISITS // (len(config.segments) * kinds))
-    means = np.zeros((len(shop.world.markets), len(config.segments) * kinds, len(TEMPLATES)))
+    n_types = len(config.query_types)
+    n_cells = len(config.segments) * n_types
+    visits_per_cell = -(-TRUTH_VISITS // n_cells)
+    means = np.zeros((len(shop.world.markets), n_cells, len(TEMPLATES)))
     for group in groups_of(shop, "cell"):
-        cell = (group.segment or 0) * kinds + (group.kind or 0)
-        for number in range(len(means)):
-            queries = visits_of(shop, number, group, APART + cell * ROOM, each)
+        assert group.segment is not None
+        assert group.query_type is not None
+        cell = group.segment * n_types + group.query_type
+        for market in range(len(means)):
+            queries = visits_of(shop, market, group, TRUTH_START + cell * CELL_SPACING, visits_per_cell)
             if len(queries.steps):
-                means[number, cell] = reward_of(config, _earn(shop, number, queries)).mean(axis=0)
+                means[market, cell] = reward_of(config, _earnings_in(shop, market, queries)).mean(axis=0)
     return means
 
 
-def reward_of(config: SearchConfig, found: Earnings) -> FloatArray:
-    """Return the rewards `(n, 8)` that earnings come to."""
-    weighed: FloatArray = reward(config.reward, found[:5])
-    return weighed
+def reward_of(config: SearchConfig, earned: Earnings) -> FloatArray:
+    """Return the rewards `(n, 8)` whose parts were earned."""
+    rewards: FloatArray = reward(config.reward, earned[:5])
+    return rewards
 
 
 def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
     """Let every template serve the visits `start` to `stop - 1`."""
-    borders = [market.start for market in shop.world.markets if start < market.start < stop]
-    marks = [start, *borders, stop]
+    world = shop.world
+    borders = [market.start for market in world.markets if start < market.start < stop]
     parts = [
-        _earn(shop, shop.world.market_at(first), shop.world.queries(first, behind)) for first, behind in pairwise(marks)
+        _earnings_in(shop, world.market_at(first), world.queries(first, end))
+        for first, end in pairwise([start, *borders, stop])
     ]
     return Earnings(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _earn(shop: SearchShop, market: int, queries: Queries) -> Earnings:
+def _earnings_in(shop: SearchShop, market: int, queries: Queries) -> Earnings:
     """Let every template serve visits of one market."""
-    world, weights, relevance = shop.world, shop.world.config.reward, shop.world.config.relevance
-    values = world.config.a_max * shop.templates(market)
-    noise = (world.keys["relevance"], relevance.cosine, relevance.tokens, relevance.noise_sd)
     out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
-    _serve_all(shop.stage(market), queries, world.table.shared, noise, values, shop.k, weights.rank_change_at, out)
-    return Earnings(*(np.ascontiguousarray(out[:, :, n]) for n in range(out.shape[2])))
+    _serve_all(
+        shop.arrays(market),
+        queries,
+        shop.world.table.shared,
+        shop.relevance,
+        shop.template_boosts(market),
+        shop.k,
+        shop.world.config.reward.rank_change_at,
+        out,
+    )
+    return Earnings(*(np.ascontiguousarray(out[:, :, part]) for part in range(out.shape[2])))
 
 
 @jit
 def _serve_all(
-    stage: Stage,
+    arrays: ShopArrays,
     queries: Queries,
     words: FloatArray,
-    relevance: tuple[np.uint64, float, float, float],
+    relevance: Relevance,
     values: FloatArray,
     k: int,
     rank_change_at: int,
     out: FloatArray,
 ) -> None:
-    """Write what each template of `values (8, K)` comes to at each visit to `out (n, 8, 7)`."""
+    """Write the `Earnings` of each template, whose `values (8, K)` are added to base scores, to `out (n, 8, 7)`."""
     count = values.shape[1]
-    base, scores = np.empty(count), np.empty(count)
-    baseline, shown = np.empty(k, np.int64), np.empty(k, np.int64)
+    base = np.empty(count)
+    scores = np.empty(count)
+    baseline = np.empty(k, np.int64)
+    shown = np.empty(k, np.int64)
     for i in range(out.shape[0]):
-        step, user, kind, query = queries.steps[i], queries.users[i], queries.types[i], queries.embeddings[i]
-        fill_normals(relevance[0], step, base)
+        step = queries.steps[i]
+        user = queries.users[i]
+        query_type = queries.types[i]
+        query = queries.embeddings[i]
+        fill_normals(relevance.key, step, base)
         shared = words[queries.rows[i]]
-        base_scores(stage.shelf, query, shared, relevance[1], relevance[2], relevance[3], base)
+        base_scores(arrays.catalogue_index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
         top(base, baseline)
         for template in range(values.shape[0]):
             for p in range(count):
                 scores[p] = base[p] + values[template, p]
             top(scores, shown)
             outcome = empty_outcome(k)
-            out[i, template, :4] = serve(stage, step, user, kind, query, shown, outcome)
+            out[i, template, :4] = serve(arrays, step, user, query_type, query, shown, outcome)
             out[i, template, 4] = left_top(baseline, shown, rank_change_at)
             out[i, template, 5] = np.sum(outcome.purchases)
-            out[i, template, 6] = np.mean(stage.catalogue.strategic[shown])
+            out[i, template, 6] = np.mean(arrays.catalogue.strategic[shown])

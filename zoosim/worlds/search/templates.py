@@ -1,4 +1,4 @@
-"""Templates: boosts by a rule that anyone can read, each a value in [0, 1] for every product."""
+"""Ranking templates: eight plain rules, such as "high prices first", each a value in [0, 1] for every product."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ MARGIN = 0.4
 """EUR of CM2 above which the template cm2 boosts a product."""
 
 FULL_DISCOUNT = 0.3
-"""The discount from which on the template discount boosts in full."""
+"""The discount from which the template discount boosts in full."""
 
 
 def template_values(catalogue: Catalogue) -> FloatArray:
@@ -17,12 +17,12 @@ def template_values(catalogue: Catalogue) -> FloatArray:
     c = catalogue
     popularity = np.log1p(c.bestseller)
     low, high = np.percentile(c.price, [25, 75])
-    most = popularity.max()
+    highest = popularity.max()
     values = [
         np.zeros(len(c.price)),
         c.cm2 > MARGIN,
         c.label > 0,
-        popularity / most if most > 0 else popularity,
+        popularity / highest if highest > 0 else popularity,
         c.price > high,
         c.price < low,
         np.minimum(c.discount / FULL_DISCOUNT, 1.0),

@@ -1,6 +1,6 @@
-"""Who searches: a population of users, each of a segment, with tastes and an embedding."""
+"""The population of users of a search shop: each of a segment, with tastes and an embedding."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,36 +23,37 @@ class Users(NamedTuple):
 
 
 def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
-    """Draw a population by the laws of `config`, its segments in proportion to their first shares.
+    """Draw a population from the distributions in `config`, its segments in proportion to their first shares.
 
     Segments that come later, by a shift, have users of their own beside those, in proportion to their largest share.
     """
-    first = _counts([config.shares_of(name)[0] for name in config.segments], config.n_users)
-    late = [
-        0.0 if counted else max(config.shares_of(name)) for name, counted in zip(config.segments, first, strict=True)
+    first_counts = _counts([config.shares_of(name)[0] for name in config.segments], config.n_users)
+    late_shares = [
+        0.0 if count else max(config.shares_of(name)) for name, count in zip(config.segments, first_counts, strict=True)
     ]
-    early, others = _draw(config, first, rng), _draw(config, _late_counts(late, config.n_users), rng.spawn(1)[0])
-    order = np.argsort(np.concatenate([early.segment, others.segment]), kind="stable")
-    columns = [np.concatenate(pair)[order] for pair in zip(early[:-1], others[:-1], strict=True)]
-    segment, price_taste, label_taste, tastes, embeddings = map(frozen, columns)
-    return Users(segment, price_taste, label_taste, tastes, embeddings, frozen(early.bounds + others.bounds))
-
-
-def _late_counts(shares: list[float], total: int) -> IntArray:
-    counts: IntArray = np.ceil(np.array(shares) * total).astype(np.int64)
-    return counts
+    late_counts = np.ceil(np.array(late_shares) * config.n_users).astype(np.int64)
+    early = _draw(config, first_counts, rng)
+    late = _draw(config, late_counts, rng.spawn(1)[0])
+    order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
+    columns: dict[str, Any] = {
+        name: frozen(np.concatenate([getattr(early, name), getattr(late, name)])[order])
+        for name in Users._fields
+        if name != "bounds"
+    }
+    return Users(**columns, bounds=frozen(early.bounds + late.bounds))
 
 
 def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:
-    kinds, total = list(config.segments.values()), int(counts.sum())
-    segment = np.repeat(np.arange(len(kinds)), counts)
+    segments = list(config.segments.values())
+    total = int(counts.sum())
+    segment = np.repeat(np.arange(len(segments)), counts)
 
-    def of(name: str) -> FloatArray:
-        return np.array([getattr(kind, name) for kind in kinds], float)[segment]
+    def per_user(setting: str) -> FloatArray:
+        return np.array([getattr(settings, setting) for settings in segments], float)[segment]
 
-    price_taste = of("price_taste_mean") + of("price_taste_sd") * rng.normal(size=total)
-    label_taste = of("label_taste_mean") + of("label_taste_sd") * rng.normal(size=total)
-    concentrations = np.array([[kind.category_tastes[name] for name in config.categories] for kind in kinds])
+    price_taste = per_user("price_taste_mean") + per_user("price_taste_sd") * rng.normal(size=total)
+    label_taste = per_user("label_taste_mean") + per_user("label_taste_sd") * rng.normal(size=total)
+    concentrations = np.array([[settings.category_tastes[name] for name in config.categories] for settings in segments])
     tastes = np.maximum(rng.gamma(concentrations[segment]), 1e-300)
     tastes /= tastes.sum(axis=1, keepdims=True)
     embeddings = rng.normal(size=(total, config.embedding_dim))

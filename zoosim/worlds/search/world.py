@@ -1,4 +1,4 @@
-"""A search world: catalogue and users, and who types what at each visit.
+"""A search world: catalogue and users by seed, and who types what at each visit.
 
 All that is drawn of a visit depends on (seed, visit) alone, by counter-based hashes, so no policy and no batch size
 moves it.
@@ -16,13 +16,13 @@ from zoosim.core.types import FloatArray, frozen
 from zoosim.worlds.search.catalogue import Catalogue, draw_catalogue, draw_embeddings
 from zoosim.worlds.search.market import Market, markets_of
 from zoosim.worlds.search.queries import Queries, QueryTable, draw_queries, empty_queries
-from zoosim.worlds.search.tables import catalogue_of, query_table, settled, users_of
+from zoosim.worlds.search.tables import load_catalogue, load_query_table, load_users, resolve_files
 from zoosim.worlds.search.users import Users, draw_users
 
 
 @dataclass(frozen=True, eq=False)
 class SearchWorld:
-    """A shop of one seed: `config`, and `catalogue` and `users` as they are at first; visits never run out."""
+    """A search world of one seed: `config`, and the opening `catalogue` and `users`; visits never run out."""
 
     config: SearchConfig
     seed: int
@@ -31,7 +31,7 @@ class SearchWorld:
 
     @cached_property
     def keys(self) -> dict[str, np.uint64]:
-        """Return the keys of counter-based draws by what is drawn."""
+        """Return the keys of counter-based draws, by purpose."""
         names = ("visits", "queries", "relevance", "utility", "examination", "clicks", "purchases", "promotions")
         return {name: stream_key(self.seed, "search", name) for name in names}
 
@@ -42,8 +42,8 @@ class SearchWorld:
 
     @cached_property
     def table(self) -> QueryTable:
-        """Return what can be asked for."""
-        return query_table(self.config)
+        """Return the queries that visitors choose from."""
+        return load_query_table(self.config)
 
     def market_at(self, step: int) -> int:
         """Return the number of the market that visit `step` falls in."""
@@ -51,45 +51,57 @@ class SearchWorld:
 
     def queries(self, start: int, stop: int) -> Queries:
         """Return the visits `start` to `stop - 1`, each in the market of its time."""
-        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
+        queries = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
         starts = [market.start for market in self.markets]
-        for market, begin, end in zip(self.markets, starts, [*starts[1:], stop], strict=True):
-            first, behind = max(begin, start), min(end, stop)
-            if first < behind:
-                self._draw(found.of(slice(first - start, behind - start)), market)
-        return found
+        for market, market_start, market_end in zip(self.markets, starts, [*starts[1:], stop], strict=True):
+            first = max(market_start, start)
+            end = min(market_end, stop)
+            if first < end:
+                # A slice is a view, so these draws are written to `queries`.
+                self._draw(queries.of(slice(first - start, end - start)), market)
+        return queries
 
     def queries_in(self, market: Market, start: int, stop: int) -> Queries:
         """Return the visits `start` to `stop - 1` as they would be in a `market`."""
-        found = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
-        self._draw(found, market)
-        return found
+        queries = empty_queries(start, stop, self.config.random_tokens, self.config.embedding_dim)
+        self._draw(queries, market)
+        return queries
 
     def type_shares(self, market: Market, segment: int) -> FloatArray:
-        """Return how often visitors of a `segment` type each kind of query, `(T,)`."""
+        """Return the share of each query type among the visits of a `segment`, `(T,)`."""
         if not len(self.table.types):
             return np.diff(market.shares.types, prepend=0.0)
-        first, behind = market.users.bounds[segment], market.users.bounds[segment + 1]
-        asked = self.table.mix.sum(axis=1)
-        tastes = market.users.category_tastes[first:behind] * asked
-        tastes[tastes.sum(axis=1) <= 0.0] = asked
-        wanted = (tastes / tastes.sum(axis=1, keepdims=True)).mean(axis=0)
-        shares: FloatArray = wanted @ self.table.mix
+        first = market.users.bounds[segment]
+        end = market.users.bounds[segment + 1]
+        has_queries = self.table.mix.sum(axis=1)  # 1 for categories with queries, else 0
+        tastes = market.users.category_tastes[first:end] * has_queries
+        tastes[tastes.sum(axis=1) <= 0.0] = has_queries
+        intents = (tastes / tastes.sum(axis=1, keepdims=True)).mean(axis=0)
+        shares: FloatArray = intents @ self.table.mix
         return shares
 
     def _draw(self, out: Queries, market: Market) -> None:
-        keys, config = (self.keys["visits"], self.keys["queries"]), self.config
-        draw_queries(out, *keys, market.shares, market.users, self.table, config.vocabulary, config.query_sd)
+        draw_queries(
+            out,
+            self.keys["visits"],
+            self.keys["queries"],
+            market.shares,
+            market.users,
+            self.table,
+            self.config.vocabulary,
+            self.config.query_sd,
+        )
 
 
 def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
-    """Build the world of a seed; raises `DataError` for files that do not hold what they should."""
-    catalogue_rng, users_rng = stream(seed, "search", "catalogue"), stream(seed, "search", "users")
-    config = settled(config)
-    catalogue = catalogue_of(config) if config.catalogue_file else draw_catalogue(config, rng=catalogue_rng)
+    """Build the world of a seed; raises `DataError` for tables with wrong columns or values."""
+    catalogue_rng = stream(seed, "search", "catalogue")
+    users_rng = stream(seed, "search", "users")
+    config = resolve_files(config)
+    catalogue = load_catalogue(config) if config.catalogue_file else draw_catalogue(config, rng=catalogue_rng)
     if not catalogue.embeddings.shape[1]:
         catalogue = catalogue._replace(embeddings=draw_embeddings(config, catalogue.category, rng=catalogue_rng))
-    users = users_of(config) if config.users_file else draw_users(config, rng=users_rng)
+    users = load_users(config) if config.users_file else draw_users(config, rng=users_rng)
     if not len(users.embeddings):
         users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
     return SearchWorld(config, seed, catalogue, users)

@@ -1,0 +1,110 @@
+"""Baselines for learners of boosts: the best vectors, the best templates and no boosts, on the same held-out visits."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from studies.boost_curves.learners import DEFAULT, SHOPS
+from studies.boost_curves.records import ALL, Score
+from studies.held_out import (
+    HELD_OUT_VISITS,
+    REPLICATES,
+    HeldOut,
+    best_vectors,
+    draw_held_out,
+    open_shop,
+    ranking_reward,
+)
+from zoosim.core.array_cache import kept
+from zoosim.core.rng import stream
+from zoosim.core.search_config import FEATURES, TEMPLATES
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.search.boosts import cell_of
+from zoosim.worlds.search.expected_reward import groups_of, share_of
+from zoosim.worlds.search.optimum import best_of_group
+from zoosim.worlds.search.shop import SearchShop, Visit
+from zoosim.worlds.search.tables import digest
+from zoosim.worlds.search.template_arms import expected_rewards
+
+OPTIMUM = "optimum"
+CONSTANT = "best constant vector"
+CELL = "best template per cell"
+SINGLE = "best template"
+PREMIUM = "premium template"
+NEUTRAL = "neutral"
+RANDOM = "random boosts"
+
+Ranker = Callable[[Visit], IntArray]
+
+
+def baseline_scores(behaviour: str, seed: int) -> list[Score]:
+    """Return the score of each baseline in the shop of a seed, for all visits and by segment; kept on disk.
+
+    The optimum, a vector for each segment, and the constant vector are `best_of_group`'s; with changed behaviour the
+    constant vector is left out. Templates are chosen on the visits of `expected_rewards`.
+    """
+    shop = open_shop(SHOPS[behaviour], seed)
+    config = shop.world.config
+    key = (behaviour, config.model_dump_json(), digest(config), seed, HELD_OUT_VISITS, REPLICATES)
+
+    def make() -> dict[str, Any]:
+        return {"rows": np.array(json.dumps([asdict(row) for row in _measured(shop, behaviour, seed)]))}
+
+    rows = json.loads(str(kept("boost-lines", key, ("rows",), make)["rows"]))
+    return [Score(**row) for row in rows]
+
+
+def _measured(shop: SearchShop, behaviour: str, seed: int) -> list[Score]:
+    held_out = draw_held_out(shop, best_vectors(shop), HELD_OUT_VISITS)
+    rows = _rows(OPTIMUM, behaviour, seed, held_out, held_out.baseline.mean(axis=1))
+    for name, rank in _rankers(shop, behaviour).items():
+        rewards = [[ranking_reward(shop, visit, rank(visit)) for visit in part] for part in held_out.visits]
+        rows += _rows(name, behaviour, seed, held_out, np.mean(rewards, axis=1))
+    return rows
+
+
+def _rankers(shop: SearchShop, behaviour: str) -> dict[str, Ranker]:
+    """Return the function from a visit to a ranking of each baseline but the optimum."""
+    (cell_rewards,) = expected_rewards(shop)
+    best_in_cell = cell_rewards.argmax(axis=1)
+    single = best_single(shop, cell_rewards)
+    premium = TEMPLATES.index("premium")
+    a_max = shop.world.config.a_max
+    rng = stream(shop.world.seed, "random boosts")
+    rankers: dict[str, Ranker] = {
+        CELL: lambda visit: shop.rank_by_template(visit, int(best_in_cell[cell_of(shop, visit)])),
+        SINGLE: lambda visit: shop.rank_by_template(visit, single),
+        PREMIUM: lambda visit: shop.rank_by_template(visit, premium),
+        NEUTRAL: lambda visit: visit.baseline,
+        RANDOM: lambda visit: shop.rank(visit, rng.uniform(-a_max, a_max, len(FEATURES))),
+    }
+    if behaviour != DEFAULT:
+        return rankers
+    (everybody,) = groups_of(shop, "all")
+    constant = best_of_group(shop, 0, everybody).boosts
+    return {CONSTANT: lambda visit: shop.rank(visit, constant), **rankers}
+
+
+def best_single(shop: SearchShop, cell_rewards: FloatArray) -> int:
+    """Return the template that earns most over all visits, by its reward in each cell, `cell_rewards (cells, 8)`."""
+    n_types = len(shop.world.config.query_types)
+    totals = np.zeros(len(TEMPLATES))
+    for group in groups_of(shop, "cell"):
+        assert group.segment is not None
+        assert group.query_type is not None
+        totals += share_of(shop, 0, group) * cell_rewards[group.segment * n_types + group.query_type]
+    return int(totals.argmax())
+
+
+def _rows(name: str, behaviour: str, seed: int, held_out: HeldOut, means: FloatArray) -> list[Score]:
+    """Return the scores of a baseline for all visits and for each segment, from its mean rewards `means (S,)`."""
+    optima = held_out.baseline.mean(axis=1)
+    reward = float(held_out.shares @ means)
+    optimum = float(held_out.shares @ optima)
+    rows = [Score(name, behaviour, seed, 0, ALL, reward, optimum)]
+    for segment, mean, best in zip(held_out.names, means.tolist(), optima.tolist(), strict=True):
+        rows.append(Score(name, behaviour, seed, 0, segment, mean, best))
+    return rows

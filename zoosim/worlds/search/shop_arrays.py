@@ -1,0 +1,98 @@
+"""The arrays of a shop that compiled code reads, and one visit simulated from them: served, or valued in replicates."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.worlds.search.behaviour import (
+    BehaviourParameters,
+    Keys,
+    Outcome,
+    Slate,
+    behave,
+    keys_of_replicate,
+    replicate_value,
+)
+from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue_index import CatalogueIndex
+from zoosim.worlds.search.users import Users
+
+GMV, CM2, STRATEGIC, CLICKS = range(4)
+"""Places of the parts of a visit's reward."""
+
+
+class ShopArrays(NamedTuple):
+    """Catalogue and users of a shop, `log_price (K,)` = log(1 + price), and how people behave."""
+
+    catalogue_index: CatalogueIndex
+    catalogue: Catalogue
+    log_price: FloatArray
+    users: Users
+    behaviour: BehaviourParameters
+    keys: Keys
+
+
+@jit
+def slate_of(arrays: ShopArrays, user: int, query: FloatArray, shown: IntArray) -> Slate:
+    """Return the products `shown (k,)` as `user` with a query `(d,)` sees them."""
+    index = arrays.catalogue_index
+    length = np.sqrt(np.sum(query * query))
+    cosine = np.zeros(shown.shape[0])
+    taste = np.empty(shown.shape[0])
+    for n, p in enumerate(shown):
+        if length > 0.0:
+            for i in range(query.shape[0]):
+                cosine[n] += query[i] * index.embeddings[i, p]
+            cosine[n] *= index.inverse_lengths[p] / length
+        taste[n] = arrays.users.category_tastes[user, index.category[p]]
+    return Slate(shown, cosine, arrays.log_price[shown], arrays.catalogue.label[shown], taste)
+
+
+@jit
+def serve(
+    arrays: ShopArrays, step: int, user: int, query_type: int, query: FloatArray, shown: IntArray, out: Outcome
+) -> FloatArray:
+    """Let visitor number `step` go through the products `shown (k,)`; `out` is an empty outcome.
+
+    Returns `(4,)` GMV and CM2 of what was bought in EUR, strategic purchases, clicks.
+    """
+    tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
+    slate = slate_of(arrays, user, query, shown)
+    behave(arrays.behaviour, slate, query_type, tastes, arrays.keys, step, out)
+    total = np.zeros(4)
+    for n, p in enumerate(shown):
+        total[CLICKS] += out.clicks[n]
+        if out.purchases[n]:
+            total[GMV] += arrays.catalogue.price[p]
+            total[CM2] += arrays.catalogue.cm2[p]
+            total[STRATEGIC] += arrays.catalogue.strategic[p]
+    return total
+
+
+@jit
+def value_replicates(
+    arrays: ShopArrays,
+    step: int,
+    user: int,
+    query_type: int,
+    query: FloatArray,
+    shown: IntArray,
+    weights: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write to `out (n,)` what the products `shown (k,)` earn in replicates 1 to n of visit number `step`, in EUR.
+
+    `weights (4,)` value a EUR of GMV, a EUR of CM2, a strategic purchase and a click; see `replicate_value`.
+    """
+    slate = slate_of(arrays, user, query, shown)
+    values = np.empty(shown.shape[0] + 1)
+    for n, p in enumerate(shown):
+        values[n] = weights[GMV] * arrays.catalogue.price[p] + weights[CM2] * arrays.catalogue.cm2[p]
+        values[n] += weights[STRATEGIC] * arrays.catalogue.strategic[p]
+    values[-1] = weights[CLICKS]
+    tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
+    for replicate in range(out.shape[0]):
+        keys = keys_of_replicate(arrays.keys, 1 + replicate)
+        out[replicate] = replicate_value(arrays.behaviour, slate, query_type, tastes, keys, step, values)

@@ -245,3 +245,14 @@ def test_late_rewards_reach_policies_of_boosts_with_their_feedback(tmp_path: Pat
     (block,) = play(world, Listener(spec, np.random.default_rng(0)), 30, feedback=Feedback(delay=5), judged=False)
     assert heard == list(zip(block.user_ids[:25].tolist(), block.rewards[:25].tolist(), strict=True))
     assert np.isnan(block.best_rewards).all()
+
+
+def test_policies_that_cannot_learn_from_amounts_are_not_among_the_defaults(tmp_path: Path) -> None:
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    text = f"{example}\n\nclass Priced(Bookshop):\n    reward_range = (0.0, 50.0)\n"
+    (tmp_path / "shop.py").write_text(text, encoding="utf-8")
+    result = zoosim.run(f"{tmp_path / 'shop.py'}:Priced", seeds=1, steps=30, jobs=1, out=tmp_path / "run")
+    assert result.failures == ()
+    assert set(result.policies["policy"]) == {"random", "greedy", "linucb", "d-linucb"}
+    with pytest.raises(ConfigError, match="adaptive: learns from rewards of 0 to 1, and those of Priced are 0 to 50"):
+        zoosim.run(f"{tmp_path / 'shop.py'}:Priced", policies=["adaptive"], seeds=1, steps=30, jobs=1)

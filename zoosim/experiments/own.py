@@ -1,17 +1,25 @@
 """Experiments in worlds of the user's own: a world FILE.py:World takes the place of an experiment's name."""
 
+from zoosim.arena.experiment import Experiment
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.user_code import is_file_source
-from zoosim.experiments import EXPERIMENTS, Experiment
+from zoosim.experiments import EXPERIMENTS
 from zoosim.policies.base import policy_name
+from zoosim.worlds.base import World
 from zoosim.worlds.own import world_class, world_source
 
-POLICIES: dict[str, tuple[str, ...]] = {
-    ActionSpace.PRODUCTS: ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive"),
+CLICKS = (0.0, 1.0)
+"""Rewards within these bounds can be learned from by every policy."""
+
+FOR_CLICKS = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
+FOR_AMOUNTS = ("random", "greedy", "linucb", "d-linucb")
+"""Who competes over products where nobody is named, by what rewards are."""
+
+OTHERS: dict[str, tuple[str, ...]] = {
     ActionSpace.TEMPLATES: ("random", "template-linucb", "template-ts", "template-greedy"),
-    ActionSpace.BOOSTS: ("random-boosts", "normal-boosts", "item-critic"),
+    ActionSpace.BOOSTS: ("random-boosts", "normal-boosts", "constant-boosts"),
 }
-"""Who competes in a user's world where nobody is named, by what is chosen."""
+"""Who competes over templates and over boosts; those that learn from feedback have to be named."""
 
 
 def find_experiment(name: str, *, finished: bool = False) -> Experiment | None:
@@ -24,13 +32,22 @@ def find_experiment(name: str, *, finished: bool = False) -> Experiment | None:
     if finished:
         return Experiment(name=name, summary="", question="", steps=1, policies={}, kind=name, reward_name="reward")
     world = world_class(name)
-    about = (world.__doc__ or "").strip().splitlines()[0] if world.__doc__ else policy_name(world)
+    about = (world.__doc__ or policy_name(world)).strip().splitlines()[0]
+    source = world_source(name)
     return Experiment(
-        name=world_source(name),
+        name=source,
         summary=about,
         question=about,
         steps=world.default_steps,
-        policies={policy: {} for policy in POLICIES[world.action_space]},
-        kind=world_source(name),
+        policies={policy: {} for policy in _policies_for(world)},
+        kind=source,
         reward_name="reward",
     )
+
+
+def _policies_for(world: type[World]) -> tuple[str, ...]:
+    """Return who competes in a world where nobody is named."""
+    if world.action_space != ActionSpace.PRODUCTS:
+        return OTHERS[world.action_space]
+    low, high = world.reward_range
+    return FOR_CLICKS if low >= CLICKS[0] and high <= CLICKS[1] else FOR_AMOUNTS

@@ -256,3 +256,12 @@ def test_policies_that_cannot_learn_from_amounts_are_not_among_the_defaults(tmp_
     assert set(result.policies["policy"]) == {"random", "greedy", "linucb", "d-linucb"}
     with pytest.raises(ConfigError, match="adaptive: learns from rewards of 0 to 1, and those of Priced are 0 to 50"):
         zoosim.run(f"{tmp_path / 'shop.py'}:Priced", policies=["adaptive"], seeds=1, steps=30, jobs=1)
+
+
+def test_a_world_that_does_not_list_its_products_writes_no_log(tmp_path: Path) -> None:
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    text = f"{example}\n\nclass Unlisted(Bookshop):\n    all_products = zoosim.World.all_products\n"
+    (tmp_path / "shop.py").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="Unlisted does not list its products"):
+        zoosim.run(f"{tmp_path / 'shop.py'}:Unlisted", seeds=1, steps=30, jobs=1, log=True, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -187,7 +187,7 @@ def run(
     jobs = checked_jobs(default_jobs() if jobs is None else jobs)
     if log:
         for entry in plan.entries:
-            check_logged(plan.world(plan.seeds[0], entry), entry)
+            check_logged(plan, entry)
     temporary = tempfile.TemporaryDirectory(prefix="zoosim-") if out is None else None
     try:
         path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
@@ -272,8 +272,8 @@ def write_log(
     experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]]
     plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]
+    check_logged(plan, entry)
     world = plan.world(plan.seeds[0], entry)
-    check_logged(world, entry)
     try:
         made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
         blocks = list(play(world, made, n, logged=True, judged=False))

@@ -12,13 +12,13 @@ import polars as pl
 
 from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.block import Block
+from zoosim.arena.plan import Plan
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.files import atomic
 from zoosim.core.parquet import META, write_parquet
 from zoosim.core.types import IntArray
 from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
-from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
 
@@ -94,10 +94,7 @@ def _not_shown(ids: IntArray, shown: IntArray) -> list[int]:
 def _listed(world: World) -> ProductList:
     """Return all products of a world that can be logged."""
     listed = world.all_products()
-    if listed is None:
-        raise ConfigError(
-            f"--log: the world {policy_name(type(world))} does not list its products; give it a method all_products"
-        )
+    assert listed is not None, "check_logged comes first"
     return listed
 
 
@@ -111,20 +108,23 @@ def _reward_parts(block: Block) -> dict[str, pl.Series]:
     return {**clicks, **parts}
 
 
-def check_logged(world: World, entry: PolicyEntry) -> None:
+def check_logged(plan: Plan, entry: PolicyEntry) -> None:
     """Refuse, before anything runs, a policy or a world of which no log can be written.
 
     Raises:
         PolicyError: the policy cannot say how likely its actions are.
         ConfigError: the world does not list its products.
     """
-    if not ACTION_SPACES[world.action_space].has_propensity(entry.cls):
+    space = plan.action_space(entry)
+    if not ACTION_SPACES[space].has_propensity(entry.cls):
         raise PolicyError(
             f"policy {entry.name}: has no density over boosts, so that what it does cannot be logged; "
             "log random-boosts or normal-boosts, or leave --log out"
         )
-    if world.action_space != ActionSpace.BOOSTS:
-        _listed(world)
+    if space != ActionSpace.BOOSTS and not plan.setup.lists_products:
+        raise ConfigError(
+            f"--log: the world {plan.experiment.title} does not list its products; give it a method all_products"
+        )
 
 
 def catalogue_hash(listed: ProductList) -> str:

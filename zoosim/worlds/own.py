@@ -50,6 +50,11 @@ class OwnSetup(WorldSetup):
     reward_word = "reward"
 
     @property
+    def lists_products(self) -> bool:
+        """Whether the world has a method of its own for it."""
+        return world_class(self.kind).all_products is not World.all_products
+
+    @property
     def reward_range(self) -> tuple[float, float]:
         """The least and the largest reward, as the world says."""
         return world_class(self.kind).reward_range

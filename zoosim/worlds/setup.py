@@ -56,6 +56,11 @@ class WorldSetup(ABC):
         return (ActionSpace.PRODUCTS,)
 
     @property
+    def lists_products(self) -> bool:
+        """Whether the worlds can list all their products, so that logs can be written."""
+        return True
+
+    @property
     def reward_range(self) -> tuple[float, float]:
         """The least and the largest reward of a visit."""
         return (0.0, 1.0)

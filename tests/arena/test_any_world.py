@@ -14,6 +14,7 @@ from zoosim.core.errors import ConfigError, PolicyError, WorldError
 from zoosim.core.feedback import Feedback
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv
+from zoosim.logs.parse import read_log
 from zoosim.policies.boosts.simple import NormalBoosts
 from zoosim.policies.registry import find_class
 from zoosim.worlds.search import template_arms
@@ -265,3 +266,52 @@ def test_a_world_that_does_not_list_its_products_writes_no_log(tmp_path: Path) -
     with pytest.raises(ConfigError, match="Unlisted does not list its products"):
         zoosim.run(f"{tmp_path / 'shop.py'}:Unlisted", seeds=1, steps=30, jobs=1, log=True, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_trials_of_a_world_that_was_edited_are_not_compared_with_new_ones(tmp_path: Path) -> None:
+    own = tmp_path / "shop.py"
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    own.write_text(example, encoding="utf-8")
+    options: dict[str, Any] = {"seeds": 1, "steps": 60, "jobs": 1, "out": tmp_path / "run"}
+    zoosim.run(f"{own}:Bookshop", policies=["random", "linucb"], **options)
+    own.write_text(example.replace("0.30, 0.05", "0.90, 0.85"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="trials of linucb in a world whose code has changed since"):
+        zoosim.run(f"{own}:Bookshop", policies=["random"], **options)
+    both = zoosim.run(f"{own}:Bookshop", policies=["random", "linucb"], **options)
+    assert sum("its code has changed" in note for note in both.notes) == 2
+
+
+def test_the_ids_of_a_world_s_products_are_those_of_its_logs(tmp_path: Path) -> None:
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    text = example.replace('"product_ids": books.copy()', '"product_ids": 1_000 + 7 * books').replace(
+        "np.arange(self.n_books), self.features", "1_000 + 7 * np.arange(self.n_books), self.features"
+    )
+    (tmp_path / "shop.py").write_text(text, encoding="utf-8")
+    zoosim.run(
+        f"{tmp_path / 'shop.py'}:Bookshop",
+        policies=["random"],
+        seeds=1,
+        steps=50,
+        jobs=1,
+        log=True,
+        out=tmp_path / "run",
+    )
+    log = read_log(tmp_path / "run" / "log" / "random" / "0.parquet")
+    assert log.product_ids[:3].tolist() == [1_000, 1_007, 1_014]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ("zoosim.Outcome(2.0)", "reward 2.0 lies outside reward_range, 0 to 1"),
+        ("zoosim.Outcome(float('nan'))", "reward nan lies outside reward_range"),
+        ("zoosim.Outcome(1.0, None, {'reward': 7.0})", "a part of the reward is called 'reward'"),
+        ("None", "AttributeError"),
+    ],
+)
+def test_outcomes_that_break_the_contract_are_told_of_the_world(outcome: str, message: str, tmp_path: Path) -> None:
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    text = f"{example}\n\nclass Own(Bookshop):\n    def serve(self, visit, action):\n        return {outcome}\n"
+    (tmp_path / "shop.py").write_text(text, encoding="utf-8")
+    with pytest.raises(WorldError, match=message):
+        zoosim.run(f"{tmp_path / 'shop.py'}:Own", policies=["random"], seeds=1, steps=10, jobs=1, out=tmp_path / "run")

@@ -14,7 +14,7 @@ import pytest
 from zoosim import Context, Policy, PolicySpec
 from zoosim.arena.backends.local import Local
 from zoosim.arena.plan import Plan
-from zoosim.arena.runner import Outcome, missing_trials, run_plan
+from zoosim.arena.runner import RunOutcome, missing_trials, run_plan
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import ConfigError
 from zoosim.core.parquet import read_meta
@@ -124,7 +124,7 @@ def plan(policies: list[Any], seeds: int = 2, config: dict[str, Any] | None = No
     return make_plan(Request("gauntlet", seeds, STEPS, policies, config={"env": SHOP, **(config or {})}))
 
 
-def execute(wanted: Plan, path: Path, jobs: int = 1, meter: Meter | None = None, log: bool = False) -> Outcome:
+def execute(wanted: Plan, path: Path, jobs: int = 1, meter: Meter | None = None, log: bool = False) -> RunOutcome:
     kept = path / "config.yaml"
     held = finished_plan(RunFolder(path).read_config()) if kept.exists() else None
     return run_plan(wanted, path, backend=Local(jobs), keep_log=log, report=meter or Meter(), held=held)

@@ -150,7 +150,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         ("experiments.md", "experiment | what it asks", EXPERIMENTS),
         ("experiments.md", "study | what it asks", STUDIES),
         ("policies.md", "policy | what it does", BUILT_IN),
-        ("measured.md", "policy | % of oracle", EXPERIMENTS["gauntlet"].policies),
+        ("measured.md", "policy | % of oracle (95% interval) | sd", EXPERIMENTS["gauntlet"].policies),
     ],
     ids=["experiments", "studies", "policies", "gauntlet"],
 )

@@ -279,8 +279,8 @@ def test_worlds_that_draw_for_themselves_have_shocks_of_their_own() -> None:
     assert made.phases == ((0, 40_000),)
     assert made.setup.shock_names == ("shock 1", "shock 2")
     for seed in (0, 1):
-        (first, second), world = made.shock_spans(seed), made.world(seed)
-        assert [first[0], second[0]] == [step for step, _ in world.shocks]
+        first, second = made.shock_spans(seed)
+        assert [first[0], second[0]] == [step for step, _ in table_of(made, seed).shocks]
         assert (first[1], second[1]) == (second[0], 40_000)
     assert made.shock_spans(0) != made.shock_spans(1)
     assert plan().shock_spans(5) == ((10_000, 25_000), (25_000, 40_000))
@@ -296,7 +296,7 @@ def test_shocks_are_spread_over_the_run_as_long_as_it_is() -> None:
     told = plan("robustness", steps=2_000, settings=["env.random_shocks.over=2000"])
     assert told.as_dict()["env"]["random_shocks"]["over"] == 2_000
     assert told.config_hash == made.config_hash
-    assert made.world(3).shocks == told.world(3).shocks
+    assert table_of(made, 3).shocks == table_of(told, 3).shocks
 
 
 @pytest.mark.parametrize("seed", ["each", "7"])

@@ -44,11 +44,13 @@ def test_every_study_can_be_done(name: str) -> None:
         "jobs",
         "config",
         "data",
+        "behaviour",
         "cases",
         "cells",
         "calls",
         "policies",
         "steps",
+        "visits",
         *BOTTLENECK,
     }
 

@@ -31,6 +31,10 @@ class ActionRules(ABC):
     def choose(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[Any, float]:
         """Let a policy choose; return the action and its propensity, or raise `ValueError`."""
 
+    @abstractmethod
+    def logged(self, context: Context) -> Context:
+        """Return what a log keeps of a context, without the large arrays."""
+
     def has_propensity(self, policy_class: type[Policy]) -> bool:
         """Whether policies of a class can say how likely their actions are."""
         return True
@@ -48,6 +52,10 @@ class Candidates(ActionRules):
     def checked(self, action: Any, context: Context, spec: PolicySpec) -> int:
         """Return an action as the index of an available candidate."""
         return check_action(action, context.available)
+
+    def logged(self, context: Context) -> Context:
+        """Return the visitor, the ids of the candidates and which were available."""
+        return Context(user=context.user, product_ids=context.product_ids, available=context.available)
 
     def choose(self, policy: Policy, context: Context, spec: PolicySpec) -> tuple[int, float]:
         """Let a policy choose; one that does not override `propensities` chooses without chance."""
@@ -77,6 +85,10 @@ class Boosts(ActionRules):
         if boosts.shape != (spec.product_dim,) or not np.isfinite(boosts).all():
             raise ValueError(f"select_action returned {shown(action)}, expected {spec.product_dim} numbers")
         return boosts
+
+    def logged(self, context: Context) -> Context:
+        """Return the features of the visit."""
+        return Context(features=context.features)
 
     def choose(self, policy: Any, context: Context, spec: PolicySpec) -> tuple[FloatArray, float]:
         """Let a policy choose, and ask for the density of its choice."""

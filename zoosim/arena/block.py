@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.arena.actions import ActionRules
+from zoosim.arena.actions import ACTION_SPACES
 from zoosim.core.feedback import Feedback
 from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec
 from zoosim.worlds.base import Outcome, Truth, World
@@ -34,14 +34,25 @@ class Block(NamedTuple):
     contexts: tuple[Context, ...] = ()
 
 
+RESERVED = {
+    *("seed", "step", "policy", "action", "boosts", "reward", "true_probability", "best_probability", "segment"),
+    *("decision_id", "time", "user_id", "user", "a_max", "catalogue", "unavailable", "product_id", "position"),
+    *("propensity", "policy_version"),
+}
+"""Columns of rows and of logs, after which no part of a reward may be called."""
+
+
 class BlockRows:
     """The rows of a block of visits, as they come."""
 
-    def __init__(self, space: ActionRules, spec: PolicySpec, start: int, n: int) -> None:
+    def __init__(self, world: World, spec: PolicySpec, start: int, n: int, logged: bool) -> None:
+        self._space = ACTION_SPACES[world.action_space]
+        self._reward_range = world.reward_range
+        self._logged = logged
         self.start = start
         self.count = 0
         self.contexts: list[Context] = []
-        self.actions = space.empty(n, spec)
+        self.actions = self._space.empty(n, spec)
         self.user_ids = np.zeros(n, np.int64)
         self.rewards = np.zeros(n)
         self.propensities = np.full(n, np.nan)
@@ -53,7 +64,9 @@ class BlockRows:
     def add(self, context: Context, action: Any, propensity: float, outcome: Outcome, truth: Truth) -> None:
         """Take in what came of a visit."""
         row = self.count
-        self.contexts.append(context)
+        self._check(outcome)
+        if self._logged:
+            self.contexts.append(self._space.logged(context))
         self.actions[row] = action
         self.user_ids[row] = context["user_id"]
         self.rewards[row] = outcome.reward
@@ -66,14 +79,23 @@ class BlockRows:
             self.parts[name][row] = value
         if outcome.segment is not None:
             if self.segments is None:
-                self.segments = np.zeros(len(self.rewards), np.int64)
+                self.segments = np.full(len(self.rewards), -1)
             self.segments[row] = outcome.segment
         self.count += 1
 
-    def block(self, logged: bool) -> Block:
-        """Return the rows; with their contexts, if they are `logged`."""
+    def _check(self, outcome: Outcome) -> None:
+        """Refuse outcomes that break the contract of worlds with `ValueError`."""
+        low, high = self._reward_range
+        if not low <= outcome.reward <= high:  # NaN lies nowhere
+            raise ValueError(f"reward {outcome.reward!r} lies outside reward_range, {low:g} to {high:g}")
+        taken = RESERVED & outcome.parts.keys()
+        if taken:
+            raise ValueError(f"a part of the reward is called {min(taken)!r}, which is a column of its own")
+
+    def block(self) -> Block:
+        """Return the rows, with their contexts where they are logged."""
         truths = (self.expected, self.best)
-        contexts = tuple(self.contexts) if logged else ()
+        contexts = tuple(self.contexts)
         rows = (self.start, self.user_ids, self.actions, self.rewards, self.propensities, *truths)
         return Block(*rows, self.parts, self.segments, contexts)
 

@@ -57,7 +57,8 @@ def play(
 def _takes_feedback(policy: Policy) -> bool:
     """Whether `update` takes more than a context, an action and a reward; the shortest policies leave the rest out."""
     parameters = inspect.signature(policy.update).parameters.values()
-    return len(parameters) > 3 or any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 3 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 UNKNOWN = Truth(lambda action: np.nan, np.nan)
@@ -83,7 +84,7 @@ def _play_visits(
     spec = world.spec(steps)
     takes_feedback = _takes_feedback(policy)
     for start, stop in sections(world, steps, AT_ONCE):
-        rows = BlockRows(space, spec, start, stop - start)
+        rows = BlockRows(world, spec, start, stop - start, logged)
         for step in range(start, stop):
             with _blaming_the_world(world, step):
                 visit = world.arrive(step)
@@ -107,7 +108,7 @@ def _play_visits(
                 raise
             except (Exception, SystemExit) as error:
                 raise failure(world.seed, step, error, type(policy)) from error
-        yield rows.block(logged)
+        yield rows.block()
 
 
 @contextmanager

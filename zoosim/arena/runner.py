@@ -23,7 +23,7 @@ DIED = "its process died: it exited, crashed, or was killed for its memory"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What a call did: how long it took, which trials failed, and lines that the user should read."""
 
     seconds: float
@@ -33,7 +33,7 @@ class Outcome:
 
 def run_plan(
     plan: Plan, path: Path, *, backend: Backend, keep_log: bool, report: Report, held: Plan | None = None
-) -> Outcome:
+) -> RunOutcome:
     """Run the trials of `plan` that the folder `path` lacks; raises before anything is written if the two do not fit.
 
     `held` is the plan of the run that the folder holds, None where it holds none.
@@ -41,6 +41,7 @@ def run_plan(
     folder, started = RunFolder(path), time.perf_counter()
     folder.check()
     _check_same_run(plan, held, path)
+    _check_same_world(plan, folder)
     stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
     extra = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
@@ -53,7 +54,7 @@ def run_plan(
     )
     failures = tuple(result.failure for result in results if result.failure is not None)
     notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
-    return Outcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
+    return RunOutcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
 
 
 def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
@@ -63,6 +64,20 @@ def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
         raise ConfigError(
             f"--out: {path} holds another run, with another value of {', '.join(differences)}; "
             "name another folder, or give the same world and steps"
+        )
+
+
+def _check_same_world(plan: Plan, folder: RunFolder) -> None:
+    """Refuse a folder whose other policies met a world of other code: comparisons with them would not be paired."""
+    asked = {entry.name for entry in plan.entries}
+    codes = {plan.setup.code(space) for space in plan.setup.action_spaces}
+    metas = {key.policy: read_meta(folder.trial_path(key)) for key in folder.trials() if key.policy not in asked}
+    strangers = sorted(name for name, meta in metas.items() if meta.get("world", None) not in {None, *codes})
+    if strangers:
+        names = ", ".join(strangers)
+        raise ConfigError(
+            f"--out: {folder.path} holds trials of {names} in a world whose code has changed since; name these "
+            "policies, too, so that they run again, or name another folder"
         )
 
 

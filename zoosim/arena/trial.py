@@ -45,6 +45,9 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
     """Let `entry` meet the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
     key, started = TrialKey(entry.name, seed), time.perf_counter()
     report(key, 0, TrialEvent.STARTED)
+    # Before the trial, so that a file that is edited meanwhile does not pass for the one that ran.
+    version = trial_version(plan, entry)
+    world_version = plan.setup.code(plan.action_space(entry))
     compiling = watch_compilation(lambda: report(key, 0, TrialEvent.COMPILING))
     try:
         with threadpool_limits(1), _listening() as said, compiling:
@@ -62,7 +65,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)
-    made = {"type": type_label(entry), "params": entry.params, "fingerprint": trial_version(plan, entry)}
+    made = {"type": type_label(entry), "params": entry.params, "fingerprint": version, "world": world_version}
     meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
     store.write_trial(key, _columns(world, blocks), meta)
     report(key, 0, TrialEvent.SAVED)
@@ -101,12 +104,24 @@ def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]
 def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
     """Return the columns of a trial's rows."""
     actions = np.concatenate([block.actions for block in blocks])
-    segments = [block.segments for block in blocks if block.segments is not None]
+    has_segments = any(block.segments is not None for block in blocks)
+    segments = [_segments(block) for block in blocks] if has_segments else []
+    names = dict.fromkeys(name for block in blocks for name in block.parts)
     return {
         ACTION_SPACES[world.action_space].column: actions.astype(np.int32) if actions.ndim == 1 else actions,
         "reward": np.concatenate([block.rewards for block in blocks]),
         "true_probability": np.concatenate([block.expected_rewards for block in blocks]),
         "best_probability": np.concatenate([block.best_rewards for block in blocks]),
-        **{name: np.concatenate([block.parts[name] for block in blocks]) for name in blocks[0].parts},
+        **{name: _part(blocks, name) for name in names},
         **({"segment": np.concatenate(segments).astype(np.int32)} if segments else {}),
     }
+
+
+def _part(blocks: list[Block], name: str) -> np.ndarray:
+    """Return a part of the rewards over a run, 0 in blocks whose visits have none."""
+    return np.concatenate([block.parts.get(name, np.zeros(len(block.rewards))) for block in blocks])
+
+
+def _segments(block: Block) -> np.ndarray:
+    """Return the number of each visit's segment, -1 in blocks that tell of none."""
+    return np.full(len(block.rewards), -1) if block.segments is None else block.segments

@@ -192,7 +192,7 @@ def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[Poli
         if entry.cls.needs_user_ids and not setup.knows_users:
             raise ConfigError(f"policy {entry.name}: needs user ids, but {experiment.title} has none; leave it out")
     for entry in entries:
-        if getattr(entry.source, "past_visits", entry.params.get("past_visits")) and not setup.has_past:
+        if entry.params.get("past_visits", entry.cls.past_visits) and not setup.has_past:
             raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.title} has none")
         learned = getattr(entry.cls, "rewards", (-np.inf, np.inf))
         low, high = setup.reward_range
@@ -209,7 +209,10 @@ def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[st
     boosting = any(ActionSpace.BOOSTS in entry.cls.chooses for entry in entries)
     if setup.kind != "search" or not boosting:
         return ()
-    return ("100% of the oracle is what the best template of each segment and query type earns; boosts may earn more",)
+    return (
+        "100% of the oracle is what the best template of each segment and query type earns; boosts may earn more, and "
+        "are credited by visit, templates by the mean of their kind of visit",
+    )
 
 
 def _late(feedback: Feedback) -> tuple[str, ...]:

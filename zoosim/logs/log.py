@@ -41,6 +41,7 @@ class Log:
         marginals: Rankings alone: the probability that a position shows its product, whatever stands above, `(n, L)`;
             None where the log does not say.
         a_max: Boosts alone: the largest size of a boost.
+        ids: The ids of the products `(K,)`, where a catalogue tells them in whole numbers.
     """
 
     actions: Any
@@ -60,6 +61,7 @@ class Log:
     action_space: ActionSpace = ActionSpace.PRODUCTS
     marginals: FloatArray | None = None
     a_max: float = 0.0
+    ids: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -73,8 +75,8 @@ class Log:
 
     @cached_property
     def product_ids(self) -> IntArray:
-        """Return the ids of the products `(K,)`: their indices, read-only."""
-        ids = np.arange(self.n_actions)
+        """Return the ids of the products `(K,)`, read-only: the catalogue's, or where there is none their indices."""
+        ids = np.arange(self.n_actions) if self.ids is None else self.ids.copy()
         ids.flags.writeable = False
         return ids
 

@@ -45,8 +45,9 @@ def read_log(
     frame = _read_columns(Path(path), columns)
     products: FloatArray | None = None
     categories: tuple[str, ...] = ()
+    ids: IntArray | None = None
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
-        products, categories = _catalogue_of(frame, Path(path))
+        products, categories, ids = _catalogue_of(frame, Path(path))
     log = to_log(
         frame,
         action_space=action_space,
@@ -56,7 +57,7 @@ def read_log(
         a_max=a_max,
         products=products,
     )
-    return replace(log, categories=categories)
+    return replace(log, categories=categories, ids=ids)
 
 
 def to_log(
@@ -197,14 +198,14 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[BoolArray, IntArra
     return candidates, candidate_set
 
 
-def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...]]:
-    """Return the features `(K, d_p)` and categories of the product table beside a log; nothing where there is none."""
+def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...], IntArray | None]:
+    """Return features `(K, d_p)`, categories and ids of the product table beside a log; nothing where there is none."""
     names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
     if len(names) > 1:
         raise DataError(f"{path}: holds actions of {len(names)} catalogues, expected one; evaluate them one by one")
     table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
     if not names or not table.is_file():
-        return None, ()
+        return None, (), None
     try:
         products = pl.read_parquet(table)
         lists = products["product"].to_list()
@@ -217,4 +218,14 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, t
         ) from None
     if None in categories or not np.isfinite(features).all():
         raise DataError(f"{table}: lacks a category, or a number among its features, for some product; fill it in")
-    return features, categories
+    return features, categories, _whole_ids(products)
+
+
+def _whole_ids(products: pl.DataFrame) -> IntArray | None:
+    """Return the ids of a product table, None where they are no whole numbers that tell the products apart."""
+    if "product_id" not in products.columns or not products["product_id"].dtype.is_integer():
+        return None
+    ids = products["product_id"].cast(pl.Int64)
+    if ids.null_count() or ids.n_unique() < len(ids):
+        return None
+    return ids.to_numpy()

@@ -25,7 +25,7 @@ class Outcome:
         reward: What the visit earned.
         feedback: What a shop would log of it, which policies may learn from.
         parts: What the reward is made of, by name, such as clicks and margin.
-        segment: The number of the visitor's segment, where the world has segments.
+        segment: The number of the visitor's segment, where rewards are to be told apart by segment.
     """
 
     reward: float
@@ -92,17 +92,11 @@ class World(ABC):
     action_space: ActionSpace | str = ActionSpace.PRODUCTS
     """What is chosen at a visit: "products", "templates" or "boosts"."""
 
-    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    reward_range: tuple[float, float] = (0.0, 1.0)
     """The least and the largest reward of a visit; policies that learn from clicks ask for 0 to 1."""
 
     default_steps: ClassVar[int] = 10_000
     """How many visits a run has when the user does not say."""
-
-    segment_names: tuple[str, ...] = ()
-    """The names of the segments of visitors, by number, where outcomes tell of them."""
-
-    shocks: tuple[tuple[int, str], ...] = ()
-    """The visits at which the world changes abruptly, with a name for each change."""
 
     def __init__(self, seed: int, steps: int, **params: Any) -> None:
         """Make the world of a seed.

@@ -26,7 +26,7 @@ ERRORS = 5.0
 ROUNDING = 1e-9
 
 FIELDS = {
-    ActionSpace.BOOSTS: ("features", "product_ids", "base_scores", "boost_features", "product_table"),
+    ActionSpace.BOOSTS: ("user_id", "features", "product_ids", "base_scores", "boost_features", "product_table"),
     "products": ("user_id", "user", "product_ids", "products", "available"),
     "templates": ("user_id", "user", "product_ids", "products", "available"),
 }
@@ -112,6 +112,8 @@ def _contexts(subject: Subject) -> None:
         else:
             shapes |= {"user": (spec.user_dim,), "products": (count, spec.product_dim), "available": (count,)}
             _must(np.asarray(context.available).any(), f"visit {step}: no candidate is available")
+            is_mask = np.asarray(context.available).dtype == np.bool_
+            _must(is_mask, f"visit {step}: available holds {np.asarray(context.available).dtype}, expected bool")
         for name, shape in shapes.items():
             array = context[name]
             _must(isinstance(array, np.ndarray), f"visit {step}: {name} is a {type(array).__name__}, expected an array")
@@ -210,7 +212,7 @@ def _asking(subject: Subject) -> None:
 
 def _products(subject: Subject) -> None:
     listed = subject.make(0).all_products()
-    if listed is None:
+    if listed is None or subject.make(0).action_space == ActionSpace.BOOSTS:
         return
     row_of = {int(product): row for row, product in enumerate(listed.ids)}
     for step, _, _, context in subject.visits():

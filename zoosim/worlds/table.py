@@ -139,6 +139,7 @@ class TableWorld(World):
     click_key: np.uint64
     shocks: tuple[tuple[int, str], ...] = ()
     action_space: str = ActionSpace.PRODUCTS
+    reward_range: tuple[float, float] = (0.0, 1.0)
     schedule: IntArray | None = None
     anonymous: bool = False
     rewards: FloatArray = field(default_factory=lambda: frozen(np.zeros((0, 0))))
@@ -231,7 +232,7 @@ class TableWorld(World):
         if not self.parts:
             return Outcome(reward, {"shown": visit.offer.ids[[action]], "clicks": np.array([reward > 0])})
         parts = {name: float(part[visit.visitor, action]) for name, part in self.parts.items()}
-        return Outcome(reward, None, parts, int(self.segments[visit.visitor]))
+        return Outcome(reward, {"reward_parts": parts}, parts, int(self.segments[visit.visitor]))
 
     def truth(self, visit: TableVisit) -> Truth:
         """Return the expected reward of each product at a visit."""

@@ -19,6 +19,9 @@ from zoosim.worlds.base import Outcome, Truth, World
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 
+AMOUNTS = (-np.inf, np.inf)
+"""The range of rewards in EUR."""
+
 REPLICATES = 8
 """How often a visit is drawn again to estimate the expected reward of a ranking."""
 
@@ -33,10 +36,9 @@ class SearchView(World):
 
     def __init__(self, shop: SearchShop, best_reward: Callable[[Visit], float] = lambda visit: float("nan")) -> None:
         """View a shop."""
-        config = shop.world.config
         self.shop = shop
         self.seed = shop.world.seed
-        self.segment_names = cell_names(config)
+        self.reward_range = AMOUNTS
         self._best_reward = best_reward
 
     def rank(self, visit: Visit, action: Any) -> IntArray:

@@ -26,7 +26,7 @@ from zoosim.core.types import Context, FloatArray, IntArray, PolicySpec, frozen
 from zoosim.ranking.top_k import top
 from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
-from zoosim.worlds.search.boosts import BoostWorld, SearchView, cell_names, cell_of
+from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_names, cell_of
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
 from zoosim.worlds.search.queries import Queries
 from zoosim.worlds.search.reward import left_top, reward
@@ -95,6 +95,7 @@ def _world(config_json: str, files: str, seed: int, steps: int) -> TableWorld:
         segment_names=cell_names(config),
         group_names=TEMPLATES,
         action_space=ActionSpace.TEMPLATES,
+        reward_range=AMOUNTS,
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         schedule=frozen(np.arange(steps)),

@@ -315,3 +315,39 @@ def test_outcomes_that_break_the_contract_are_told_of_the_world(outcome: str, me
     (tmp_path / "shop.py").write_text(text, encoding="utf-8")
     with pytest.raises(WorldError, match=message):
         zoosim.run(f"{tmp_path / 'shop.py'}:Own", policies=["random"], seeds=1, steps=10, jobs=1, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("    def __init__(self, seed, steps, **params):\n        pass\n", "cannot be made for seed 0|has no seed"),
+        ("    reward_range = 3\n", "has the reward_range 3, expected"),
+        ("    reward_range = (1.0, 0.0)\n", "has the reward_range"),
+        ("    def spec(self, steps):\n        return None\n", "spec returned None, expected a zoosim.PolicySpec"),
+        ("    def context(self, visit):\n        return None\n", "context returned NoneType, expected zoosim.Context"),
+        (
+            "    def context(self, visit):\n        return zoosim.Context(user_id=0)\n",
+            "the context lacks user, product_ids, products, available",
+        ),
+        (
+            "    def truth(self, visit):\n        return zoosim.Truth(lambda a: 0.0, float('inf'))\n",
+            "best_reward is inf",
+        ),
+        (
+            "    def serve(self, visit, action):\n        return zoosim.Outcome(1.0, None, {3: 1.0})\n",
+            "a part of the reward is called 3",
+        ),
+        ("    def all_products(self):\n        return None\n", "all_products returned NoneType"),
+        (
+            "    def all_products(self):\n        listed = super().all_products()\n"
+            "        return zoosim.ProductList(*(column[:5] for column in listed))\n",
+            "which all_products does not list",
+        ),
+    ],
+)
+def test_a_world_that_breaks_the_contract_is_named(code: str, message: str, tmp_path: Path) -> None:
+    example = Path(BOOKSHOP.rpartition(":")[0]).read_text(encoding="utf-8")
+    (tmp_path / "shop.py").write_text(f"{example}\n\nclass Own(Bookshop):\n{code}", encoding="utf-8")
+    out = tmp_path / "run"
+    with pytest.raises(WorldError, match=message):
+        zoosim.run(f"{tmp_path / 'shop.py'}:Own", policies=["random"], seeds=1, steps=10, jobs=1, log=True, out=out)

@@ -273,3 +273,56 @@ def test_rows_without_cells_have_the_columns_and_an_old_csv_goes(folder: RunFold
     rows = pl.read_parquet(folder.path / "rows.parquet")
     assert (rows.height, rows.columns[:3]) == (0, ["seed", "step", "policy"])
     assert not (folder.path / "rows.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:4] + b"\xff" * 116 + data[120:],
+        lambda data: data[: len(data) // 2],
+    ],
+)
+def test_a_damaged_trial_is_told_in_one_line(folder: RunFolder, damage: Any) -> None:
+    path = folder.trial_path(TrialKey("a", 0))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataError, match="is damaged or truncated; delete it and run again"):
+        folder.read_trial(TrialKey("a", 0))
+
+
+@pytest.mark.parametrize("column", [["x"] * 3, [None, 1.0, 2.0], [float("nan")] * 3, [1, 2, 3]])
+def test_a_trial_with_other_columns_is_told_in_one_line(folder: RunFolder, column: list[Any]) -> None:
+    ones = [1.0] * len(column)
+    frame = pl.DataFrame({"reward": column, "true_probability": ones, "best_probability": ones}, strict=False)
+    frame.write_parquet(folder.trial_path(TrialKey("a", 0)))
+    with pytest.raises(DataError, match="is damaged"):
+        folder.read_trial(TrialKey("a", 0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"policies": {"a": {"failed": [1]}}, "wall_seconds": 1}', '{"policies": {}, "wall_seconds": NaN}'],
+)
+def test_a_damaged_summary_is_told_in_one_line(folder: RunFolder, text: str) -> None:
+    (folder.path / "summary.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="is damaged or truncated"):
+        folder.old_summary()
+
+
+@pytest.mark.parametrize("seeds", ["3", "null", "[a]"])
+def test_a_damaged_configuration_is_told_in_one_line(folder: RunFolder, seeds: str) -> None:
+    path = folder.path / "config.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values["run"]["seeds"] = yaml.safe_load(seeds)
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(ConfigError, match="is damaged or truncated"):
+        folder.read_config()
+    path.write_text("[" * 3_000, encoding="utf-8")
+    with pytest.raises(ConfigError, match="is damaged or truncated"):
+        folder.read_config()
+
+
+def test_files_with_odd_names_are_no_trials(folder: RunFolder) -> None:
+    before = folder.trials()
+    for name in ("9" * 23, "\u00b23", "x"):
+        (folder.path / "cells" / "a" / f"{name}.parquet").touch()
+    assert folder.trials() == before

@@ -45,10 +45,11 @@ RESERVED = {
 class BlockRows:
     """The rows of a block of visits, as they come."""
 
-    def __init__(self, world: World, spec: PolicySpec, start: int, n: int, logged: bool) -> None:
+    def __init__(self, world: World, spec: PolicySpec, start: int, n: int, *, logged: bool, judged: bool) -> None:
         self._space = ACTION_SPACES[world.action_space]
         self._reward_range = world.reward_range
         self._logged = logged
+        self._judged = judged
         self.start = start
         self.count = 0
         self.contexts: list[Context] = []
@@ -65,6 +66,8 @@ class BlockRows:
         """Take in what came of a visit."""
         row = self.count
         self._check(outcome)
+        if self._judged and not np.isfinite(truth.best_reward):
+            raise ValueError(f"best_reward is {truth.best_reward!r}, expected a finite number")
         if self._logged:
             self.contexts.append(self._space.logged(context))
         self.actions[row] = action
@@ -88,6 +91,9 @@ class BlockRows:
         low, high = self._reward_range
         if not low <= outcome.reward <= high:  # NaN lies nowhere
             raise ValueError(f"reward {outcome.reward!r} lies outside reward_range, {low:g} to {high:g}")
+        odd = [name for name in outcome.parts if not isinstance(name, str)]
+        if odd:
+            raise ValueError(f"a part of the reward is called {odd[0]!r}, expected a name")
         taken = RESERVED & outcome.parts.keys()
         if taken:
             raise ValueError(f"a part of the reward is called {min(taken)!r}, which is a column of its own")

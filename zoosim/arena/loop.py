@@ -19,6 +19,7 @@ from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.types import Context
 from zoosim.policies.base import Policy, policy_name
 from zoosim.worlds.base import Truth, World
+from zoosim.worlds.contexts import context_fault
 
 
 def play(
@@ -84,11 +85,14 @@ def _play_visits(
     spec = world.spec(steps)
     takes_feedback = _takes_feedback(policy)
     for start, stop in sections(world, steps, AT_ONCE):
-        rows = BlockRows(world, spec, start, stop - start, logged)
+        rows = BlockRows(world, spec, start, stop - start, logged=logged, judged=judged)
         for step in range(start, stop):
             with _blaming_the_world(world, step):
                 visit = world.arrive(step)
                 context = world.context(visit)
+                fault = context_fault(context, world.action_space, spec) if step == 0 else ""
+                if fault:
+                    raise ValueError(fault)
             try:
                 if logged:
                     action, propensity = space.choose(policy, context, spec)

@@ -14,11 +14,12 @@ from zoosim.arena.actions import ACTION_SPACES
 from zoosim.arena.block import Block
 from zoosim.arena.plan import Plan
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, PolicyError, WorldError
 from zoosim.core.files import atomic
 from zoosim.core.parquet import META, write_parquet
 from zoosim.core.types import IntArray
 from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
+from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
 
@@ -63,6 +64,11 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
             int(context.product_ids[action]) for context, action in zip(block.contexts, block.actions, strict=True)
         ]
         row_of = {int(product): row for row, product in enumerate(listed.ids)}
+        strangers = sorted(set(chosen) - row_of.keys())
+        if strangers:
+            raise WorldError(
+                f"world {policy_name(type(world))}: showed product {strangers[0]}, which all_products does not list"
+            )
         rows = np.array([row_of[product] for product in chosen], np.int64)
         gone = [_not_shown(listed.ids, context.product_ids[context.available]) for context in block.contexts]
     else:
@@ -94,7 +100,12 @@ def _not_shown(ids: IntArray, shown: IntArray) -> list[int]:
 def _listed(world: World) -> ProductList:
     """Return all products of a world that can be logged."""
     listed = world.all_products()
-    assert listed is not None, "check_logged comes first"
+    whole = isinstance(listed, ProductList) and np.asarray(listed.ids).dtype.kind in "iu"
+    if listed is None or not whole or not len(listed.ids) == len(listed.features) == len(listed.group_names):
+        raise WorldError(
+            f"world {policy_name(type(world))}: all_products returned {type(listed).__name__}, expected a "
+            "zoosim.ProductList of whole ids, features and group names, one each per product"
+        )
     return listed
 
 

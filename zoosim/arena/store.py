@@ -8,6 +8,8 @@ summary.json, report.html
 """
 
 import json
+import math
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -19,7 +21,7 @@ import polars as pl
 import yaml
 
 from zoosim.arena.metrics import Rows
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, write_text
 from zoosim.core.parquet import read_meta, write_parquet
 
@@ -41,8 +43,15 @@ ROWS = {
 """The columns of rows.parquet; those of a search shop have what a reward is made of, too."""
 
 
+FIGURES = ["reward", "true_probability", "best_probability"]
+"""The columns that figures are computed from."""
+
 BOOSTS = "boosts"
 """The column of boosts (list of float), in the rows of policies that choose them; it is there if any does."""
+
+
+SEED = re.compile(r"[0-9]{1,10}")
+"""The name of a trial's file, without its suffix."""
 
 
 class TrialKey(NamedTuple):
@@ -69,7 +78,7 @@ class RunFolder:
     def trials(self) -> list[TrialKey]:
         """List the finished trials, sorted."""
         found = (self.path / "cells").glob("*/*.parquet")
-        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in found if path.stem.isdigit())
+        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in found if SEED.fullmatch(path.stem))
 
     def check(self) -> None:
         """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
@@ -103,7 +112,7 @@ class RunFolder:
             values = yaml.safe_load(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
             values = None
         names = _policy_names(values)
         if names is None or not {key.policy for key in self.trials()} <= names:
@@ -123,7 +132,7 @@ class RunFolder:
             values = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             values = None
         if not _is_summary(values):
             raise ConfigError(f"{path} is damaged or truncated; delete it and run again")
@@ -136,14 +145,27 @@ class RunFolder:
 
     def read_trial(self, key: TrialKey) -> Rows:
         """Read the figures of a trial."""
-        names = ["reward", "true_probability", "best_probability"]
-        frame = pl.read_parquet(self.trial_path(key), columns=names)
-        return Rows(*(frame[name].to_numpy() for name in names))
+        frame = self._frame(key)
+        return Rows(*(frame[name].to_numpy() for name in FIGURES))
 
     def read_parts(self, key: TrialKey) -> dict[str, np.ndarray]:
         """Read what the rewards of a trial are made of, empty where they are clicks."""
-        frame = pl.read_parquet(self.trial_path(key))
+        frame = self._frame(key)
         return {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
+
+    def _frame(self, key: TrialKey) -> pl.DataFrame:
+        """Read the rows of a trial; raises `DataError` for a file that is damaged or not ours."""
+        path = self.trial_path(key)
+        try:
+            frame = pl.read_parquet(path)
+            numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
+            types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
+            whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+            whole = False
+        if not whole:
+            raise DataError(f"{path} is damaged or truncated; delete it and run again")
+        return frame
 
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
         """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all.
@@ -193,7 +215,10 @@ def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
 def _policy_names(config: Any) -> set[str] | None:
     """Return the policies that a config.yaml lists, None when it is not whole."""
     whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
-    if not whole or not isinstance(config["policies"], list) or "seeds" not in (config["run"] or {}):
+    if not whole or not isinstance(config["policies"], list) or not isinstance(config["run"], dict):
+        return None
+    seeds = config["run"].get("seeds")
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
         return None
     return {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
 
@@ -203,4 +228,18 @@ def _is_summary(values: Any) -> bool:
     policies = values.get("policies") if isinstance(values, dict) else None
     if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
         return False
-    return all(isinstance(figures, dict) and isinstance(figures.get("failed"), list) for figures in policies.values())
+    if not math.isfinite(values["wall_seconds"]):
+        return False
+    for figures in policies.values():
+        failed = figures.get("failed") if isinstance(figures, dict) else None
+        if not isinstance(failed, list) or not all(map(_is_failure, failed)):
+            return False
+    return True
+
+
+def _is_failure(item: Any) -> bool:
+    """Tell whether an item of a summary's failures has what is read again."""
+    if not isinstance(item, dict):
+        return False
+    numbers = all(isinstance(item.get(name), int) for name in ("seed", "step"))
+    return numbers and all(isinstance(item.get(name), str) for name in ("error", "place"))

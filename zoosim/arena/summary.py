@@ -11,7 +11,7 @@ import numpy as np
 from zoosim.arena import metrics
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
-from zoosim.core.errors import PolicyFailure
+from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
 
@@ -45,7 +45,13 @@ class Comparison:
         for key in folder.trials():
             if key.policy in self.trials:
                 parts = folder.read_parts(key)
-                self.trials[key.policy][key.seed] = self._figures(folder.read_trial(key), parts, key.seed)
+                rows = folder.read_trial(key)
+                if len(rows.rewards) != plan.steps:
+                    path = folder.trial_path(key)
+                    raise DataError(
+                        f"{path} holds {len(rows.rewards)} visits, expected {plan.steps}; delete it and run again"
+                    )
+                self.trials[key.policy][key.seed] = self._figures(rows, parts, key.seed)
         self.failures = [failure for failure in failures if failure.policy in self.trials]
 
     def _figures(self, rows: metrics.Rows, parts: Mapping[str, FloatArray], seed: int) -> TrialFigures:

@@ -16,7 +16,7 @@ from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.types import Context
 from zoosim.envs.world_env import WorldEnv
 from zoosim.ranking.product_table import ProductTable
-from zoosim.worlds.search.boosts import BoostWorld, SearchView, context_of, product_ids
+from zoosim.worlds.search.boosts import BoostWorld, SearchView, context_of, feedback_of, product_ids
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.tables import read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld, cell_oracle
@@ -41,6 +41,11 @@ class SearchEnv(WorldEnv):
         """Prepare the shop that `config` describes, by default 10,000 products; raises `ConfigError`."""
         self._config = read_search_config(config)
         super().__init__(observation_space(self._config), boost_space(self._config), "features", flat)
+
+    @property
+    def n_products(self) -> int:
+        """How many products the shop has."""
+        return self._config.n_products
 
     def build(self, seed: int) -> SearchView:
         """Return the world of a seed."""
@@ -96,7 +101,7 @@ def info_of(world: SearchView, visit: Visit, result: Result) -> dict[str, Any]:
     left = result.parts.rank_change
     return {
         "step": visit.step,
-        "feedback": world.outcome(visit, result).feedback,
+        "feedback": feedback_of(world.shop, visit, result),
         "baseline": product_ids(world.shop, visit.baseline),
         "rank_change": {"left": left, "symmetric_difference": 2 * left},
         "simulator": {name: getattr(outcome, name) for name in ("examined", "utilities", "satisfaction")},

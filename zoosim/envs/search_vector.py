@@ -44,6 +44,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._views: list[SearchView] = []
+        self._base = np.zeros((num_envs, 0))
         self._steps = np.zeros(0, np.int64)
         self._visits: list[Visit] = []
 
@@ -90,8 +91,10 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
 
     def _arrive(self) -> Any:
         """Bring each row's visitor and return what the shops know of them."""
-        rows = zip(self._views, self._steps.tolist(), strict=True)
-        self._visits = [view.arrive(step) for view, step in rows]
+        self._base = np.empty((self.num_envs, self._one.n_products))
+        rows = zip(self._views, self._steps.tolist(), self._base, strict=True)
+        self._visits = [view.shop.arrive(step, scores) for view, step, scores in rows]
+        self._base.flags.writeable = False
         if self._flat:
             features = [view.shop.features(visit) for view, visit in zip(self._views, self._visits, strict=True)]
             return flattened(np.stack(features))
@@ -105,7 +108,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             features=np.stack([shop.features(visit) for shop, visit in rows]),
             product_ids=Later(lambda: np.stack([shop.world.catalogue.ids for shop, _ in rows])),
             product_table=Later(lambda: _stacked([table_of(shop, visit) for shop, visit in rows])),
-            base_scores=np.stack([visit.base for visit in visits]),
+            base_scores=self._base,
             boost_features=Later(lambda: np.stack([shop.boost_features(visit) for shop, visit in rows])),
         )
 

@@ -12,6 +12,7 @@ from zoosim.core.types import Context, FloatArray
 from zoosim.policies.checks.products import CheckResult, ContractViolation
 from zoosim.policies.checks.sameness import same
 from zoosim.worlds.base import World
+from zoosim.worlds.contexts import context_fault
 from zoosim.worlds.own import world_class
 
 VISITS = 40
@@ -24,13 +25,6 @@ ERRORS = 5.0
 """How many standard errors the mean reward may lie from the truth."""
 
 ROUNDING = 1e-9
-
-FIELDS = {
-    ActionSpace.BOOSTS: ("user_id", "features", "product_ids", "base_scores", "boost_features", "product_table"),
-    "products": ("user_id", "user", "product_ids", "products", "available"),
-    "templates": ("user_id", "user", "product_ids", "products", "available"),
-}
-"""What the contexts of each action space hold."""
 
 
 @dataclass(frozen=True)
@@ -101,26 +95,8 @@ def _makes(subject: Subject) -> None:
 
 def _contexts(subject: Subject) -> None:
     for step, world, _, context in subject.visits():
-        missing = [name for name in FIELDS[world.action_space] if name not in context]
-        _must(not missing, f"visit {step}: the context lacks {', '.join(missing)}")
-        spec = world.spec(VISITS)
-        count = len(context.product_ids)
-        shapes: dict[str, tuple[int, ...]] = {"product_ids": (count,)}
-        if world.action_space == ActionSpace.BOOSTS:
-            shapes |= {"features": (spec.user_dim,), "base_scores": (count,)}
-            shapes |= {"boost_features": (count, spec.product_dim)}
-        else:
-            shapes |= {"user": (spec.user_dim,), "products": (count, spec.product_dim), "available": (count,)}
-            _must(np.asarray(context.available).any(), f"visit {step}: no candidate is available")
-            is_mask = np.asarray(context.available).dtype == np.bool_
-            _must(is_mask, f"visit {step}: available holds {np.asarray(context.available).dtype}, expected bool")
-        for name, shape in shapes.items():
-            array = context[name]
-            _must(isinstance(array, np.ndarray), f"visit {step}: {name} is a {type(array).__name__}, expected an array")
-            _must(array.shape == shape, f"visit {step}: {name} has the shape {array.shape}, expected {shape}")
-            _must(not array.flags.writeable, f"visit {step}: {name} can be written to; use array.setflags(write=False)")
-            _must(np.isfinite(array).all(), f"visit {step}: {name} holds NaN or infinity")
-        _must(len(np.unique(context.product_ids)) == count, f"visit {step}: a product is a candidate twice")
+        fault = context_fault(context, world.action_space, world.spec(VISITS))
+        _must(not fault, f"visit {step}: {fault}")
 
 
 def _any_order(subject: Subject) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import WorldError, ZoosimError
 from zoosim.core.parameters import check_parameters
+from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import policy_name
 from zoosim.worlds.base import World
@@ -26,7 +27,18 @@ def world_class(source: str) -> type[World]:
         raise WorldError(f"world {source}: lacks {' and '.join(missing)}; see docs/own-world.md")
     if found.action_space not in SPACES:
         raise WorldError(f"world {source}: has the action_space {found.action_space!r}, expected {', '.join(SPACES)}")
+    if not _is_range(found.reward_range):
+        raise WorldError(
+            f"world {source}: has the reward_range {found.reward_range!r}, expected (low, high), set on the class"
+        )
     return found
+
+
+def _is_range(value: Any) -> bool:
+    """Whether a value is a pair of numbers, the lower one first."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    return all(isinstance(bound, int | float) for bound in value) and value[0] < value[1]
 
 
 def world_source(source: str) -> str:
@@ -78,12 +90,18 @@ class OwnSetup(WorldSetup):
         """Return the world of a seed."""
         found = world_class(self.kind)
         try:
-            return found(seed, self.steps, **self.config)
+            world = found(seed, self.steps, **self.config)
+            spec = world.spec(self.steps)
         except ZoosimError:
             raise
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise WorldError(f"world {policy_name(found)}: cannot be made for seed {seed}: {reason}") from error
+        if getattr(world, "seed", None) != seed:
+            raise WorldError(f"world {policy_name(found)}: has no seed; call super().__init__(seed, steps, **params)")
+        if not isinstance(spec, PolicySpec):
+            raise WorldError(f"world {policy_name(found)}: spec returned {spec!r}, expected a zoosim.PolicySpec")
+        return world
 
     def code(self, action_space: str) -> str:
         """Hash the code of the file, and what it uses of the package."""

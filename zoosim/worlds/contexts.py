@@ -1,0 +1,59 @@
+"""What the contexts of each action space hold, and what may be wrong with one."""
+
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.types import Context, PolicySpec
+
+CANDIDATES = ("user_id", "user", "product_ids", "products", "available")
+FIELDS = {
+    ActionSpace.PRODUCTS: CANDIDATES,
+    ActionSpace.TEMPLATES: CANDIDATES,
+    ActionSpace.BOOSTS: ("user_id", "features", "product_ids", "base_scores", "boost_features", "product_table"),
+}
+"""The fields of a context, by what is chosen."""
+
+
+def context_fault(context: Any, action_space: str, spec: PolicySpec) -> str:
+    """Say what is wrong with the context of a visit; nothing for one that keeps the contract."""
+    if not isinstance(context, Context):
+        return f"context returned {type(context).__name__}, expected zoosim.Context"
+    missing = [name for name in FIELDS[ActionSpace(action_space)] if name not in context]
+    if missing:
+        return f"the context lacks {', '.join(missing)}"
+    count = len(np.atleast_1d(context.product_ids))
+    shapes: dict[str, tuple[int, ...]] = {"product_ids": (count,)}
+    if action_space == ActionSpace.BOOSTS:
+        shapes |= {"features": (spec.user_dim,), "base_scores": (count,)}
+        shapes |= {"boost_features": (count, spec.product_dim)}
+    else:
+        shapes |= {"user": (spec.user_dim,), "products": (count, spec.product_dim), "available": (count,)}
+    for name, shape in shapes.items():
+        fault = _array_fault(name, context[name], shape)
+        if fault:
+            return fault
+    if len(np.unique(context.product_ids)) < count:
+        return "a product is a candidate twice"
+    if action_space != ActionSpace.BOOSTS:
+        if context.available.dtype != np.bool_:
+            return f"available holds {context.available.dtype}, expected bool"
+        if not context.available.any():
+            return "no candidate is available"
+    return ""
+
+
+def _array_fault(name: str, array: Any, shape: tuple[int, ...]) -> str:
+    """Say what is wrong with an array of a context."""
+    if not isinstance(array, np.ndarray):
+        return f"{name} is a {type(array).__name__}, expected an array"
+    if array.dtype.kind not in "biuf":
+        return f"{name} holds {array.dtype}, expected numbers"
+    if array.shape != shape:
+        return f"{name} has the shape {array.shape}, expected {shape}"
+    if array.flags.writeable:
+        return f"{name} can be written to; use array.setflags(write=False)"
+    if not np.isfinite(array).all():
+        return f"{name} holds NaN or infinity"
+    return ""

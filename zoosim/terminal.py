@@ -211,7 +211,7 @@ def print_story(name: str, story: "Story", path: Path) -> None:
 
 def print_optimum(frame: "pl.DataFrame") -> None:
     """Print what the best templates and boosts of each kind of visit earn, and the boosts."""
-    table = Table(title="EUR a visit, in expectation (standard error)", title_justify="left")
+    table = Table(title="EUR per visit, in expectation (standard error)", title_justify="left")
     table.add_column("visits", no_wrap=True)
     for head in ("share", "neutral", "best template", "", "best boosts", "the boosts"):
         table.add_column(head, justify="left" if head == "best template" else "right", no_wrap=head != "the boosts")

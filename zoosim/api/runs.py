@@ -63,7 +63,7 @@ class RunResult:
 
     @cached_property
     def policies(self) -> "pl.DataFrame":
-        """One row a policy, the best first: fraction of oracle with interval, sd, worst seed, what visits earned."""
+        """One row per policy, the best first: fraction of oracle with interval, sd, worst seed, what visits earned."""
         import polars as pl
 
         return pl.DataFrame([self._row(name) for name in self.comparison.ranked])
@@ -77,7 +77,7 @@ class RunResult:
 
     @cached_property
     def pairs(self) -> "pl.DataFrame":
-        """One row a pair of policies: difference in fraction of oracle, interval, Holm-corrected p."""
+        """One row per pair of policies: difference in fraction of oracle, interval, Holm-corrected p."""
         import polars as pl
 
         return pl.DataFrame(self.summary["pairs"])

@@ -140,7 +140,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         return self._views
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """Return one checked seed a row; None where the row's world goes on."""
+        """Return one checked seed per row; None where the row's world goes on."""
         seeds: list[int | None]
         if seed is None:
             seeds = [None] * self.num_envs

@@ -302,11 +302,10 @@ def _finish(
 
     from zoosim.arena.summary import Comparison
     from zoosim.core.files import write_text
-    from zoosim.experiments.plan import make_plan
-    from zoosim.experiments.request import Request
+    from zoosim.experiments.plan import finished_plan
 
     folder = _folder(path)
-    whole = make_plan(Request(plan.experiment.name, config=folder.read_config(), finished=True))
+    whole = finished_plan(folder.read_config())
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
     folder.write_rows(folder.trials())
     summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))

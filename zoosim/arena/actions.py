@@ -11,6 +11,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
 from zoosim.logs.records import LARGEST_DENSITY, LEAST_DENSITY
 from zoosim.policies.base import Policy
+from zoosim.policies.boosts.base import BoostPolicy
 
 
 class ActionRules(ABC):
@@ -102,8 +103,6 @@ class Boosts(ActionRules):
 
     def has_propensity(self, policy_class: type[Policy]) -> bool:
         """Whether a class has a density of its own."""
-        from zoosim.policies.boosts.base import BoostPolicy
-
         return getattr(policy_class, "density", None) is not BoostPolicy.density
 
 

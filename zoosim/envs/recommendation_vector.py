@@ -5,7 +5,6 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -13,7 +12,7 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
 from zoosim.envs.recommendation_env import make_spaces, read_config
-from zoosim.envs.world_env import draw_seed, flat_space, flattened
+from zoosim.envs.world_env import checked_seeds, flat_space, flattened
 from zoosim.worlds.base import Truth
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableVisit, TableWorld, earn
@@ -61,7 +60,7 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         A row whose seed is None goes on to its next visitor; its very first reset draws a seed (see `worlds`).
         `options` are not used.
         """
-        seeds = self._seeds(seed)
+        seeds = checked_seeds(seed, self.num_envs, fresh=not self._worlds)
         numbers = [visit.step + 1 for visit in self._visits] or [0] * self.num_envs
         if not self._worlds:
             self._worlds = [build_world(self._config, seed=given) for given in seeds if given is not None]
@@ -100,19 +99,6 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     def ground_truths(self) -> tuple[Truth, ...]:
         """Return the truth about each row's waiting visitor, for regret and tests."""
         return tuple(world.truth(visit) for world, visit in zip(self._started(), self._visits, strict=True))
-
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """Return one checked seed per row; None where the row's world goes on."""
-        seeds: list[int | None]
-        if seed is None:
-            seeds = [None] * self.num_envs
-        else:
-            seeds = [int(seed) + n for n in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
-        if len(seeds) != self.num_envs:
-            raise ConfigError(f"seed: got {len(seeds)} seeds, expected {self.num_envs}, one for each environment")
-        for given in seeds:
-            seeding.np_random(given)  # refuses what is no seed
-        return seeds if self._worlds else [draw_seed() if given is None else given for given in seeds]
 
     def _check(self, actions: Any) -> IntArray:
         """Return `actions` as available indices `(N,)`, or raise `OrderError` or `ActionError`."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -12,7 +11,7 @@ from zoosim.core.errors import ActionError, ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, Later, LazyContext, LazyDict
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, info_of
-from zoosim.envs.world_env import draw_seed, flattened
+from zoosim.envs.world_env import checked_seeds, flattened
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.boosts import SearchView, table_of
 from zoosim.worlds.search.shop import Result, Visit
@@ -56,7 +55,7 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         A row whose seed is None goes on to its next visitor; its very first reset draws a seed (see `worlds`).
         `options` are not used.
         """
-        seeds = self._seeds(seed)
+        seeds = checked_seeds(seed, self.num_envs, fresh=not self._views)
         fresh = [given is not None for given in seeds]
         self._steps = np.where(fresh, 0, self._steps + 1) if self._views else np.zeros(self.num_envs, np.int64)
         self._views = [self._views[n] if given is None else self._one.build(given) for n, given in enumerate(seeds)]
@@ -138,21 +137,6 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         if not self._views:
             raise OrderError("the shops are not open yet; call reset() first")
         return self._views
-
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        """Return one checked seed per row; None where the row's world goes on."""
-        seeds: list[int | None]
-        if seed is None:
-            seeds = [None] * self.num_envs
-        else:
-            seeds = [int(seed) + n for n in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
-        if len(seeds) != self.num_envs:
-            raise ConfigError(f"seed: got {len(seeds)} seeds, expected {self.num_envs}, one for each environment")
-        for given in seeds:
-            seeding.np_random(given)  # refuses what is no seed
-        if self._views:
-            return seeds
-        return [draw_seed() if given is None else given for given in seeds]
 
 
 def _stacked(tables: list[ProductTable]) -> ProductTable:

@@ -1,13 +1,15 @@
 """Gymnasium environments as views of worlds: one visit is one episode."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import seeding
 
-from zoosim.core.errors import OrderError
+from zoosim.core.errors import ConfigError, OrderError
 from zoosim.core.types import Context, FloatArray
 from zoosim.worlds.base import Truth, World
 
@@ -121,3 +123,26 @@ def flattened(features: FloatArray) -> Any:
 def draw_seed() -> int:
     """Draw a seed from the system's entropy."""
     return int(np.random.SeedSequence().generate_state(1)[0])
+
+
+def checked_seeds(seed: int | Sequence[int | None] | None, n: int, *, fresh: bool) -> list[int | None]:
+    """Return one checked seed for each of n environments, as `reset` of a vector environment takes them.
+
+    Args:
+        seed: The first of n seeds in a row, or one seed each; None goes on in the world that is there.
+        n: The number of environments.
+        fresh: Whether there are no worlds yet, so that seeds that are not given are drawn.
+
+    Raises:
+        ConfigError: there are not as many seeds as environments.
+    """
+    seeds: list[int | None]
+    if seed is None:
+        seeds = [None] * n
+    else:
+        seeds = [int(seed) + i for i in range(n)] if isinstance(seed, int | np.integer) else list(seed)
+    if len(seeds) != n:
+        raise ConfigError(f"seed: got {len(seeds)} seeds, expected {n}, one for each environment")
+    for given in seeds:
+        seeding.np_random(given)  # refuses what is no seed
+    return [draw_seed() if given is None and fresh else given for given in seeds]

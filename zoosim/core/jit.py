@@ -24,7 +24,7 @@ except (ImportError, AttributeError):  # a numba whose inner parts have moved: k
     KernelCache = None
 try:
     from zoosim.core.kernel_parts import PartCompiler
-except (ImportError, AttributeError, TypeError):  # likewise: compilation takes three times as long
+except (ImportError, AttributeError, TypeError):  # likewise: compilation takes twice as long or more
     PartCompiler = None
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}

@@ -1,4 +1,4 @@
-"""Compile a function that other compiled code calls as a part of its callers, which takes a third of the time.
+"""Compile a function that other compiled code calls as a part of its callers, in less than half of the time.
 
 For every function, also one that only compiled code calls, numba optimises and makes machine code of all that it calls
 in turn, and wrappers that let Python call it. A part has neither: its code is linked into the function that Python

@@ -1,0 +1,267 @@
+"""The encoder: one visitor at a time and in bulk to the same bits, whatever values hold and however written."""
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from zoosim.core.errors import DataError
+from zoosim.schema.columns import COLUMN_TYPES, Column, NumberColumn
+from zoosim.schema.encoder import Encoder, fit_encoder
+from zoosim.schema.infer import infer_rewards, infer_roles, infer_type
+from zoosim.schema.values import number_of, numbers_of, text_of, time_of, truth_of
+
+WORDS = st.text(max_size=6) | st.sampled_from(
+    ["", " ", "nan", "NaN", "NULL", "7", "7.0", " 7 ", "+7", "-0", "1e3", ".5", "5.", "1e999", "1e-999", "inf", "0x1"]
+)
+NUMBERS = st.floats() | st.integers(-(2**62), 2**62)
+
+
+def shop(n: int = 200, seed: int = 0) -> pl.DataFrame:
+    """Return a table of visitors with a column of each type, as CSV has them, values missing in each."""
+    rng = np.random.default_rng(seed)
+    hours = rng.integers(0, 24 * 30, n)
+    columns: dict[str, Any] = {
+        "age": [f"{age:.1f}" if age > 20 else "" for age in rng.normal(45, 15, n)],
+        "member": rng.choice(["yes", "no", ""], n),
+        "country": rng.choice(["de", "fr", "NA", "it"], n),
+        "city": [f"city {i}" for i in rng.integers(0, 120, n)],
+        "likes": rng.choice(["cats|dogs", "dogs", "fish|cats|dogs", ""], n),
+        "at": [f"2026-03-{1 + hour // 24:02}T{hour % 24:02}:17:00Z" for hour in hours],
+    }
+    return pl.DataFrame(columns)
+
+
+TYPES = {"age": "number", "member": "yes/no", "country": "category", "city": "category", "likes": "words", "at": "time"}
+
+
+def encoder() -> Encoder:
+    """Return an encoder fitted to `shop()`."""
+    return fit_encoder(shop(), TYPES, "shop.csv")
+
+
+def assert_same_bits(fitted: Encoder, frame: pl.DataFrame) -> None:
+    """Compare rows that were encoded together with each by itself."""
+    together = fitted.encode(frame)
+    assert together.shape == (frame.height, fitted.width)
+    assert np.isfinite(together).all()
+    for row, values in enumerate(frame.to_dicts()):
+        assert fitted.encode_one(values).tobytes() == together[row].tobytes(), values
+
+
+def test_rows_are_encoded_alike_one_at_a_time_and_in_bulk() -> None:
+    assert_same_bits(encoder(), shop())
+    assert_same_bits(encoder(), shop(seed=1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=20))
+@example(
+    ["1e5", "+1", "-.5", "00012", "1_000", "\uff11\uff12", "1e", "9" * 400, "\x00", "true", "2026-01-01", "0.1e-400"]
+)
+def test_any_text_is_encoded_alike_in_every_column(texts: list[str]) -> None:
+    frame = pl.DataFrame({name: pl.Series(texts, dtype=pl.String) for name in TYPES})
+    assert_same_bits(encoder(), frame)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(NUMBERS, min_size=1, max_size=20))
+def test_any_number_is_encoded_alike_in_every_column(values: list[float]) -> None:
+    column = pl.Series(values, dtype=pl.Float64, strict=False)
+    assert_same_bits(encoder(), pl.DataFrame(dict.fromkeys(TYPES, column)))
+    whole = pl.Series([int(value) for value in values if abs(value) < 2**62], dtype=pl.Int64)
+    assert_same_bits(encoder(), pl.DataFrame(dict.fromkeys(TYPES, whole)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=20))
+def test_numbers_are_read_from_texts_as_one_by_one(texts: list[str]) -> None:
+    alone = [number_of(text) for text in texts]
+    together = numbers_of(pl.Series(texts, dtype=pl.String))
+    np.testing.assert_array_equal(together, np.array([math.nan if x is None else x for x in alone]))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(WORDS | NUMBERS | st.none() | st.booleans(), min_size=1, max_size=30))
+def test_whatever_a_column_holds_it_can_be_fitted_and_read_back(values: list[Any]) -> None:
+    """To lists of anything: a fitted encoder is JSON, and comes back from it as it was."""
+    column = pl.Series("x", [None if value is None else str(value) for value in values], dtype=pl.String)
+    frame = pl.DataFrame([column])
+    for kind in ("number", "yes/no", "category", "words", "time"):
+        fitted = fit_encoder(frame, {"x": kind}, "table")
+        assert_same_bits(fitted, frame)
+        again = Encoder.model_validate_json(fitted.model_dump_json())
+        assert again == fitted
+        assert again.fingerprint == fitted.fingerprint
+
+
+def test_a_value_is_the_same_however_it_is_written() -> None:
+    assert [text_of(value) for value in (7, 7.0, "7", " 7.0 ", "7.00", np.int32(7), np.float32(7))] == ["7"] * 7
+    assert [text_of(value) for value in (None, "", "  ", "NA", math.nan, "null")] == [None] * 6
+    assert [text_of(value) for value in (True, "true", np.bool_(True))] == ["true"] * 3
+    assert [truth_of(value) for value in ("Yes", 1, "0", False, "maybe", None)] == [
+        True,
+        True,
+        False,
+        False,
+        None,
+        None,
+    ]
+
+
+def test_numbers_are_scaled_and_clipped() -> None:
+    """1 to 1,000: clipped at the quantiles .001 and .999, then a mean of 0 and a standard deviation of 1."""
+    column = pl.Series("x", np.arange(1, 1001))
+    fitted = NumberColumn.fitted("x", column)
+    assert not fitted.missing
+    encoded = fitted.encode(column)[:, 0]
+    assert abs(encoded.mean()) < 1e-12
+    assert encoded.std() == pytest.approx(1.0)
+    assert fitted.encode_one(10**9) == [encoded.max()]
+    assert fitted.encode_one(None) == [0.0]
+
+
+def test_one_outlier_does_not_set_the_scale() -> None:
+    numbers = np.append(np.random.default_rng(0).normal(size=9_999), 1e12)
+    fitted = NumberColumn.fitted("x", pl.Series("x", numbers))
+    assert fitted.scale < 1.1
+
+
+def test_levels_are_features_by_name_and_many_are_hashed() -> None:
+    fitted = fit_encoder(shop(), {"country": "category", "city": "category"}, "shop.csv")
+    assert fitted.features[:5] == (
+        *("country is de", "country is fr", "country is it"),
+        *("country is another", "country is missing"),
+    )
+    assert fitted.encode_one({"country": "es"})[:5].tolist() == [0, 0, 0, 1, 0]
+    assert fitted.encode_one({})[:5].tolist() == [0, 0, 0, 0, 1]
+    cities = fitted.encode_one({"city": "city 7"})[5:]
+    assert sorted(np.abs(cities)) == [0.0] * 31 + [1.0]
+    np.testing.assert_array_equal(cities, fitted.encode_one({"city": "city 7"})[5:])
+
+
+def test_lists_of_words_and_times() -> None:
+    fitted = fit_encoder(shop(), {"likes": "words"}, "shop.csv")
+    assert fitted.features == (
+        "likes has cats",
+        "likes has dogs",
+        "likes has fish",
+        "likes has another",
+        "likes is missing",
+    )
+    assert fitted.encode_one({"likes": ["dogs", "birds"]}).tolist() == [0, 1, 0, 1, 0]
+    hours = fit_encoder(shop(), {"at": {"type": "time", "time_zone": "Europe/Berlin"}}, "shop.csv")
+    at_noon = hours.encode_one({"at": "2026-07-06T10:00:00Z"})  # a Monday, noon in Berlin
+    np.testing.assert_allclose(at_noon[:4], [0.0, -1.0, 0.0, 1.0], atol=1e-12)
+    same = [datetime(2026, 7, 6, 12), datetime(2026, 7, 6, 10, tzinfo=UTC), np.datetime64("2026-07-06T10:00")]
+    for value in same:
+        np.testing.assert_array_equal(hours.encode_one({"at": value}), at_noon)
+    assert time_of(date(2026, 7, 6), UTC) == datetime(2026, 7, 6, tzinfo=UTC)  # type: ignore[arg-type]
+
+
+def test_times_of_data_frames_are_encoded_alike() -> None:
+    times = pl.Series("at", [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in range(24)])
+    assert_same_bits(
+        fit_encoder(pl.DataFrame([times]), {"at": "time"}, "table"), pl.DataFrame([times, times.alias("b")])
+    )
+
+
+def test_vectors_are_taken_as_they_are_but_for_their_scale() -> None:
+    lists = np.random.default_rng(0).normal(size=(50, 3)) * 7.0
+    frame = pl.DataFrame({"text": [*lists.tolist(), None, [1.0]]})
+    fitted = fit_encoder(frame, {"text": None}, "table")
+    assert fitted.features == ("text [0]", "text [1]", "text [2]", "text is missing")
+    assert_same_bits(fitted, frame)
+    np.testing.assert_allclose(np.square(fitted.encode(frame)[:50, :3]).mean(), 1.0)
+    assert fitted.encode_one({"text": [1.0]}).tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2.5", "3", ""], "number"),
+        (["1", "0", "1"], "yes/no"),
+        (["yes", "No", None], "yes/no"),
+        (["de", "fr", "de"], "category"),
+        (["a|b", "b|c|a", "c", "a|c"], "words"),
+        (["2026-01-01T10:00:00Z", "2026-01-02 11:00"], "time"),
+        ([True, False], "yes/no"),
+        ([[1.0, 2.0]], "vector"),
+        ([["a"], ["b", "c"]], "words"),
+        (["", None], ""),
+        (["same", "same"], ""),
+        ([f"{i} {i}" for i in range(5_000)], ""),
+        ([*map(str, range(100)), "n/a", "?"], "number"),
+    ],
+)
+def test_types_are_guessed_from_values(values: list[Any], expected: str) -> None:
+    assert infer_type(pl.Series("x", values, strict=False)).type == expected
+
+
+def test_roles_and_rewards_are_guessed_from_names() -> None:
+    names = ["Item ID", "pscore", "customer", "Clicked", "GMV", "age"]
+    assert infer_roles(names) == {"action": "Item ID", "propensity": "pscore", "user_id": "customer"}
+    assert infer_rewards(names) == {"click": "Clicked", "revenue": "GMV"}
+
+
+def test_what_is_new_is_counted_by_column() -> None:
+    fitted = encoder()
+    later = shop(seed=1).with_columns(pl.lit("es").alias("country"), pl.lit("1000").alias("age")).drop("member")
+    drift = fitted.drift(later)
+    assert drift["country"] == "200 of 200 values are new (es)"
+    assert drift["age"] == "200 of 200 values are new (1000)"
+    assert drift["member"] == "the column is gone; all its values count as missing"
+    assert "likes" not in drift
+    assert fitted.drift(shop()).keys() <= {"age"}  # beyond the quantiles that are clipped
+
+
+@pytest.mark.parametrize("kind", COLUMN_TYPES)
+def test_a_column_of_missing_values_alone_can_be_encoded(kind: str) -> None:
+    frame = pl.DataFrame({"x": pl.Series([None, None], dtype=pl.String)})
+    fitted = fit_encoder(frame, {"x": kind}, "table")
+    assert_same_bits(fitted, frame)
+    assert fitted.encode_one({})[-1] == 1.0  # the feature that tells that it is missing
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"aeg": "number"}, "table: got no column 'aeg', expected one of age"),
+        ({"age": "nubmer"}, "table: column age: got the type 'nubmer', expected number, yes/no"),
+    ],
+)
+def test_a_wrong_column_or_type_is_refused_in_one_line(types: Mapping[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        fit_encoder(shop().select("age"), types, "table")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"columns": [{"type": "number", "name": "x", "low": 0, "high": 1, "center": 0, "scale": 0}]},
+        {"columns": [{"type": "number", "name": "x", "low": 0, "high": 1, "center": 0, "scale": "NaN"}]},
+        {"columns": [{"type": "category", "name": "x", "levels": ["a", "a"]}]},
+        {"columns": [{"type": "time", "name": "x", "time_zone": "Mars/Base"}]},
+        {"columns": [{"type": "yes/no", "name": "x"}, {"type": "yes/no", "name": "x"}]},
+        {"columns": [{"type": "category", "name": "x", "buckets": 10**9}]},
+        {"columns": [{"type": "code", "name": "x"}]},
+    ],
+)
+def test_a_broken_encoder_is_not_read(broken: Mapping[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Encoder.model_validate_json(json.dumps(broken))
+
+
+def test_every_type_names_its_features() -> None:
+    for kind in COLUMN_TYPES.values():
+        assert issubclass(kind, Column)
+    fitted = encoder()
+    assert len(set(fitted.features)) == len(fitted.features) == fitted.width

@@ -1,0 +1,1 @@
+"""How a shop's tables become features: types of columns, fitted once, one encoder from the log to the service."""

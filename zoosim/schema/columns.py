@@ -1,0 +1,373 @@
+"""The types that a column of a shop's table can have, each fitted to data once: what it becomes for policies.
+
+A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode`), to the same bits.
+"""
+
+import hashlib
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+from pydantic import Field, field_validator
+
+from zoosim.core.config import Strict
+from zoosim.core.types import FloatArray
+from zoosim.schema.values import encode_distinct, number_of, numbers_of, text_of, time_of, truth_of
+
+MOST_LEVELS = 50
+"""Levels of a category, or words of a list, that get a feature of their own; further levels are hashed."""
+
+BUCKETS = 32
+"""Features that the levels of a category with more than `MOST_LEVELS` share."""
+
+CLIP = 0.001
+"""Share of the numbers at either end that are clipped."""
+
+CIRCLE = [(math.sin(2.0 * math.pi * i / 1440), math.cos(2.0 * math.pi * i / 1440)) for i in range(1440)]
+"""Sine and cosine for each minute of a day, computed once, since libraries differ in their last digits."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Levels = tuple[str, ...]
+
+
+class Column(Strict):
+    """A fitted column: its `name` in the table, and how a value becomes features.
+
+    `missing` says whether values were missing when it was fitted: then a last feature tells when one is.
+    """
+
+    name: str
+    missing: bool = False
+
+    @classmethod
+    @abstractmethod
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "Column":
+        """Fit the type to the values of a column."""
+
+    @property
+    @abstractmethod
+    def features(self) -> tuple[str, ...]:
+        """The names of the features that a value becomes."""
+
+    @abstractmethod
+    def encode_one(self, value: Any) -> list[float]:
+        """Return the features of a value; never NaN or infinite."""
+
+    @abstractmethod
+    def knows(self, value: Any) -> bool:
+        """Return whether a value that is not missing is one of those that the column was fitted to, or among them."""
+
+    def encode(self, column: pl.Series) -> FloatArray:
+        """Return the features of many values `(n, w)`."""
+        return encode_distinct(column, len(self.features), self.encode_one)
+
+    def _with_missing(self, features: Iterable[str]) -> tuple[str, ...]:
+        return (*features, f"{self.name} is missing") if self.missing else tuple(features)
+
+    def _or_missing(self, features: list[float] | None, width: int) -> list[float]:
+        """Return features with the one that tells whether the value is missing, all 0 where it is."""
+        values = [0.0] * width if features is None else features
+        return [*values, float(features is None)] if self.missing else values
+
+
+class NumberColumn(Column):
+    """A number, clipped to `low` and `high`, less `center`, over `scale`: about -3 to 3."""
+
+    type: Literal["number"] = "number"
+    low: Finite
+    high: Finite
+    center: Finite
+    scale: Annotated[Finite, Field(gt=0)]
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "NumberColumn":
+        """Clip at quantiles, and scale to a mean of 0 and a standard deviation of 1."""
+        numbers = numbers_of(column)
+        known = numbers[~np.isnan(numbers)]
+        if not len(known):
+            return cls(name=name, missing=True, low=0.0, high=0.0, center=0.0, scale=1.0)
+        low, high = np.quantile(known, (CLIP, 1.0 - CLIP), method="nearest")
+        clipped = np.clip(known, low, high)
+        scale = float(clipped.std())
+        usable = math.isfinite(scale) and scale > 0.0
+        return cls(
+            name=name,
+            missing=len(known) < len(numbers),
+            low=float(low),
+            high=float(high),
+            center=float(clipped.mean()) if usable else float(low),
+            scale=scale if usable else 1.0,
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The number, and whether it is missing."""
+        return self._with_missing([self.name])
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return the scaled number."""
+        number = number_of(value)
+        if number is None:
+            return self._or_missing(None, 1)
+        return self._or_missing([(min(max(number, self.low), self.high) - self.center) / self.scale], 1)
+
+    def encode(self, column: pl.Series) -> FloatArray:
+        """Return the scaled numbers."""
+        numbers = numbers_of(column)
+        is_missing = np.isnan(numbers)
+        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale
+        scaled[is_missing] = 0.0
+        return np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether it is a number in the range."""
+        number = number_of(value)
+        return number is not None and self.low <= number <= self.high
+
+
+class YesNoColumn(Column):
+    """Yes or no, as 1 or 0: true and false, yes and no, 1 and 0, in whatever case."""
+
+    type: Literal["yes/no"] = "yes/no"
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "YesNoColumn":
+        """Note whether values are missing."""
+        return cls(name=name, missing=any(truth_of(value) is None for value in column.unique().to_list()))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Whether it is yes, and whether it is missing."""
+        return self._with_missing([self.name])
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return 1 for yes."""
+        truth = truth_of(value)
+        return self._or_missing(None if truth is None else [float(truth)], 1)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether it is one of both."""
+        return truth_of(value) is not None
+
+
+class CategoryColumn(Column):
+    """One of `levels`, each a feature of its own, as is whatever else there is; or levels hashed to `buckets`.
+
+    A level beyond counting gets one of the buckets, with a sign, by its hash (Weinberger et al. 2009,
+    https://arxiv.org/abs/0902.2206): levels that share a bucket partly undo each other.
+    """
+
+    type: Literal["category"] = "category"
+    levels: Levels = ()
+    buckets: Annotated[int, Field(ge=0, le=4096)] = 0
+
+    @classmethod
+    def fitted(
+        cls, name: str, column: pl.Series, *, most_levels: int = MOST_LEVELS, buckets: int = BUCKETS, **options: Any
+    ) -> "CategoryColumn":
+        """Take the levels that come up, in the order of their names; hash them where there are more than that."""
+        texts = {text_of(value) for value in column.unique().to_list()}
+        levels = sorted(text for text in texts if text is not None)
+        is_missing = None in texts
+        if len(levels) > most_levels:
+            return cls(name=name, missing=is_missing, buckets=buckets)
+        return cls(name=name, missing=is_missing, levels=tuple(levels))
+
+    @field_validator("levels")
+    @classmethod
+    def _each_once(cls, levels: Levels) -> Levels:
+        if len(set(levels)) < len(levels):
+            raise ValueError("a level comes twice, expected each once")
+        return levels
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """A feature per level or bucket, one for what else there may be, and one for what is missing."""
+        if self.buckets:
+            return self._with_missing(f"{self.name} (bucket {bucket})" for bucket in range(self.buckets))
+        named = [f"{self.name} is {level}" for level in self.levels]
+        return self._with_missing([*named, f"{self.name} is another"])
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return 1 for the level of the value and 0 for all others."""
+        width = self.buckets or len(self.levels) + 1
+        text = text_of(value)
+        if text is None:
+            return self._or_missing(None, width)
+        features = [0.0] * width
+        if self.buckets:
+            code = level_hash(text)
+            features[code // 2 % self.buckets] = 1.0 if code % 2 else -1.0
+        else:
+            features[self._place(text)] = 1.0
+        return self._or_missing(features, width)
+
+    def _place(self, text: str) -> int:
+        return self.levels.index(text) if text in self.levels else len(self.levels)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether it is one of the levels; where they are hashed nobody knows."""
+        return bool(self.buckets) or text_of(value) in self.levels
+
+
+class WordsColumn(Column):
+    """A list of words: each of `levels` is a feature, 1 where the list holds it; others count as one more."""
+
+    type: Literal["words"] = "words"
+    levels: Levels = ()
+    separator: Annotated[str, Field(min_length=1)] = "|"
+
+    @classmethod
+    def fitted(
+        cls, name: str, column: pl.Series, *, separator: str = "|", most_levels: int = MOST_LEVELS, **options: Any
+    ) -> "WordsColumn":
+        """Take the words that come up most often, in the order of their names."""
+        counts: Counter[str] = Counter()
+        lists = column.value_counts()
+        for value, count in zip(lists[column.name].to_list(), lists["count"].to_list(), strict=True):
+            for word in split_words(value, separator) or ():
+                counts[word] += count
+        most = sorted(counts, key=lambda word: (-counts[word], word))[:most_levels]
+        is_missing = any(split_words(value, separator) is None for value in lists[column.name].to_list())
+        return cls(name=name, missing=is_missing, levels=tuple(sorted(most)), separator=separator)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """A feature per word, one for all others, and one for what is missing."""
+        named = [f"{self.name} has {word}" for word in self.levels]
+        return self._with_missing([*named, f"{self.name} has another"])
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return 1 for each word that the list holds."""
+        width = len(self.levels) + 1
+        words = split_words(value, self.separator)
+        if words is None:
+            return self._or_missing(None, width)
+        features = [float(level in words) for level in self.levels]
+        return self._or_missing([*features, float(not words.issubset(self.levels))], width)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether all words are among the levels."""
+        return (split_words(value, self.separator) or set()).issubset(self.levels)
+
+
+class TimeColumn(Column):
+    """A time: where on the circle of a day its minute lies, and on that of a week its day."""
+
+    type: Literal["time"] = "time"
+    time_zone: str = "UTC"
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, *, time_zone: str = "UTC", **options: Any) -> "TimeColumn":
+        """Note whether times are missing."""
+        zone = ZoneInfo(time_zone)
+        is_missing = any(time_of(value, zone) is None for value in column.unique().to_list())
+        return cls(name=name, missing=is_missing, time_zone=time_zone)
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"got {name!r}, expected a name such as Europe/Berlin") from None
+        return name
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Two coordinates on each circle."""
+        circles = ((self.name, part, wave) for part in ("day", "week") for wave in ("sine", "cosine"))
+        return self._with_missing(f"{name}, {wave} of the time of the {part}" for name, part, wave in circles)
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return sine and cosine of the time of the day and of the day of the week."""
+        moment = time_of(value, ZoneInfo(self.time_zone))
+        if moment is None:
+            return self._or_missing(None, 4)
+        of_day = CIRCLE[60 * moment.hour + moment.minute]
+        # 205 minutes of the table are nearest to a seventh of the circle.
+        of_week = CIRCLE[round(moment.weekday() * 1440 / 7)]
+        return self._or_missing([*of_day, *of_week], 4)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether it can be read."""
+        return time_of(value, ZoneInfo(self.time_zone)) is not None
+
+
+class VectorColumn(Column):
+    """A list of `length` numbers, such as the embedding of a text, over `scale`."""
+
+    type: Literal["vector"] = "vector"
+    length: Annotated[int, Field(ge=1, le=10_000)]
+    scale: Annotated[Finite, Field(gt=0)]
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "VectorColumn":
+        """Take the length that most lists have, and scale their numbers to a mean square of 1."""
+        lists = [numbers for numbers in map(_vector, column.to_list()) if numbers]
+        length = Counter(map(len, lists)).most_common(1)[0][0] if lists else 1
+        usable = [numbers for numbers in lists if len(numbers) == length]
+        scale = float(np.sqrt(np.square(np.array(usable)).mean())) if usable else 1.0
+        sound = math.isfinite(scale) and scale > 0.0
+        return cls(name=name, missing=len(usable) < column.len(), length=length, scale=scale if sound else 1.0)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """A feature per number."""
+        return self._with_missing(f"{self.name} [{place}]" for place in range(self.length))
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return the scaled numbers."""
+        numbers = _vector(value)
+        if numbers is None or len(numbers) != self.length:
+            return self._or_missing(None, self.length)
+        return self._or_missing([number / self.scale for number in numbers], self.length)
+
+    def knows(self, value: Any) -> bool:
+        """Return whether it is as long as it should be."""
+        numbers = _vector(value)
+        return numbers is not None and len(numbers) == self.length
+
+
+AnyColumn = Annotated[
+    NumberColumn | YesNoColumn | CategoryColumn | WordsColumn | TimeColumn | VectorColumn, Field(discriminator="type")
+]
+COLUMN_TYPES: Mapping[str, type[Column]] = {
+    "number": NumberColumn,
+    "yes/no": YesNoColumn,
+    "category": CategoryColumn,
+    "words": WordsColumn,
+    "time": TimeColumn,
+    "vector": VectorColumn,
+}
+
+
+def level_hash(text: str) -> int:
+    """Return a hash of a text that is the same on every machine and in every process, 0 to 2**63 - 1."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+def split_words(value: Any, separator: str) -> set[str] | None:
+    """Return the words of a list, or of a text with separators; None where it is missing."""
+    if isinstance(value, list | tuple | set | pl.Series | np.ndarray):
+        parts = list(value)
+    else:
+        text = text_of(value)
+        if text is None:
+            return None
+        parts = text.split(separator)
+    return {word for word in map(text_of, parts) if word is not None}
+
+
+def _vector(value: Any) -> list[float] | None:
+    """Return a list of finite numbers, None where it is none."""
+    if not isinstance(value, list | tuple | pl.Series | np.ndarray):
+        return None
+    numbers = [number_of(part) for part in value]
+    known = [number for number in numbers if number is not None]
+    return known if len(known) == len(numbers) else None

@@ -1,0 +1,143 @@
+"""Encode the columns of a shop's table as features: fitted once, and the same, to the bit, wherever it is used."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import model_validator
+
+from zoosim.core.config import Strict
+from zoosim.core.errors import DataError
+from zoosim.core.parameters import shown
+from zoosim.core.types import FloatArray
+from zoosim.schema.columns import COLUMN_TYPES, AnyColumn
+from zoosim.schema.infer import infer_type
+from zoosim.schema.values import text_of
+
+MOST_FEATURES = 10_000
+"""Features that all columns together may become."""
+
+EXAMPLES = 3
+"""Values that are named of those which an encoder does not know."""
+
+
+class Encoder(Strict):
+    """Fitted columns of visitors, or of products, side by side.
+
+    Args:
+        columns: The columns, in the order of their features.
+    """
+
+    columns: tuple[AnyColumn, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_usable(self) -> "Encoder":
+        names = [column.name for column in self.columns]
+        repeated = [name for number, name in enumerate(names) if name in names[:number]]
+        if repeated:
+            raise ValueError(f"column {repeated[0]!r} comes twice, expected each once")
+        if len(self.features) > MOST_FEATURES:
+            raise ValueError(f"columns become {len(self.features):,} features, expected at most {MOST_FEATURES:,}")
+        return self
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.features)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, such as `country is de`."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the fitted columns: encoders with the same one encode everything alike."""
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def encode(self, frame: pl.DataFrame) -> FloatArray:
+        """Return the features of the rows of a table `(n, d)`; a column that it lacks counts as missing."""
+        parts = [np.zeros((frame.height, 0))]
+        for column in self.columns:
+            known = column.name in frame.columns
+            parts.append(column.encode(frame[column.name] if known else pl.Series(column.name, [None] * frame.height)))
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def encode_one(self, values: Mapping[str, Any]) -> FloatArray:
+        """Return the features of one visitor or product `(d,)`, given by column; what is not given is missing."""
+        features: list[float] = []
+        for column in self.columns:
+            features += column.encode_one(values.get(column.name))
+        return np.array(features)
+
+    def drift(self, frame: pl.DataFrame) -> dict[str, str]:
+        """Tell which columns of a table hold what the encoder was not fitted to, and how much of it, by column."""
+        notes = {}
+        for column in self.columns:
+            if column.name not in frame.columns:
+                notes[column.name] = "the column is gone; all its values count as missing"
+                continue
+            note = _drift_of(column, frame[column.name])
+            if note:
+                notes[column.name] = note
+        return notes
+
+
+def fit_encoder(
+    frame: pl.DataFrame, types: Mapping[str, str | Mapping[str, Any] | None], source: str, **options: Any
+) -> Encoder:
+    """Fit an encoder to a table.
+
+    Args:
+        frame: The table.
+        types: The type of each column, by name: one of `COLUMN_TYPES`, a mapping of `type` and its options, or None to
+            infer it from the values.
+        source: What messages call the table.
+        **options: For all columns, such as `time_zone`.
+
+    Raises:
+        DataError: a column is missing or cannot be encoded.
+    """
+    fitted = []
+    for name, wanted in types.items():
+        if name not in frame.columns:
+            raise DataError(f"{source}: got no column {shown(name)}, expected one of {', '.join(frame.columns)}")
+        column = frame[name]
+        given = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
+        kind = given.pop("type", None) or infer_type(column).type
+        if kind not in COLUMN_TYPES:
+            expected = "number, yes/no, category, words, time or vector"
+            raise DataError(f"{source}: column {name}: got the type {shown(kind)}, expected {expected}")
+        fitted.append(COLUMN_TYPES[kind].fitted(name, column, **{**options, **given}))
+    return Encoder(columns=tuple(fitted))
+
+
+def _drift_of(column: AnyColumn, values: pl.Series) -> str:
+    """Say how many values are new to a column, with examples; nothing where none is."""
+    if values.dtype == pl.Object:
+        counted = [(value, 1) for value in values.to_list()]
+    else:
+        counts = values.value_counts(name="count" if values.name != "count" else "n")
+        counted = list(zip(*(counts[name].to_list() for name in counts.columns), strict=True))
+    missing = sum(count for value, count in counted if text_of_any(value) is None)
+    new = [(value, count) for value, count in counted if text_of_any(value) is not None and not column.knows(value)]
+    notes = []
+    if missing and not column.missing:
+        notes.append(f"{missing:,} of {len(values):,} values are missing, none was")
+    if new:
+        examples = _examples(value for value, _ in new)
+        notes.append(f"{sum(count for _, count in new):,} of {len(values):,} values are new ({examples})")
+    return "; ".join(notes)
+
+
+def text_of_any(value: Any) -> str | None:
+    """Return a value, or a list of them, as a text; None where it is missing."""
+    return str(value) if isinstance(value, list | tuple) else text_of(value)
+
+
+def _examples(values: Iterable[Any]) -> str:
+    texts = sorted(str(value) for value in values)
+    return ", ".join(texts[:EXAMPLES]) + (", ..." if len(texts) > EXAMPLES else "")

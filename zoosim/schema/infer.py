@@ -1,0 +1,119 @@
+"""Guess what the columns of a shop's table are: their types, and what each is for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from zoosim.schema.values import number_of, numbers_of, text_of, time_of, truth_of
+
+MOSTLY = 0.95
+"""Share of the values of a column that must be numbers, or times, for the others to count as unreadable."""
+
+SEPARATORS = ("|", ";", ",")
+SPLIT = 0.2
+"""Share of the texts of a column that must hold a separator for it to be a list of words."""
+
+SAMPLE = 10_000
+"""Distinct values of a column that are looked at to guess its type."""
+
+ROLES: Mapping[str, Sequence[str]] = {
+    "action": ("action", "item", "item_id", "product", "product_id", "sku", "article", "article_id", "shown"),
+    "propensity": ("propensity", "propensity_score", "pscore", "p", "prob", "probability", "action_prob"),
+    "time": ("time", "timestamp", "ts", "at", "date", "datetime", "shown_at", "created_at", "event_time"),
+    "user_id": ("user_id", "user", "customer_id", "customer", "visitor_id", "visitor", "client_id", "member_id"),
+    "decision_id": ("decision_id", "impression_id", "request_id", "event_id", "visit_id", "ranking_id"),
+    "position": ("position", "rank", "slot", "place"),
+    "candidates": ("candidates", "eligible", "choices"),
+    "unavailable": ("unavailable",),
+}
+"""Names that columns often have, by what they are for, the likeliest first."""
+
+REWARDS: Mapping[str, Sequence[str]] = {
+    "click": ("click", "clicks", "clicked", "is_click", "click_indicator"),
+    "purchase": ("purchase", "purchases", "purchased", "bought", "order", "orders", "conversion", "converted"),
+    "revenue": ("revenue", "gmv", "sales", "amount", "turnover", "value"),
+    "margin": ("margin", "profit", "cm2"),
+    "reward": ("reward", "label", "outcome"),
+}
+"""Names that columns of rewards often have, the reward that policies learn from by default first."""
+
+
+class Inferred(NamedTuple):
+    """What a column was taken for: its `type`, or none where it is no use, and the `reason`."""
+
+    type: str
+    reason: str
+
+
+def infer_type(column: pl.Series) -> Inferred:
+    """Guess the type of a column from its values.
+
+    Args:
+        column: The column, of words as CSV has them, or of any type.
+
+    Returns:
+        The name of the type, as in `COLUMN_TYPES`; empty where all values are missing or the same, or nearly every one
+        is another text, as in ids and in free text.
+    """
+    if isinstance(column.dtype, pl.List | pl.Array):
+        lists = column.drop_nulls().to_list()[:SAMPLE]
+        numeric = bool(lists) and all(number_of(part) is not None for values in lists for part in values)
+        return Inferred("vector", "lists of numbers") if numeric else Inferred("words", "lists of words")
+    if column.dtype == pl.Boolean:
+        return Inferred("yes/no", "true and false")
+    if column.dtype.is_temporal():
+        return Inferred("time", "times")
+    distinct = column.unique(maintain_order=True)
+    sample = [value for value in distinct[:SAMPLE].to_list() if text_of(value) is not None]
+    if not sample:
+        return Inferred("", "holds nothing")
+    if len({text_of(value) for value in sample}) == 1:
+        return Inferred("", f"holds nothing but {text_of(sample[0])}")
+    if len(sample) <= 6 and all(truth_of(value) is not None for value in sample):
+        return Inferred("yes/no", " and ".join(sorted(str(text_of(value)) for value in sample)))
+    if np.isfinite(numbers_of(pl.Series(sample, strict=False))).mean() >= MOSTLY:
+        return Inferred("number", f"{distinct.len():,} different numbers")
+    if np.mean([time_of(value, ZoneInfo("UTC")) is not None for value in sample]) >= MOSTLY:
+        return Inferred("time", "times")
+    return _infer_words(column, sample)
+
+
+def _infer_words(column: pl.Series, sample: Sequence[object]) -> Inferred:
+    """Guess what a column of texts is."""
+    texts = [str(text_of(value)) for value in sample]
+    for separator in SEPARATORS:
+        parts = [text.split(separator) for text in texts]
+        words = {word.strip() for split in parts for word in split}
+        is_list = np.mean([len(split) > 1 for split in parts]) >= SPLIT
+        if is_list and 2 * len(words) < sum(map(len, parts)):
+            return Inferred("words", f"words separated by {separator}")
+    levels = column.n_unique()
+    if levels > 1_000 and 2 * levels > column.len():
+        return Inferred("", f"{levels:,} different texts in {column.len():,} rows, as in ids and free text")
+    return Inferred("category", f"{levels:,} different texts")
+
+
+def infer_roles(names: Sequence[str]) -> dict[str, str]:
+    """Return which column is likely what, by role, for the roles of which one is found."""
+    return _first_match(names, ROLES)
+
+
+def infer_rewards(names: Sequence[str]) -> dict[str, str]:
+    """Return which columns are likely rewards, by the reward's name."""
+    return _first_match(names, REWARDS)
+
+
+def _first_match(names: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    by_word: dict[str, str] = {}
+    for name in names:
+        by_word.setdefault(re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"), name)
+    matches: dict[str, str] = {}
+    for role, words in wanted.items():
+        column = next((by_word[word] for word in words if word in by_word), None)
+        if column is not None and column not in matches.values():
+            matches[role] = column
+    return matches

@@ -1,0 +1,129 @@
+"""Single values of a shop's tables, as CSV, Parquet, JSON and Python write them: what is missing, equal, a number.
+
+A value means the same wherever it comes from: 7, 7.0, "7" and " 7.0 " are one level and one number.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.types import FloatArray
+
+MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a"})
+"""Words that stand for no value."""
+
+NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+"""What is read as a number, in Python's and in Rust's regular expressions."""
+
+_NUMBER = re.compile(NUMBER)
+_WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
+LARGEST_NUMBER = 1e100
+"""Larger numbers, whose squares overflow, are as unreadable as infinity."""
+
+BLANK = " \t\r\n"
+"""What is stripped from words at both ends."""
+
+YES = frozenset({"true", "yes", "y", "t", "1", "on"})
+NO = frozenset({"false", "no", "n", "f", "0", "off"})
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as the one text that stands for it, None where it is missing."""
+    if value is None:
+        return None
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if value == int_or_none(value) else repr(float(value))
+    text = str(value).strip(BLANK)
+    if text in MISSING:
+        return None
+    whole = _WHOLE.match(text)
+    return str(int(whole[1])) if whole else text
+
+
+def int_or_none(value: float) -> int | None:
+    """Return a float as a whole number, None for infinity."""
+    return None if math.isinf(value) else int(value)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a value as a number of at most `LARGEST_NUMBER`, None where it is missing or none."""
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        number = float(value)
+    else:
+        text = "" if value is None else str(value).strip(BLANK)
+        if not _NUMBER.match(text):
+            return None
+        number = float(text)
+    return number if abs(number) <= LARGEST_NUMBER else None
+
+
+def truth_of(value: Any) -> bool | None:
+    """Return a value as yes or no, None where it is missing or neither."""
+    text = text_of(value)
+    if text is None:
+        return None
+    word = text.lower()
+    if word in YES:
+        return True
+    return False if word in NO else None
+
+
+def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
+    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one."""
+    if isinstance(value, datetime):
+        moment = value
+    elif isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day)
+    elif isinstance(value, np.datetime64):
+        moment = value.astype("datetime64[us]").item().replace(tzinfo=UTC)
+    else:
+        try:
+            moment = datetime.fromisoformat("" if value is None else str(value).strip(BLANK))
+        except ValueError:
+            return None
+    try:
+        return moment.replace(tzinfo=time_zone) if moment.tzinfo is None else moment.astimezone(time_zone)
+    except OverflowError:  # a time in the year 1 or 9999
+        return None
+
+
+def numbers_of(column: pl.Series) -> FloatArray:
+    """Return `number_of` of each value of a column `(n,)`, NaN where there is no number; to the bit the same."""
+    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        words = column.cast(pl.String).str.strip_chars(BLANK)
+        readable = pl.select(pl.when(words.str.contains(NUMBER)).then(words)).to_series()
+        numbers = readable.cast(pl.Float64, strict=False)
+    elif (column.dtype.is_numeric() and not column.dtype.is_decimal()) or column.dtype == pl.Boolean:
+        numbers = column.cast(pl.Float64, strict=False)
+    else:
+        numbers = pl.Series(map(number_of, column.to_list()), dtype=pl.Float64)
+    array = numbers.fill_null(math.nan).to_numpy().astype(float, copy=True)
+    array[~(np.abs(array) <= LARGEST_NUMBER)] = math.nan
+    return array
+
+
+def encode_distinct(column: pl.Series, width: int, encode: Callable[[Any], list[float]]) -> FloatArray:
+    """Return what `encode` makes of each value of a column, `(n, width)`; it is asked once for each distinct value."""
+    if column.dtype == pl.Object:
+        codes = np.arange(column.len())
+        values = column.to_list()
+    else:
+        # Ranks follow values, and nested values have none: a struct's hash table gives every distinct value a number.
+        frame = pl.DataFrame({"value": column}).with_row_index("row")
+        distinct = frame.group_by("value", maintain_order=True).agg("row")
+        values = distinct["value"].to_list()
+        lengths = distinct["row"].list.len().to_numpy()
+        codes = np.empty(column.len(), np.int64)
+        codes[distinct["row"].list.explode().to_numpy()] = np.repeat(np.arange(len(values)), lengths)
+    encoded = np.array([encode(value) for value in values], float).reshape(len(values), width)
+    return np.asarray(encoded[codes])

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 
 from zoosim.core.config import Strict
 from zoosim.core.types import FloatArray
-from zoosim.schema.values import encode_distinct, number_of, numbers_of, text_of, time_of, truth_of
+from zoosim.schema.values import encode_distinct, number_of, numbers_of, text_of, time_of, to_the_minute, truth_of
 
 MOST_LEVELS = 50
 """Levels of a category, or words of a list, that get a feature of their own; further levels are hashed."""
@@ -266,7 +266,7 @@ class TimeColumn(Column):
     def fitted(cls, name: str, column: pl.Series, *, time_zone: str = "UTC", **options: Any) -> "TimeColumn":
         """Note whether times are missing."""
         zone = ZoneInfo(time_zone)
-        is_missing = any(time_of(value, zone) is None for value in column.unique().to_list())
+        is_missing = any(time_of(value, zone) is None for value in to_the_minute(column).unique().to_list())
         return cls(name=name, missing=is_missing, time_zone=time_zone)
 
     @field_validator("time_zone")
@@ -293,6 +293,10 @@ class TimeColumn(Column):
         # 205 minutes of the table are nearest to a seventh of the circle.
         of_week = CIRCLE[round(moment.weekday() * 1440 / 7)]
         return self._or_missing([*of_day, *of_week], 4)
+
+    def encode(self, column: pl.Series) -> FloatArray:
+        """Return the features of many times; those of one minute are the same."""
+        return super().encode(to_the_minute(column))
 
     def knows(self, value: Any) -> bool:
         """Return whether it can be read."""

@@ -60,11 +60,15 @@ class Encoder(Strict):
 
     def encode(self, frame: pl.DataFrame) -> FloatArray:
         """Return the features of the rows of a table `(n, d)`; a column that it lacks counts as missing."""
-        parts = [np.zeros((frame.height, 0))]
+        features = np.empty((frame.height, self.width))
+        start = 0
         for column in self.columns:
+            stop = start + len(column.features)
             known = column.name in frame.columns
-            parts.append(column.encode(frame[column.name] if known else pl.Series(column.name, [None] * frame.height)))
-        return np.ascontiguousarray(np.hstack(parts))
+            values = frame[column.name] if known else pl.Series(column.name, [None] * frame.height, pl.String)
+            features[:, start:stop] = column.encode(values)
+            start = stop
+        return features
 
     def encode_one(self, values: Mapping[str, Any]) -> FloatArray:
         """Return the features of one visitor or product `(d,)`, given by column; what is not given is missing."""
@@ -101,7 +105,7 @@ def fit_encoder(
     Raises:
         DataError: a column is missing or cannot be encoded.
     """
-    fitted = []
+    fitted: list[Any] = []
     for name, wanted in types.items():
         if name not in frame.columns:
             raise DataError(f"{source}: got no column {shown(name)}, expected one of {', '.join(frame.columns)}")

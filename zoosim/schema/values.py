@@ -6,7 +6,7 @@ A value means the same wherever it comes from: 7, 7.0, "7" and " 7.0 " are one l
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,12 @@ NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 _NUMBER = re.compile(NUMBER)
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
+SECONDS = (
+    r"^(?P<minute>(?:19[5-9]|2[0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2})"
+    r":[0-5][0-9](?:\.[0-9]{3}(?:[0-9]{3})?)?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?$"
+)
+"""A time in ISO 8601 that names its seconds."""
+
 LARGEST_NUMBER = 1e100
 """Larger numbers, whose squares overflow, are as unreadable as infinity."""
 
@@ -42,7 +48,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return None
-        return str(int(value)) if value == int_or_none(value) else repr(float(value))
+        return str(int(value)) if value == int_or_none(float(value)) else repr(float(value))
     text = str(value).strip(BLANK)
     if text in MISSING:
         return None
@@ -85,7 +91,7 @@ def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
     elif isinstance(value, date):
         moment = datetime(value.year, value.month, value.day)
     elif isinstance(value, np.datetime64):
-        moment = value.astype("datetime64[us]").item().replace(tzinfo=UTC)
+        moment = value.astype("datetime64[us]").item()
     else:
         try:
             moment = datetime.fromisoformat("" if value is None else str(value).strip(BLANK))
@@ -95,6 +101,19 @@ def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
         return moment.replace(tzinfo=time_zone) if moment.tzinfo is None else moment.astimezone(time_zone)
     except OverflowError:  # a time in the year 1 or 9999
         return None
+
+
+def to_the_minute(column: pl.Series) -> pl.Series:
+    """Return times without their seconds, so that fewer differ; what is no modern time stays as it is.
+
+    Before 1950 offsets of time zones were no whole minutes.
+    """
+    if column.dtype == pl.String:
+        return column.str.replace(SECONDS, "${minute}${zone}")
+    if isinstance(column.dtype, pl.Datetime):
+        modern = column.dt.year() >= 1950
+        return column.to_frame().select(pl.when(modern).then(column.dt.truncate("1m")).otherwise(column)).to_series()
+    return column
 
 
 def numbers_of(column: pl.Series) -> FloatArray:

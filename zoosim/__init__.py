@@ -7,6 +7,7 @@ from zoosim.envs.registration import register_envs
 
 if TYPE_CHECKING:
     from zoosim.api.logs import evaluate, fit_world, import_log
+    from zoosim.api.models import load, train
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
@@ -32,12 +33,14 @@ __all__ = [
     "evaluate",
     "fit_world",
     "import_log",
+    "load",
     "load_policy",
     "optimum",
     "parameter",
     "read_run",
     "run",
     "save_policy",
+    "train",
     "truth_of_candidates",
 ]
 
@@ -47,6 +50,7 @@ _MODULES = {
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),
     "zoosim.api.logs": ("evaluate", "fit_world", "import_log"),
+    "zoosim.api.models": ("load", "train"),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),

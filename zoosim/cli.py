@@ -104,9 +104,28 @@ LoggingPolicy = Annotated[
 ]
 LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of world, visitors and decisions.")]
 UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Parquet table, one row per decision.")]
-Mapping = Annotated[
-    Path, typer.Argument(metavar="MAPPING.yaml", help="File that names the table's columns for action, reward, ...")
+SchemaOut = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE.yaml", help="File to write; else it is printed.")
 ]
+SchemaAndLog = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="[SCHEMA.yaml] FILE.parquet",
+        help="What the table's columns are, inferred when left out (see `zoosim schema`), and the log to write.",
+    ),
+]
+Like = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Earlier log, or model, whose features the log is to have; else fitted anew."),
+]
+TrainedPolicies = Annotated[
+    list[str], typer.Option("--policy", metavar="NAME", help="Policy to train (repeatable): a name or FILE.py:Class.")
+]
+ModelFile = Annotated[Path, typer.Option("--out", metavar="FILE.zoosim", help="Model to write.")]
+TrainingShare = Annotated[
+    float, typer.Option(metavar="X", help="Share of the rows, the earliest, to train on; the rest judge.")
+]
+TrainingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the policies and of the bootstrap.")]
 SkipBad = Annotated[
     bool,
     typer.Option("--skip-bad", help="Drop invalid rows and count them by reason; biased unless they are random."),
@@ -386,21 +405,61 @@ def log(
     typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
 
 
+@app.command()
+def schema(table: UserTable, out: SchemaOut = None, debug: Debug = False) -> None:
+    """Guess what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
+    from zoosim.api.logs import describe_table
+
+    text, notes = describe_table(table)
+    for name, note in notes.items():
+        typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        typer.echo(f"Schema: {out}", err=True)
+
+
 @app.command("import")
 def import_table(
     table: UserTable,
-    mapping: Mapping,
-    out: LogFile,
+    files: SchemaAndLog,
+    like: Like = None,
     skip_bad: SkipBad = False,
     debug: Debug = False,
 ) -> None:
-    """Convert your CSV or Parquet table to a log. `zoosim evaluate` and `zoosim fit-world` read it."""
+    """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.api.logs import import_log
 
-    skipped = import_log(table, mapping, out, skip_bad=skip_bad)
-    for reason, count in skipped.items():
+    if len(files) > 2:
+        raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
+    *described, out = files
+    imported = import_log(table, described[0] if described else None, out, like=like, skip_bad=skip_bad)
+    for reason, count in imported.skipped.items():
         typer.echo(f"skipped {count:,} rows: {reason}", err=True)
+    for name, note in imported.drift.items():
+        typer.echo(f"note: column {name}: {note}", err=True)
     typer.echo(f"Log: {out}")
+
+
+@app.command()
+def train(
+    log: LogPath,
+    policy: TrainedPolicies,
+    out: ModelFile,
+    share: TrainingShare = 0.8,
+    seed: TrainingSeed = 0,
+    skip_bad: SkipBad = False,
+    debug: Debug = False,
+) -> None:
+    """Train policies on a log's earlier rows, and save the best. Judged by the later rows where there are propensities."""
+    from zoosim import terminal
+    from zoosim.api import models
+
+    training = models.train(log, policy, out, share=share, seed=seed, skip_bad=skip_bad, progress=_tell)
+    if training.evaluation is not None:
+        terminal.print_evaluation(training.evaluation)
+    typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
 
 
 @app.command()

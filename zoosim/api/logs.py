@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.files import write_text
 from zoosim.core.parameters import shown
 
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
     from zoosim.core.types import Progress
     from zoosim.fitting import Fit, FittedWorld
+    from zoosim.logs.importing.convert import Imported
     from zoosim.logs.log import Log
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
+    from zoosim.schema.schema import FittedSchema, Schema
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
+
+MODEL = ".zoosim"
+FILES = (MODEL, ".npz")
+"""How files of trained policies end: models, and those of `save_policy`."""
 
 
 def evaluate(
@@ -75,7 +81,7 @@ def evaluate(
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
-    given = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
+    given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
     for name in given:
         if not isinstance(name, str) or not name:
             raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
@@ -110,8 +116,9 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
     from zoosim.off_policy.training import Training, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
-    made = {name: _made(name, policy, log, seed) for name, policy in given.items()}
+    made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
+    log = _after_training(given, log)
     if not train:
         if untrained:
             saved = "give a FILE.npz of zoosim.save_policy"
@@ -124,12 +131,30 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
     return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in given}
 
 
+def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
+    """Return the rows after the time that models were trained on: the others they know too well to be judged by them.
+
+    Raises `DataError` where there are none.
+    """
+    from datetime import datetime
+
+    from zoosim.policies.model import load_model
+
+    models = [policy for policy in given.values() if isinstance(policy, str) and policy.endswith(MODEL)]
+    last = max((str(load_model(path).facts.get("last", "")) for path in models), default="")
+    if not last or log.times is None:
+        return log
+    later = log.rows(log.times > datetime.fromisoformat(last).timestamp() * 1e6)
+    if not len(later):
+        raise DataError(f"{log.source}: got no row after {last}, until when the model was trained; give a later log")
+    return later
+
+
 def _is_untrained(given: Any, made: Any) -> bool:
     """Whether a policy learns, and was just made from a name or a class."""
     from zoosim.policies.base import Policy
-    from zoosim.policies.persistence import SUFFIX
 
-    by_name = isinstance(given, type) or (isinstance(given, str) and not given.endswith(SUFFIX))
+    by_name = isinstance(given, type) or (isinstance(given, str) and not given.endswith(FILES))
     return by_name and isinstance(made, Policy) and made.learns
 
 
@@ -161,29 +186,66 @@ def _as_typed(name: str, value: Any) -> str:
 
 def import_log(
     table: Any,
-    mapping: "str | os.PathLike[str] | Mapping[str, Any]",
+    schema: "str | os.PathLike[str] | Mapping[str, Any] | Schema | None",
     out: str | os.PathLike[str],
     *,
+    like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
-) -> dict[str, int]:
-    """Convert a table to a log of Records, which `evaluate` and `fit_world` read.
+) -> "Imported":
+    """Convert a table to a log of Records, which `train`, `evaluate` and `fit_world` read.
 
     Args:
         table: A CSV or Parquet file, or a data frame.
-        mapping: Which column holds what: a YAML file or a mapping, see `zoosim.logs.importing.mapping`.
+        schema: What the columns are: a YAML file or a mapping, see `zoosim.schema.schema`; None to infer it.
         out: The Parquet file to write; the table of its products is written beside it.
+        like: An earlier log, or a model: encode the features as it does, instead of fitting them to this table.
         skip_bad: Leave bad rows out, a ranking whole.
 
     Returns:
-        How many rows were left out, by reason.
+        How many rows were skipped, by reason, and what is new to the features of `like`, by column.
 
     Raises:
-        ConfigError: the mapping is wrong, or `out` is no Parquet file.
+        ConfigError: the schema is wrong, or `out` is no Parquet file.
         DataError: the table lacks a column or has a bad row, which is named; nothing is written.
     """
     from zoosim.logs.importing.convert import import_log as convert
 
-    return convert(table, mapping, out, skip_bad=skip_bad)
+    fitted = None if like is None else _fitted_like(Path(like))
+    return convert(table, schema, out, fitted=fitted, skip_bad=skip_bad)
+
+
+def describe_table(table: Any) -> tuple[str, dict[str, str]]:
+    """Guess what the columns of a table are.
+
+    Args:
+        table: A CSV or Parquet file, or a data frame, with a row per product shown.
+
+    Returns:
+        A schema as YAML, to correct and to give to `import_log`; and what each column was taken for, by its name.
+
+    Raises:
+        ConfigError: no column looks like what was shown, or like what it earned.
+        DataError: the table cannot be read.
+    """
+    from zoosim.logs.importing.tables import read_table
+    from zoosim.schema.schema import infer_schema
+
+    frame, source = read_table(table)
+    inferred, notes = infer_schema(frame, source)
+    return inferred.to_yaml(), notes
+
+
+def _fitted_like(path: Path) -> "FittedSchema":
+    """Return the fitted schema of a log or of a model; raises `DataError` for a log that has none."""
+    from zoosim.logs.parse import fitted_schema
+    from zoosim.policies.model import load_model
+
+    if path.suffix == MODEL:
+        return load_model(path).fitted
+    fitted = fitted_schema(path)
+    if fitted is None:
+        raise DataError(f"like: {path} does not say how its features were made; name a log of zoosim import or a model")
+    return fitted
 
 
 def fit_world(
@@ -263,19 +325,34 @@ def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
 
 
-def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
+def _saved_policy(path: str, log: "Log") -> "Policy":
+    """Return the policy of a model or of a file of `save_policy`; raises `DataError` where the log does not fit."""
+    from zoosim.policies.model import load_model
+    from zoosim.policies.persistence import load_policy
+
+    if not path.endswith(MODEL):
+        return load_policy(path)
+    model = load_model(path)
+    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
+        raise DataError(
+            f"{log.source}: its features were made in another way than those of {path}; import its table again "
+            f"with --like {path}"
+        )
+    return model.policy
+
+
+def named_policies(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ConfigError(f"policies: got {shown(policies)}, expected a list, or a mapping by name")
     from zoosim.policies.base import policy_name
-    from zoosim.policies.persistence import SUFFIX
 
     named: dict[str, Any] = {}
     for given in policies:
         if isinstance(given, str):
             short = _is_column(given) or ".py" in given
             name = given.rpartition(":")[2] if short else given.replace(":", "-")
-            name = Path(given).stem if given.endswith(SUFFIX) else name
+            name = Path(given).stem if given.endswith(FILES) else name
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:
@@ -284,13 +361,12 @@ def _by_name(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any
     return named
 
 
-def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
+def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     """Make the policy that a name or a class stands for; everything else stays as it is."""
     from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
     from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.targets.base import naming
-    from zoosim.policies.persistence import SUFFIX, load_policy
     from zoosim.policies.registry import find_class
 
     if _is_column(given) or not isinstance(given, str | type):
@@ -298,7 +374,7 @@ def _made(name: str, given: Any, log: "Log", seed: int) -> Any:
     if isinstance(given, str) and given.startswith(FORMER):
         policy = given.removeprefix(FORMER)
         raise ConfigError(f"policy {given}: is now the policy {policy}; write --policy {policy} --train (train=True)")
-    saved = load_policy(given) if isinstance(given, str) and given.endswith(SUFFIX) else None
+    saved = _saved_policy(given, log) if isinstance(given, str) and given.endswith(FILES) else None
     policy_class = find_class(given) if saved is None else type(saved)
     evaluator = EVALUATORS[log.action_space]
     with naming(name):

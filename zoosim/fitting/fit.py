@@ -270,8 +270,10 @@ def _selected(
 ) -> tuple[tuple[str, str], ...]:
     """Name the cells whose rate moves by more than chance when rows weigh 1 / propensity (in the way of Hausman 1978).
 
-    If a cell's visitors and products are alike, both rates estimate the same.
+    If a cell's visitors and products are alike, both rates estimate the same. A log without propensities names none.
     """
+    if not log.has_propensities:
+        return ()
     weights = 1.0 / log.propensities
     rows = np.bincount(cells, minlength=n_cells).clip(1)
     total = np.bincount(cells, weights, n_cells)

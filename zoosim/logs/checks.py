@@ -1,6 +1,6 @@
 """What makes a log bad, and where: checks of frames, which name row and column. Rows count from 0."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,15 +28,15 @@ class Fault(NamedTuple):
     bad: BoolArray
 
 
-def check_columns(frame: pl.DataFrame, source: str, *, lists: bool = False) -> None:
-    """Refuse a frame that is no log at all: no rows, a column missing or of a wrong type. Raises `DataError`.
+def check_columns(frame: pl.DataFrame, source: str, required: Sequence[str], *, lists: bool = False) -> None:
+    """Refuse a frame that is no log at all: no rows, a `required` column missing or one of a wrong type: `DataError`.
 
     Actions are whole numbers, or `lists` of numbers.
     """
-    missing = [name for name in REQUIRED if name not in frame.columns]
+    missing = [name for name in required if name not in frame.columns]
     if missing:
         have = ", ".join(frame.columns)
-        raise DataError(f"{source}: column {missing[0]} is missing, a log has {', '.join(REQUIRED)}; it has {have}")
+        raise DataError(f"{source}: column {missing[0]} is missing, a log has {', '.join(required)}; it has {have}")
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
     types = {**TYPES, "action": "lists of numbers" if lists else "whole numbers"}
@@ -105,7 +105,7 @@ def reward_faults(frame: pl.DataFrame) -> Iterator[Fault]:
 
 def missing_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield the rows where a value is missing; a column of `MAY_BE_EMPTY` may lack all of them."""
-    for name in (*REQUIRED, *MAY_BE_EMPTY, "position"):
+    for name in (*REQUIRED, "propensity", *MAY_BE_EMPTY, "position"):
         missing = frame[name].null_count() if name in frame.columns else 0
         if missing and not (name in MAY_BE_EMPTY and missing == frame.height):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())

@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.schema.schema import FittedSchema
 
 PER_VISIT = (
     *("actions", "propensities", "rewards", "marginals"),
@@ -24,7 +25,7 @@ class Log:
         actions: By action space, the index of a product `(n,)`, the indices of a ranking from the top `(n, L)`, or
             boosts from -`a_max` to `a_max` `(n, d)`.
         propensities: The probability of the product, in (0, 1], `(n,)`; that of each product of a ranking given those
-            above it `(n, L)`; or the density of the boosts, above 0, `(n,)`.
+            above it `(n, L)`; or the density of the boosts, above 0, `(n,)`. NaN where the log does not say.
         rewards: What each visit earned `(n,)`, or each position of its ranking `(n, L)`.
         candidates: The different sets of products that could be chosen from `(s, K)`; K is 0 for boosts.
         candidate_set: Which of these sets each visit had `(n,)`.
@@ -41,7 +42,9 @@ class Log:
         marginals: Rankings alone: the probability that a position shows its product, whatever stands above, `(n, L)`;
             None where the log does not say.
         a_max: Boosts alone: the largest size of a boost.
-        ids: The ids of the products `(K,)`, where a catalogue tells them in whole numbers.
+        ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
+        names: What the shop calls the products, where a catalogue says.
+        fitted: How visitors and products were encoded, where the log was imported.
     """
 
     actions: Any
@@ -62,9 +65,16 @@ class Log:
     marginals: FloatArray | None = None
     a_max: float = 0.0
     ids: IntArray | None = None
+    names: tuple[str, ...] = ()
+    fitted: FittedSchema | None = None
 
     def __len__(self) -> int:
         return len(self.actions)
+
+    @property
+    def has_propensities(self) -> bool:
+        """Return whether the log says how likely its actions were."""
+        return not np.isnan(self.propensities).any()
 
     @property
     def visit_rewards(self) -> FloatArray:

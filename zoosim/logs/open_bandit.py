@@ -12,12 +12,12 @@ import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import FloatArray
+from zoosim.logs.importing.columns import numbers
 from zoosim.logs.importing.convert import to_records
-from zoosim.logs.importing.encoding import numbers
-from zoosim.logs.importing.mapping import LogMapping
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
 from zoosim.logs.parse import to_log
+from zoosim.schema.schema import Schema
 
 POLICIES, CAMPAIGNS = ("random", "bts"), ("all", "men", "women")
 COLUMNS = {"time": "timestamp", "action": "item_id", "position": "position", "reward": "click"}
@@ -40,10 +40,10 @@ def read_open_bandit(
     items = _items(folder / "item_context.csv")
     features = [name for name in table.columns if name.startswith("user_feature_")]
     columns = {**COLUMNS, "propensity": "propensity_score"}
-    mapping = LogMapping.model_validate({"columns": columns, "features": features, "actions": list(range(len(items)))})
-    converted = to_records(table, mapping, source=source, skip_bad=skip_bad)
+    described = {"columns": columns, "features": features, "actions": list(range(len(items)))}
+    converted = to_records(table, Schema.model_validate(described), source=source, skip_bad=skip_bad)
     log = to_log(converted.records.with_columns(pl.col("position") - 1), source=source, products=items)
-    return replace(log, skipped=converted.skipped)
+    return replace(log, skipped=converted.imported.skipped)
 
 
 def open_bandit_folder(data: str | os.PathLike[str] | None = None) -> Path:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,12 +13,15 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_number
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
+from zoosim.core.parquet import read_meta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
 from zoosim.logs.schema import A_MAX, MARGINAL, READ
 from zoosim.policies.boosts.base import BOX
+from zoosim.schema.schema import FittedSchema
+from zoosim.schema.values import product_key
 
 
 def read_log(
@@ -43,11 +47,10 @@ def read_log(
         DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
     """
     frame = _read_columns(Path(path), columns)
-    products: FloatArray | None = None
-    categories: tuple[str, ...] = ()
-    ids: IntArray | None = None
+    catalogue = _Catalogue()
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
-        products, categories, ids = _catalogue_of(frame, Path(path))
+        catalogue = _catalogue_of(frame, Path(path))
+    fitted = fitted_schema(Path(path))
     log = to_log(
         frame,
         action_space=action_space,
@@ -55,9 +58,12 @@ def read_log(
         skip_bad=skip_bad,
         columns=columns,
         a_max=a_max,
-        products=products,
+        products=catalogue.products,
     )
-    return replace(log, categories=categories, ids=ids)
+    if fitted is not None and fitted.visitors.width != log.features.shape[1]:
+        widths = f"{fitted.visitors.width} features of visitors, its rows hold {log.features.shape[1]}"
+        raise DataError(f"{path}: its schema has {widths}; import the log anew")
+    return replace(log, categories=catalogue.categories, ids=catalogue.ids, names=catalogue.names, fitted=fitted)
 
 
 def to_log(
@@ -71,7 +77,7 @@ def to_log(
     n_actions: int | None = None,
     products: FloatArray | None = None,
 ) -> Log:
-    """Check a frame with the columns of Records, of which it needs `action`, `propensity` and `reward`; return a `Log`.
+    """Check a frame with the columns of Records, of which it needs `action` and `reward`; return a `Log`.
 
     Args:
         frame: One row per visit, or per position of a ranking; see `zoosim.logs.schema`.
@@ -88,7 +94,7 @@ def to_log(
         check_number(A_MAX, a_max, *BOX)
     frame = _with_lists(frame)
     space = _space_of(frame, action_space)
-    check_columns(frame, source, lists=RECORDS[space].chooses_lists)
+    check_columns(frame, source, RECORDS[space].required, lists=RECORDS[space].chooses_lists)
     records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
     kept = records.kept(columns)
     check_numeric(frame, kept, source)
@@ -98,7 +104,7 @@ def to_log(
     visits = rows.gather_every(rows.height // shape[0])
     candidates, candidate_set = _candidates(visits, records.n_actions)
     shared = {
-        "propensities": floats(rows["propensity"]).reshape(shape),
+        "propensities": _propensities(rows, shape),
         "rewards": floats(rows["reward"]).reshape(shape),
         "candidates": candidates,
         "candidate_set": candidate_set,
@@ -160,6 +166,11 @@ def _whole_numbers(lists: pl.Series) -> pl.Series:
     return whole if whole.cast(pl.List(pl.Float64)).equals(lists) else lists
 
 
+def _propensities(rows: pl.DataFrame, shape: tuple[int, ...]) -> FloatArray:
+    """Return the logged propensities, NaN where the log has none."""
+    return floats(rows["propensity"]).reshape(shape) if "propensity" in rows.columns else np.full(shape, np.nan)
+
+
 def _is_known(frame: pl.DataFrame, name: str) -> bool:
     return name in frame.columns and frame[name].null_count() == 0
 
@@ -198,14 +209,23 @@ def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[BoolArray, IntArra
     return candidates, candidate_set
 
 
-def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, tuple[str, ...], IntArray | None]:
-    """Return features `(K, d_p)`, categories and ids of the product table beside a log; nothing where there is none."""
-    names = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
-    if len(names) > 1:
-        raise DataError(f"{path}: holds actions of {len(names)} catalogues, expected one; evaluate them one by one")
-    table = path.parent / f"catalogue-{names[0]}.parquet" if names else path
-    if not names or not table.is_file():
-        return None, (), None
+class _Catalogue(NamedTuple):
+    """What the table beside a log says of its products; nothing where there is none."""
+
+    products: FloatArray | None = None
+    categories: tuple[str, ...] = ()
+    ids: IntArray | None = None
+    names: tuple[str, ...] = ()
+
+
+def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
+    """Return features `(K, d_p)`, categories, ids and names of the product table beside a log."""
+    digests = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
+    if len(digests) > 1:
+        raise DataError(f"{path}: holds actions of {len(digests)} catalogues, expected one; evaluate them one by one")
+    table = path.parent / f"catalogue-{digests[0]}.parquet" if digests else path
+    if not digests or not table.is_file():
+        return _Catalogue()
     try:
         products = pl.read_parquet(table)
         lists = products["product"].to_list()
@@ -218,14 +238,14 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> tuple[FloatArray | None, t
         ) from None
     if None in categories or not np.isfinite(features).all():
         raise DataError(f"{table}: lacks a category, or a number among its features, for some product; fill it in")
-    return features, categories, _whole_ids(products)
+    names = tuple(map(str, products["product_id"])) if "product_id" in products.columns else ()
+    ids = np.array([product_key(name) for name in names], np.int64)
+    if len(set(ids.tolist())) < len(lists):  # products that nothing tells apart are known by their place
+        return _Catalogue(features, categories)
+    return _Catalogue(features, categories, ids, names)
 
 
-def _whole_ids(products: pl.DataFrame) -> IntArray | None:
-    """Return the ids of a product table, None where they are no whole numbers that tell the products apart."""
-    if "product_id" not in products.columns or not products["product_id"].dtype.is_integer():
-        return None
-    ids = products["product_id"].cast(pl.Int64)
-    if ids.null_count() or ids.n_unique() < len(ids):
-        return None
-    return ids.to_numpy()
+def fitted_schema(path: Path) -> FittedSchema | None:
+    """Return the schema that a log was encoded with, None where nobody encoded it."""
+    text = read_meta(path).get("fitted")
+    return FittedSchema.from_json(text, str(path)) if isinstance(text, str) else None

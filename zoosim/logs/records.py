@@ -20,7 +20,7 @@ from zoosim.logs.checks import (
     missing_faults,
     reward_faults,
 )
-from zoosim.logs.schema import A_MAX, MARGINAL
+from zoosim.logs.schema import A_MAX, MARGINAL, REQUIRED
 from zoosim.policies.boosts.base import BOX
 
 LEAST_PROPENSITY = 1e-30
@@ -45,6 +45,9 @@ class Records(ABC):
 
     visit_column: ClassVar[str | None] = None
     """Rows that share what this column holds are one visit; None where each row is a visit."""
+
+    required: ClassVar[tuple[str, ...]] = (*REQUIRED, "propensity")
+    """The columns that a log cannot do without."""
 
     chooses_lists: ClassVar[bool] = False
     """Whether an action is a list of numbers instead of a whole number."""
@@ -90,9 +93,13 @@ class Records(ABC):
 
 
 class ProductRecords(Records):
-    """One row per visit; its action is the index of a product."""
+    """One row per visit; its action is the index of a product. The log may not know how likely it was."""
+
+    required: ClassVar[tuple[str, ...]] = REQUIRED
 
     def _propensity_faults(self) -> Iterator[Fault]:
+        if "propensity" not in self.frame.columns:
+            return
         propensities = self.frame["propensity"]
         yield Fault("propensity", "above 0 and at most 1", bad_probabilities(propensities))
         tiny = floats(propensities) < LEAST_PROPENSITY
@@ -122,6 +129,7 @@ class RankingRecords(ProductRecords):
     """One row per position; rows of one visit share their `decision_id`, and count their `position` from 0 or 1."""
 
     visit_column = "decision_id"
+    required = Records.required
 
     def __init__(
         self, frame: pl.DataFrame, source: str, n_actions: int | None = None, a_max: float | None = None

@@ -17,8 +17,8 @@ SCHEMA_VERSION = 1
 MICROSECONDS = 1_000_000
 """How many make a second: a simulated visit takes one."""
 
-REQUIRED = ("action", "propensity", "reward")
-READ = ("decision_id", "time", "user_id", "user", "catalogue", "unavailable", "position", *REQUIRED)
+REQUIRED = ("action", "reward")
+READ = ("decision_id", "time", "user_id", "user", "catalogue", "unavailable", "position", "propensity", *REQUIRED)
 """The columns that training and evaluation read."""
 
 OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}

@@ -2,7 +2,6 @@
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.logs.importing.convert import import_log
-from zoosim.logs.importing.mapping import LogMapping
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log, to_log
@@ -13,6 +12,7 @@ from zoosim.off_policy.evaluate import Evaluation, Result, evaluate
 from zoosim.off_policy.intervals.intervals import bernstein_interval
 from zoosim.off_policy.intervals.sequences import confidence_sequence
 from zoosim.off_policy.targets.products import spec_of
+from zoosim.schema.schema import Schema
 
 __all__ = [
     "ESTIMATORS",
@@ -20,8 +20,8 @@ __all__ = [
     "Difference",
     "Evaluation",
     "Log",
-    "LogMapping",
     "Result",
+    "Schema",
     "Terms",
     "bernstein_interval",
     "confidence_sequence",

@@ -177,6 +177,9 @@ def evaluate(
         raise ConfigError(
             f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
         )
+    if not log.has_propensities:
+        wanted = "expected a column propensity, the probability with which each product was shown"
+        raise DataError(f"{log.source}: got a log without propensities, {wanted}; let the shop log it from now on")
     evaluator_class = EVALUATORS[log.action_space]
     options = read_options(
         log,

@@ -27,13 +27,13 @@ class Training(NamedTuple):
         return self.policy
 
 
-def earlier_and_later(log: Log) -> tuple[Log, Log]:
-    """Cut a log in two: the first 60% of its rows in order of time, to learn from, and the rest, to judge by.
+def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:
+    """Cut a log in two: the first rows in order of time, a `share` of all, to learn from, and the rest, to judge by.
 
     Raises `DataError` where the later part has few rows.
     """
     ordered = log if log.times is None else log.rows(np.argsort(log.times, kind="stable"))
-    cut = int(EARLIER * len(log))
+    cut = int(share * len(log))
     if len(log) - cut < LEAST_ROWS:
         raise DataError(f"{log.source}: {len(log):,} rows, too few to learn from some and judge by the others")
     return ordered.rows(np.arange(cut)), ordered.rows(np.arange(cut, len(log)))

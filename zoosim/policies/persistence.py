@@ -34,22 +34,33 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
     holds something else than arrays and plain values, and for a policy that its class, parameters and state do not
     bring back, such as a guardrail around a policy with parameters of its own.
     """
-    where, name = Path(path), policy_name(type(policy))
+    where = Path(path)
     if where.suffix != SUFFIX or not where.parent.is_dir():
         raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
+    header, arrays = packed_policy(policy)
+    named: dict[str, Any] = dict(arrays)
+    with atomic(where) as temporary, temporary.open("wb") as file:
+        np.savez(file, **named, header=np.array(json.dumps(header)))
+    return where
+
+
+def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a policy's class, parameters, task and state as JSON has them, and its arrays by name.
+
+    Raises `PolicyError` where they do not bring the policy back.
+    """
+    name = policy_name(type(policy))
     arrays = list[np.ndarray]()
     params = {key: getattr(policy, key) for key in parameters_of(type(policy))}
     spec, state = _packed_spec(name, policy.spec), _packed(name, policy.state_dict(), arrays)
     header = dict(zip(FIELDS, (FORMAT, _source_of(policy), params, spec, state), strict=True))
-    named: dict[str, Any] = {f"array_{n}": array for n, array in enumerate(arrays)}
+    named = {f"array_{n}": array for n, array in enumerate(arrays)}
     try:
-        _made(json.loads(json.dumps(header)), named)
+        unpacked_policy(json.loads(json.dumps(header)), named)
     except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise PolicyError(f"policy {name}: class, parameters and state do not bring it back: {reason}") from error
-    with atomic(where) as temporary, temporary.open("wb") as file:
-        np.savez(file, **named, header=np.array(json.dumps(header)))
-    return where
+    return header, named
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -61,13 +72,13 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     if header["format"] != FORMAT:
         raise DataError(f"{path}: has format {header['format']}, expected {FORMAT}; save it anew by this version")
     try:
-        return _made(header, arrays)
+        return unpacked_policy(header, arrays)
     except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path}: is no saved policy, or broken ({type(error).__name__}: {error})") from error
 
 
-def _made(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
-    """Make the policy, and give it its state."""
+def unpacked_policy(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
+    """Make the policy of which `packed_policy` returned this, and give it its state."""
     spec = _unpacked_spec(header["spec"])
     policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
     policy.load_state_dict(_unpacked(header["state"], arrays))

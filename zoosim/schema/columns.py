@@ -3,7 +3,6 @@
 A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode`), to the same bits.
 """
 
-import hashlib
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -17,7 +16,16 @@ from pydantic import Field, field_validator
 
 from zoosim.core.config import Strict
 from zoosim.core.types import FloatArray
-from zoosim.schema.values import encode_distinct, number_of, numbers_of, text_of, time_of, to_the_minute, truth_of
+from zoosim.schema.values import (
+    encode_distinct,
+    level_hash,
+    number_of,
+    numbers_of,
+    text_of,
+    time_of,
+    to_the_minute,
+    truth_of,
+)
 
 MOST_LEVELS = 50
 """Levels of a category, or words of a list, that get a feature of their own; further levels are hashed."""
@@ -349,11 +357,6 @@ COLUMN_TYPES: Mapping[str, type[Column]] = {
     "time": TimeColumn,
     "vector": VectorColumn,
 }
-
-
-def level_hash(text: str) -> int:
-    """Return a hash of a text that is the same on every machine and in every process, 0 to 2**63 - 1."""
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
 def split_words(value: Any, separator: str) -> set[str] | None:

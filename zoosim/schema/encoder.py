@@ -20,6 +20,9 @@ from zoosim.schema.values import text_of
 MOST_FEATURES = 10_000
 """Features that all columns together may become."""
 
+TAILS = 0.01
+"""Share of numbers beyond the clipped range that is nothing new."""
+
 EXAMPLES = 3
 """Values that are named of those which an encoder does not know."""
 
@@ -35,7 +38,7 @@ class Encoder(Strict):
 
     @model_validator(mode="after")
     def _is_usable(self) -> "Encoder":
-        names = [column.name for column in self.columns]
+        names = self.names
         repeated = [name for number, name in enumerate(names) if name in names[:number]]
         if repeated:
             raise ValueError(f"column {repeated[0]!r} comes twice, expected each once")
@@ -47,6 +50,11 @@ class Encoder(Strict):
     def width(self) -> int:
         """The number of features."""
         return len(self.features)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -128,12 +136,15 @@ def _drift_of(column: AnyColumn, values: pl.Series) -> str:
         counted = list(zip(*(counts[name].to_list() for name in counts.columns), strict=True))
     missing = sum(count for value, count in counted if text_of_any(value) is None)
     new = [(value, count) for value, count in counted if text_of_any(value) is not None and not column.knows(value)]
+    n_new = sum(count for _, count in new)
+    if column.type == "number" and n_new <= TAILS * len(values):
+        new = []
     notes = []
     if missing and not column.missing:
         notes.append(f"{missing:,} of {len(values):,} values are missing, none was")
     if new:
         examples = _examples(value for value, _ in new)
-        notes.append(f"{sum(count for _, count in new):,} of {len(values):,} values are new ({examples})")
+        notes.append(f"{n_new:,} of {len(values):,} values are new ({examples})")
     return "; ".join(notes)
 
 

@@ -32,12 +32,15 @@ ROLES: Mapping[str, Sequence[str]] = {
 }
 """Names that columns often have, by what they are for, the likeliest first."""
 
+REWARD = "reward"
+"""What the one reward of a table is called that names no other."""
+
 REWARDS: Mapping[str, Sequence[str]] = {
     "click": ("click", "clicks", "clicked", "is_click", "click_indicator"),
     "purchase": ("purchase", "purchases", "purchased", "bought", "order", "orders", "conversion", "converted"),
     "revenue": ("revenue", "gmv", "sales", "amount", "turnover", "value"),
     "margin": ("margin", "profit", "cm2"),
-    "reward": ("reward", "label", "outcome"),
+    REWARD: ("reward", "label", "outcome"),
 }
 """Names that columns of rewards often have, the reward that policies learn from by default first."""
 

@@ -3,6 +3,7 @@
 A value means the same wherever it comes from: 7, 7.0, "7" and " 7.0 " are one level and one number.
 """
 
+import hashlib
 import math
 import re
 from collections.abc import Callable
@@ -59,6 +60,19 @@ def text_of(value: Any) -> str | None:
 def int_or_none(value: float) -> int | None:
     """Return a float as a whole number, None for infinity."""
     return None if math.isinf(value) else int(value)
+
+
+def product_key(name: Any) -> int:
+    """Return the number by which policies know a product, 0 to 2**63 - 1: a whole number is itself, a text its hash."""
+    text = text_of(name) or ""
+    if text.isascii() and text.isdigit() and int(text) < 2**62:
+        return int(text)
+    return 2**62 + (level_hash(text) >> 1)
+
+
+def level_hash(text: str) -> int:
+    """Return a hash of a text that is the same on every machine and in every process, 0 to 2**63 - 1."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
 def number_of(value: Any) -> float | None:

@@ -16,21 +16,33 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
-from zoosim.logs.importing.encoding import checked_columns, encoded, numbers, unusable
-from zoosim.logs.importing.mapping import LogMapping, read_mapping
+from zoosim.logs.importing.columns import checked_columns, list_column, numbers
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
 from zoosim.logs.records import RECORDS, faults_within_visits
-from zoosim.logs.schema import OWN, SCHEMA_VERSION
+from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
+from zoosim.schema.encoder import Encoder, fit_encoder
+from zoosim.schema.infer import REWARD
+from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 
 VERSION = {"schema_version": SCHEMA_VERSION}
 MOST_SHOWN = 5
 """Candidates that a message names."""
 
 
+class Imported(NamedTuple):
+    """What became of a table: how many rows were `skipped`, by reason, and what is new to a schema, by column.
+
+    `drift` is empty where the schema was fitted to this very table.
+    """
+
+    skipped: dict[str, int]
+    drift: dict[str, str]
+
+
 class Converted(NamedTuple):
-    """A table as `records`, its products, and how many rows were `skipped`, by reason.
+    """A table as `records`, its products, the schema that encoded both, and what there is to say of it.
 
     `products` has a row per candidate, in the order of the actions: `product_id`, `product` (features) and, where it is
     known, `category`.
@@ -38,20 +50,32 @@ class Converted(NamedTuple):
 
     records: pl.DataFrame
     products: pl.DataFrame
-    skipped: dict[str, int]
+    fitted: FittedSchema
+    imported: Imported
 
 
 def import_log(
     table: Any,
-    mapping: str | os.PathLike[str] | Mapping[str, Any] | LogMapping,
+    schema: str | os.PathLike[str] | Mapping[str, Any] | Schema | None,
     out: str | os.PathLike[str],
     *,
+    fitted: FittedSchema | None = None,
     skip_bad: bool = False,
-) -> dict[str, int]:
-    """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`; return what was skipped, by reason.
+) -> Imported:
+    """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`.
 
-    What is known of the products lies beside it as catalogue-HASH.parquet. Raises `ConfigError` for a wrong mapping,
-    `DataError` for a table that lacks a column or has a bad row, before anything is written.
+    What is known of the products lies beside it as catalogue-HASH.parquet.
+
+    Args:
+        table: One row per product shown.
+        schema: What its columns are: a YAML file, a mapping or a `Schema`; None to infer it.
+        out: The Parquet file to write.
+        fitted: Encode features as an earlier log did; by default the features are fitted to this table.
+        skip_bad: Leave bad rows out instead of refusing the table.
+
+    Raises:
+        ConfigError: the schema is wrong, or `out` is no Parquet file.
+        DataError: the table lacks a column or has a bad row; nothing is written.
     """
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
@@ -61,7 +85,8 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_table(table)
-    converted = to_records(frame, _checked_mapping(mapping), source=source, skip_bad=skip_bad)
+    checked = infer_schema(frame, source)[0] if schema is None else _checked_schema(schema)
+    converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
     digest = _digest(converted.products)
     product_ids = converted.products["product_id"]
     records = converted.records.with_columns(
@@ -69,8 +94,8 @@ def import_log(
         product_ids[converted.records["action"].to_numpy()].alias("product_id"),
     )
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
-    write_parquet(records, path, {"schema": "record", **VERSION})
-    return converted.skipped
+    write_parquet(records, path, {"schema": "record", **VERSION, "fitted": converted.fitted.model_dump_json()})
+    return converted.imported
 
 
 def _digest(products: pl.DataFrame) -> str:
@@ -78,92 +103,115 @@ def _digest(products: pl.DataFrame) -> str:
     return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
 
 
-def _checked_mapping(given: Any) -> LogMapping:
-    if isinstance(given, LogMapping):
+def _checked_schema(given: Any) -> Schema:
+    if isinstance(given, Schema):
         return given
     if isinstance(given, str | os.PathLike):
-        return read_mapping(given)
+        return read_schema(given)
     if not isinstance(given, Mapping):
-        raise ConfigError(f"mapping: got {shown(given)}, expected a YAML file or a mapping")
-    mapping: LogMapping = build(LogMapping, given, "mapping")
-    return mapping
+        raise ConfigError(f"schema: got {shown(given)}, expected a YAML file or a mapping")
+    schema: Schema = build(Schema, given, "schema")
+    return schema
 
 
-def to_records(table: pl.DataFrame, mapping: LogMapping, *, source: str = "table", skip_bad: bool = False) -> Converted:
+def to_records(
+    table: pl.DataFrame,
+    schema: Schema,
+    *,
+    fitted: FittedSchema | None = None,
+    source: str = "table",
+    skip_bad: bool = False,
+) -> Converted:
     """Convert a table to Records, with what is known of the products.
 
-    Raises `ConfigError` for a mapping that names something twice, `DataError` for a column that is missing, and for a
+    Raises `ConfigError` for a schema that names something twice, `DataError` for a column that is missing, and for a
     bad row, naming row and column, unless `skip_bad`.
     """
-    _check_names(table, mapping, source)
-    table = _checked_table(table, mapping, source)
-    product_table = ProductTable(mapping.products) if mapping.products is not None else None
-    column_of = {name: column for name, column in mapping.columns.model_dump().items() if column}
-    listed = mapping.columns.listed
-    lists = read_lists(table[listed], mapping.separator) if listed else None
-    names = _candidate_names(table[mapping.columns.action], mapping, lists, product_table)
-    products = _undescribed(names) if product_table is None else product_table.describe(names)
+    _check_names(table, schema, fitted, source)
+    table = _checked_table(table, schema, source)
+    product_table = ProductTable(schema.products) if schema.products is not None else None
+    column_of = schema.column_names
+    listed = schema.columns.listed
+    lists = read_lists(table[listed], schema.separator) if listed else None
+    names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
+    drift = {} if fitted is None else fitted.visitors.drift(table)
+    if fitted is None:
+        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator}
+        fitted = FittedSchema(
+            visitors=fit_encoder(table, schema.features, source, **options),
+            products=Encoder() if product_table is None else product_table.fit(names, **options),
+            weights=schema.weights,
+        )
+    products = _undescribed(names) if product_table is None else product_table.describe(names, fitted.products)
 
-    frame = pl.DataFrame(list(_converted_columns(table, mapping, column_of, names, source)))
+    frame = pl.DataFrame(list(_converted_columns(table, schema, names, source)))
+    frame = _with_reward(frame, schema, fitted)
     expected = _expected_action(names, product_table)
-    faults = list(_conversion_faults(table, frame, mapping, expected))
+    faults = list(_conversion_faults(table, frame, schema, expected))
     if lists is not None:
-        column, list_faults = _unavailable_column(lists, names, frame, mapping, expected)
+        column, list_faults = _unavailable_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
         faults += list_faults
-    space = ActionSpace.RANKINGS if mapping.rankings else ActionSpace.PRODUCTS
-    # Features are checked in the table, where they still are the user's columns.
-    records = RECORDS[space](frame.drop("user", strict=False), source, len(names))
+    space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
+    records = RECORDS[space](frame, source, len(names))
     faults += records.faults()
-    if mapping.rankings:
-        features = table.select(mapping.features).with_columns(frame["decision_id"])
-        faults += faults_within_visits(features, mapping.features)
+    if schema.rankings:
+        features = table.select(fitted.visitors.names).with_columns(frame["decision_id"])
+        faults += faults_within_visits(features, fitted.visitors.names)
+    if fitted.visitors.width:
+        frame = frame.with_columns(list_column("user", fitted.visitors.encode(table)))
 
     in_their_words = [fault._replace(column=column_of.get(fault.column, fault.column)) for fault in faults]
     sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
-    return Converted(_completed(sound, mapping), products, skipped)
+    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift))
 
 
-def _check_names(table: pl.DataFrame, mapping: LogMapping, source: str) -> None:
-    """Refuse a mapping that names something twice, or a column that the table lacks; and an empty table."""
-    names_of = {
-        "actions": [str(name) for name in mapping.actions or ()],
-        "keep": mapping.keep,
-        "features": mapping.features,
-        "products.features": mapping.products.features if mapping.products is not None else [],
-    }
-    for part, names in names_of.items():
+def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:
+    """Return the records with what a visit earned: the weighted sum of its rewards."""
+    if not schema.rewards:
+        return frame
+    weighted = [weight * pl.col(name) for name, weight in fitted.weights.items()]
+    return frame.with_columns(pl.sum_horizontal(weighted, ignore_nulls=False).alias(REWARD))
+
+
+def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | None, source: str) -> None:
+    """Refuse a schema that names something twice, or a column that the table lacks; and an empty table."""
+    for part, names in {"actions": [str(name) for name in schema.actions or ()], "keep": schema.keep}.items():
         repeated = [name for number, name in enumerate(names) if name in names[:number]]
         if repeated:
-            raise ConfigError(f"mapping.{part}: got {shown(repeated[0])} twice, expected each once")
-    for name in mapping.keep:
-        if name in OWN:
-            raise ConfigError(f"mapping.keep: got {shown(name)}, a name that Records use themselves; rename the column")
-    mapped = [column for column in mapping.columns.model_dump().values() if column]
-    for name in [*mapped, *mapping.features, *mapping.keep]:
+            raise ConfigError(f"schema.{part}: got {shown(repeated[0])} twice, expected each once")
+    for part, names in {"keep": schema.keep, "rewards": list(schema.rewards)}.items():
+        taken = [name for name in names if name in OWN or name == A_MAX]
+        if taken:
+            raise ConfigError(f"schema.{part}: got {shown(taken[0])}, a name that Records use themselves; rename it")
+    if fitted is not None and fitted.weights.keys() - schema.reward_columns.keys():
+        lacking = min(fitted.weights.keys() - schema.reward_columns.keys())
+        raise ConfigError(f"schema.rewards: got no {lacking}, which the earlier log's objective needs; name its column")
+    features = list(schema.features) if fitted is None else []
+    for name in [*schema.column_names.values(), *features, *schema.keep]:
         if name not in table.columns:
-            raise DataError(f"{source}: {unknown('no column', name, table.columns)}; correct the mapping")
+            raise DataError(f"{source}: {unknown('no column', name, table.columns)}; correct the schema")
     if not table.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
 
 
-def _checked_table(table: pl.DataFrame, mapping: LogMapping, source: str) -> pl.DataFrame:
+def _checked_table(table: pl.DataFrame, schema: Schema, source: str) -> pl.DataFrame:
     """Return the table with its columns as numbers, times and words; raises `DataError` for columns of other types."""
-    columns = mapping.columns
+    columns = schema.columns
     ids = [name for name in (columns.action, columns.user_id, columns.decision_id, columns.listed) if name]
-    mapped = [name for name in columns.model_dump().values() if name]
-    return checked_columns(table, [*mapped, *mapping.features, *mapping.keep], source, ids=ids, lists=columns.listed)
+    wanted = [*schema.column_names.values(), *schema.keep]
+    return checked_columns(table, wanted, source, ids=ids, lists=columns.listed)
 
 
 def _candidate_names(
-    actions: pl.Series, mapping: LogMapping, lists: CandidateLists | None, products: ProductTable | None
+    actions: pl.Series, schema: Schema, lists: CandidateLists | None, products: ProductTable | None
 ) -> list[str]:
-    """Return the candidates' names: those of the mapping, else those shown or listed that the products' table knows.
+    """Return the candidates' names: those of the schema, else those shown or listed that the products' table knows.
 
     Numbers come by size, words by letters.
     """
-    if mapping.actions is not None:
-        return [str(name) for name in mapping.actions]
+    if schema.actions is not None:
+        return [str(name) for name in schema.actions]
     names = set(actions.drop_nulls().unique().cast(pl.String))
     if lists is not None:
         names |= lists.all_names()
@@ -176,7 +224,7 @@ def _candidate_names(
 
 def _undescribed(names: list[str]) -> pl.DataFrame:
     """Return products of which nothing is known: each is a category of its own."""
-    nothing = pl.Series([[]] * len(names), dtype=pl.List(pl.Float64))
+    nothing = list_column("product", np.zeros((len(names), 0)))
     return pl.DataFrame({"product_id": names, "product": nothing, "category": names})
 
 
@@ -186,15 +234,15 @@ def _expected_action(names: Sequence[str], products: ProductTable | None) -> str
     return f"one of the {len(names)} candidates ({some}){described}"
 
 
-def _converted_columns(
-    table: pl.DataFrame, mapping: LogMapping, column_of: dict[str, str], names: Sequence[str], source: str
-) -> Iterator[pl.Series]:
-    """Yield the columns of the Records; what cannot be read is null."""
+def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str], source: str) -> Iterator[pl.Series]:
+    """Yield the columns of the Records but for the features; what cannot be read is null."""
+    column_of = schema.column_names
     index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
     shown_names = table.select(pl.col(column_of["action"]).cast(pl.String).alias("name"))
     yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
-    for name in ("propensity", "reward"):
-        yield numbers(table[column_of[name]]).alias(name)
+    for name in ("propensity", REWARD, *schema.rewards):
+        if name in column_of:
+            yield numbers(table[column_of[name]]).alias(name)
     if "position" in column_of:
         yield table[column_of["position"]].cast(pl.Int32, strict=False).alias("position")
     for name in ("decision_id", "user_id"):
@@ -203,35 +251,31 @@ def _converted_columns(
             is_whole_id = name == "user_id" and column.dtype.is_integer()
             yield (column if is_whole_id else column.cast(pl.String)).alias(name)
     if "time" in column_of:
-        yield read_times(table[column_of["time"]], mapping.time_zone, mapping.epoch, source).alias("time")
-    for name in mapping.keep:
+        yield read_times(table[column_of["time"]], schema.time_zone, schema.epoch, source).alias("time")
+    for name in schema.keep:
         yield numbers(table[name])
-    if mapping.features:
-        features = np.hstack([encoded(table[name], source) for name in mapping.features])
-        yield pl.Series("user", features).cast(pl.List(pl.Float64))
 
 
 def _conversion_faults(
-    table: pl.DataFrame, frame: pl.DataFrame, mapping: LogMapping, expected_action: str
+    table: pl.DataFrame, frame: pl.DataFrame, schema: Schema, expected_action: str
 ) -> Iterator[Fault]:
     """Yield the rows where the table holds what cannot be read, or lacks what is needed."""
     expected = {"action": expected_action, "time": "a time", "position": "a number"}
-    columns = mapping.columns.model_dump(exclude={"candidates", "unavailable"}, exclude_none=True)
-    for name, column in columns.items():
+    for name, column in schema.column_names.items():
+        if name in ("candidates", "unavailable"):
+            continue
         unread = (frame[name].is_null() & table[column].is_not_null()).to_numpy()
         yield Fault(name, expected.get(name, "a number"), unread)
         yield Fault(name, "a value", table[column].is_null().to_numpy())
-    for name in mapping.features:
-        yield Fault(name, *unusable(table[name]))
-    for name in mapping.keep:
+    for name in schema.keep:
         yield Fault(name, "a number", (frame[name].is_null() & table[name].is_not_null()).to_numpy())
 
 
 def _unavailable_column(
-    lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, mapping: LogMapping, expected: str
+    lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
 ) -> tuple[pl.Series, list[Fault]]:
     """Return the column `unavailable`, and the rows whose lists are wrong or lack the logged action."""
-    are_candidates = mapping.columns.candidates is not None
+    are_candidates = schema.columns.candidates is not None
     name = "candidates" if are_candidates else "unavailable"
     column, unknown_name, empty = unavailable(lists, names, frame.height, are_candidates=are_candidates)
     faults = [
@@ -241,17 +285,17 @@ def _unavailable_column(
     if are_candidates:
         gone = pl.DataFrame([column, frame["action"]]).select(pl.col("unavailable").list.contains(pl.col("action")))
         outside = (gone.to_series().fill_null(False) & frame["action"].is_not_null()).to_numpy()
-        faults.append(Fault("action", f"one of the row's {mapping.columns.candidates}", outside))
+        faults.append(Fault("action", f"one of the row's {schema.columns.candidates}", outside))
     return column, faults
 
 
-def _completed(frame: pl.DataFrame, mapping: LogMapping) -> pl.DataFrame:
+def _completed(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """Fill in what Records have and the table does not: ids by the row, the position 0."""
     n = frame.height
     defaults = {
         "decision_id": pl.Series([f"row-{row}" for row in range(n)], dtype=pl.String),
         "position": pl.Series(np.zeros(n, np.int32)),
         "user": pl.Series([[]] * n, dtype=pl.List(pl.Float64)),
-        "policy": pl.Series([mapping.policy] * n),
+        "policy": pl.Series([schema.policy] * n),
     }
     return frame.with_columns(series.alias(name) for name, series in defaults.items() if name not in frame.columns)

@@ -4,29 +4,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
-from zoosim.core.config import Strict
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray
-from zoosim.logs.importing.encoding import checked_columns, encoded, unusable
+from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.tables import read_table
-
-
-class Products(Strict):
-    """Where products are described: a CSV or Parquet file or a data frame, and its columns."""
-
-    table: Any
-    id: str
-    category: str | None = None
-    features: list[str] = Field(default_factory=list)
+from zoosim.schema.encoder import Encoder, fit_encoder
+from zoosim.schema.schema import ProductColumns
 
 
 class ProductTable:
     """The rows of a product table, checked as far as candidates need them."""
 
-    def __init__(self, mapped: Products) -> None:
+    def __init__(self, mapped: ProductColumns) -> None:
         """Read the table; raises `DataError` for one that cannot be read or lacks a column."""
         self.mapped = mapped
         self.frame, source = read_table(mapped.table)
@@ -34,10 +25,10 @@ class ProductTable:
         ids = [mapped.id, *([mapped.category] if mapped.category else [])]
         for name in [*ids, *mapped.features]:
             if name not in self.frame.columns:
-                raise DataError(f"{self.source}: {unknown('no column', name, self.frame.columns)}; correct the mapping")
+                raise DataError(f"{self.source}: {unknown('no column', name, self.frame.columns)}; correct the schema")
         if not self.frame.height:
             raise DataError(f"{self.source}: got no rows, expected one for each product")
-        self.frame = checked_columns(self.frame, [*ids, *mapped.features], self.source, ids=ids)
+        self.frame = checked_columns(self.frame, ids, self.source, ids=ids)
         self.ids = self.frame[mapped.id].cast(pl.String)
 
     @property
@@ -45,11 +36,16 @@ class ProductTable:
         """The ids that the table describes."""
         return set(self.ids.drop_nulls())
 
-    def describe(self, names: list[str]) -> pl.DataFrame:
+    def fit(self, names: list[str], **options: Any) -> Encoder:
+        """Return an encoder of the features, fitted to the products called `names`."""
+        rows = self.frame.filter(self.ids.is_in(names).fill_null(False))
+        return fit_encoder(rows, self.mapped.features, self.source, **options)
+
+    def describe(self, names: list[str], encoder: Encoder) -> pl.DataFrame:
         """Return `product_id`, `product` (features) and, where the table has it, `category`, in the order of `names`.
 
-        Other rows are not looked at. Raises `DataError` naming row and column for an id twice, and for what is missing
-        or not finite; and naming the product for one without a row.
+        Other rows are not looked at. Raises `DataError` naming row and column for an id twice and a missing category,
+        and naming the product for one without a row.
         """
         lacking = [name for name in names if name not in self.known]
         if lacking:
@@ -59,17 +55,14 @@ class ProductTable:
         used = self.frame[rows]
         ids = self.ids[rows]
         self._refuse(self.mapped.id, "an id that no earlier row has", ~ids.is_first_distinct().to_numpy(), rows)
-        parts = [np.zeros((len(names), 0))]
-        for name in self.mapped.features:
-            self._refuse(name, *unusable(used[name]), rows)
-            parts.append(encoded(used[name], self.source))
         place = {str(name): row for row, name in enumerate(ids)}
         order = [place[name] for name in names]
-        columns = {"product_id": names, "product": pl.Series(np.hstack(parts)[order]).cast(pl.List(pl.Float64))}
+        features = encoder.encode(used)[order]
+        products = pl.DataFrame({"product_id": names, "product": list_column("product", features)})
         if not self.mapped.category:
-            return pl.DataFrame(columns)
+            return products
         self._refuse(self.mapped.category, "a value", used[self.mapped.category].is_null().to_numpy(), rows)
-        return pl.DataFrame(columns).with_columns(category=used[self.mapped.category].cast(pl.String)[order])
+        return products.with_columns(category=used[self.mapped.category].cast(pl.String)[order])
 
     def _refuse(self, column: str, expected: str, bad: BoolArray, rows: np.ndarray) -> None:
         if bad.any():

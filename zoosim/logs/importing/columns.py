@@ -1,15 +1,12 @@
-"""Columns of a user's table as numbers: numbers as they are, words as a column each."""
+"""Columns of a user's table that hold ids, numbers and times."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from zoosim.core.errors import DataError
-from zoosim.core.types import BoolArray, FloatArray
-
-MAX_WORDS = 100
+from zoosim.core.types import FloatArray
 
 
 def checked_columns(
@@ -52,25 +49,8 @@ def numbers(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64, strict=False)
 
 
-def is_numeric(column: pl.Series) -> bool:
-    """Whether at least half of what a column holds can be read as numbers: the rest are faults, not words."""
-    return 2 * int(numbers(column).is_not_null().sum()) >= int(column.is_not_null().sum())
-
-
-def encoded(column: pl.Series, source: str) -> FloatArray:
-    """Return a feature as numbers `(n, 1)`, or `(n, words)` of 0 and 1; raises `DataError` for too many words."""
-    if is_numeric(column):
-        return np.asarray(numbers(column).to_numpy(), float).reshape(-1, 1)
-    words = column.cast(pl.String)
-    known = sorted(words.drop_nulls().unique())
-    if len(known) > MAX_WORDS:
-        got = f"column {column.name} has {len(known)} different words"
-        raise DataError(f"{source}: {got}, expected numbers or {MAX_WORDS} words at most; leave it out of the mapping")
-    return np.asarray(words.to_numpy()[:, None] == np.array(known, dtype=object)[None, :], float)
-
-
-def unusable(column: pl.Series) -> tuple[str, BoolArray]:
-    """Say what a feature should hold, and mark the rows `(n,)` where it does not."""
-    if is_numeric(column):
-        return "a finite number", (~numbers(column).is_finite().fill_null(False)).to_numpy()
-    return "a value", column.is_null().to_numpy()
+def list_column(name: str, rows: FloatArray) -> pl.Series:
+    """Return the rows of an array `(n, d)` as a column of lists of numbers."""
+    if not rows.shape[1]:
+        return pl.Series(name, [[]] * len(rows), dtype=pl.List(pl.Float64))
+    return pl.Series(name, rows).cast(pl.List(pl.Float64))

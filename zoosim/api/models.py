@@ -1,0 +1,149 @@
+"""Train policies on a log, and load what was trained."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from zoosim.core.types import IntArray, Progress
+    from zoosim.logs.log import Log
+    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.policies.base import Policy
+    from zoosim.policies.model import Model
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
+
+    `evaluation` is None for a log without propensities, on which nothing can be judged.
+    """
+
+    model: "Model"
+    policy: str
+    evaluation: "Evaluation | None"
+
+
+def train(
+    log: "str | os.PathLike[str] | pl.DataFrame | Log",
+    policies: "Sequence[str | type[Policy]]",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    share: float = 0.8,
+    seed: int = 0,
+    skip_bad: bool = False,
+    progress: "Progress" = lambda line: None,
+) -> Training:
+    """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
+
+    Args:
+        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products.
+        policies: Built-in names, `FILE.py:Class` or classes. On a log without propensities one alone, since nothing
+            tells which is better.
+        out: The file to write the model to, ending in `.zoosim`.
+        share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
+        seed: Seed of the policies and of the bootstrap.
+        skip_bad: Leave bad rows out instead of refusing the log.
+        progress: Called with lines about how far it is.
+
+    Returns:
+        The model of the policy with the highest estimated value, and the evaluation of all.
+
+    Raises:
+        ConfigError: an option is invalid.
+        DataError: the log is bad, or has too few rows.
+        PolicyError: a policy cannot be made for the log, or cannot learn from it.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from zoosim.api.logs import named_policies, new_policy
+    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.checks import check_number
+    from zoosim.logs.load import load_log
+    from zoosim.off_policy.evaluate import evaluate
+    from zoosim.off_policy.training import Training as Lesson
+    from zoosim.off_policy.training import earlier_and_later
+    from zoosim.policies.model import Model, checked_path, save_model
+
+    if out is not None:
+        checked_path(out)
+    check_number("share", share, 0.1, 0.9)
+    given = named_policies(policies)
+    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
+    if not given or (len(given) > 1 and not loaded.has_propensities):
+        reason = f", since {loaded.source} has no propensities to tell which is better by" if given else ""
+        raise ConfigError(f"policies: got {len(given)}, expected one{reason}")
+    fitted, catalogue = _described(loaded)
+    earlier, later = earlier_and_later(loaded, share)
+    made = {name: new_policy(name, policy, loaded, seed) for name, policy in given.items()}
+    with threadpool_limits(1):  # with more, the last digits depend on how many there are
+        for name, policy in made.items():
+            Lesson(policy, earlier).run(lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
+        evaluation = evaluate(later, made, seed=seed, progress=progress) if loaded.has_propensities else None
+    best = next(iter(made)) if evaluation is None else _best(evaluation)
+    model = Model(made[best], fitted, catalogue, _facts(best, loaded, earlier, seed, evaluation))
+    if out is not None:
+        save_model(model, out)
+    return Training(model, best, evaluation)
+
+
+def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
+    """Return the model that `train` wrote to a file; nothing in the file is executed.
+
+    Args:
+        path: The file, ending in `.zoosim`.
+        policy: `FILE.py:Class` of a policy of your own; built-in ones need none.
+
+    Raises:
+        DataError: the file is no model, or broken.
+    """
+    from zoosim.policies.model import load_model
+
+    return load_model(path, policy)
+
+
+def _described(log: "Log") -> "tuple[Any, Any]":
+    """Return the schema and the catalogue of an imported log; raises `DataError` for a log that has none."""
+    from zoosim.policies.model import Catalogue
+
+    if log.fitted is None or not log.names:
+        raise DataError(
+            f"{log.source}: does not say how its features were made, so no policy could be used elsewhere; "
+            "make the log of your table by zoosim import"
+        )
+    return log.fitted, Catalogue(log.names, log.products)
+
+
+def _best(evaluation: "Evaluation") -> str:
+    """Return the policy with the highest value by the first estimator with a reward model, if there is one."""
+    results = [row for row in evaluation.results if row.estimator == "dr"] or list(evaluation.results)
+    return max(results, key=lambda row: row.value).policy
+
+
+def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evaluation | None") -> dict[str, Any]:
+    """Say what a model was trained on, and what the later rows say of it."""
+    facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
+    if earlier.times is not None:
+        facts["first"] = _written(earlier.times.min())
+        facts["last"] = _written(earlier.times.max())
+    if evaluation is not None:
+        rows = [row for row in evaluation.results if row.policy == name]
+        facts["judged"] = {"rows": evaluation.n, "results": [_finite(row._asdict()) for row in rows]}
+    return facts
+
+
+def _written(microseconds: "IntArray") -> str:
+    return datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC).isoformat()
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain values for JSON: what is not finite is None."""
+    return {key: None if isinstance(value, float) and value != value else value for key, value in values.items()}

@@ -1,0 +1,257 @@
+"""A trained policy with all that it takes to use it: its schema, its products, and what it was trained on; in a file.
+
+A model decides for a visitor and candidates as a shop has them: values by column, and products by their ids.
+"""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.files import atomic
+from zoosim.core.parameters import shown
+from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.persistence import packed_policy, unpacked_policy
+from zoosim.policies.registry import BUILT_IN
+from zoosim.schema.schema import FittedSchema
+from zoosim.schema.values import product_key, text_of
+
+SUFFIX = ".zoosim"
+MAGIC = b"zoosim model 1\n"
+"""What a file begins with; the SHA-256 of all that follows comes next, in hexadecimal."""
+
+HEADER = len(MAGIC) + 64
+MOST_BYTES = 4 * 2**30
+"""The largest file that is read."""
+
+ID = "id"
+"""The key of a candidate's id, where a candidate is given with its features."""
+
+
+class Choice(NamedTuple):
+    """What to show: a product by its id, the probability with which it was drawn, and that of each candidate."""
+
+    product: str
+    propensity: float
+    propensities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The products of a log: what the shop calls them, and their features `(K, d_p)`."""
+
+    names: tuple[str, ...]
+    features: FloatArray
+
+    def __post_init__(self) -> None:
+        """Refuse products that are not told apart."""
+        if len(self.names) != len(self.features) or len(set(self.names)) < len(self.names):
+            raise DataError(
+                f"catalogue: got {len(self.names):,} names, {len(set(self.names)):,} of them different, and features "
+                f"of {len(self.features):,} products, expected one name for each"
+            )
+        object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
+
+    def place(self, name: str) -> int | None:
+        """Return where a product stands, None for one that is not in the catalogue."""
+        place: int | None = self._places.get(name)  # type: ignore[attr-defined]
+        return place
+
+
+@dataclass
+class Model:
+    """A trained policy and what it takes to use it.
+
+    Args:
+        policy: The policy.
+        fitted: How visitors and products become features.
+        catalogue: The products that it was trained on.
+        facts: What it was trained on and how well it did, as plain values.
+    """
+
+    policy: Policy
+    fitted: FittedSchema
+    catalogue: Catalogue
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def decide(
+        self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
+    ) -> Choice:
+        """Choose what to show to a visitor, as the policy would online: it may explore.
+
+        Args:
+            visitor: What is known of the visitor and of the request, by the columns of the table that the model was
+                trained on; what is left out counts as missing.
+            candidates: What may be shown: ids of products of the catalogue, or mappings with an `id` and the columns
+                of a product's features. Default: the whole catalogue.
+
+        Returns:
+            The product, and the exact probability with which it was chosen: log it.
+
+        Raises:
+            PolicyError: there is no candidate, or one is unknown or comes twice.
+        """
+        names, context = self._request(visitor, candidates)
+        propensities = self.policy.propensities(context)
+        action = int(self.policy.select_action(context))
+        return Choice(names[action], float(propensities[action]), dict(zip(names, propensities.tolist(), strict=True)))
+
+    def recommend(
+        self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
+    ) -> str:
+        """Return the id of the product that seems best, without exploring; see `decide`."""
+        names, context = self._request(visitor, candidates)
+        return names[int(self.policy.recommend(context))]
+
+    def learn(self, visitor: Mapping[str, Any], product: str | int | Mapping[str, Any], reward: float) -> None:
+        """Learn what showing a product to a visitor earned, in units of the objective that the model was trained on.
+
+        Raises:
+            PolicyError: the product is unknown, or the reward is not what the policy can learn from.
+        """
+        _, context = self._request(visitor, [product])
+        self.policy.update(context, 0, reward)
+
+    def _request(
+        self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None
+    ) -> tuple[Sequence[str], Context]:
+        """Return the candidates' ids, and the request as policies see it."""
+        if not isinstance(visitor, Mapping):
+            raise PolicyError(f"visitor: got {shown(visitor)}, expected values by column")
+        if candidates is None:
+            names: Sequence[str] = self.catalogue.names
+            products = self.catalogue.features
+        else:
+            names = [_name_of(candidate) for candidate in candidates]
+            products = np.array([self._features_of(candidate) for candidate in candidates])
+        if not len(names) or len(set(names)) < len(names):
+            got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
+            raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
+        context = Context(
+            user_id=0,
+            user=frozen(self.fitted.visitors.encode_one(visitor)),
+            product_ids=frozen(np.array([product_key(name) for name in names], np.int64)),
+            products=frozen(products.reshape(len(names), -1)),
+            available=frozen(np.ones(len(names), bool)),
+        )
+        return names, context
+
+    def _features_of(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
+        if isinstance(candidate, Mapping):
+            return self.fitted.products.encode_one(candidate)
+        place = self.catalogue.place(_name_of(candidate))
+        if place is not None:
+            return np.asarray(self.catalogue.features[place])
+        if not self.fitted.products.width:
+            return np.zeros(0)
+        columns = ", ".join(self.fitted.products.names)
+        raise PolicyError(
+            f"candidates: got {shown(candidate)}, which is not in the catalogue of {len(self.catalogue.names):,} "
+            f"products; give it as a mapping of id and its features ({columns})"
+        )
+
+
+def _name_of(candidate: Any) -> str:
+    """Return a product's id as the one text that stands for it; raises `PolicyError` for none."""
+    name = text_of(candidate.get(ID) if isinstance(candidate, Mapping) else candidate)
+    if name is None:
+        raise PolicyError(f"candidates: got {shown(candidate)}, expected an id, or a mapping with an {ID}")
+    return name
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
+    """Write a model to a file that ends in `.zoosim`, whole or not at all.
+
+    Raises:
+        ConfigError: another ending, or a folder that is not there.
+        PolicyError: the policy's state cannot be saved.
+    """
+    where = checked_path(path)
+    header, arrays = packed_policy(model.policy)
+    header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
+    buffer = io.BytesIO()
+    named: dict[str, Any] = {**arrays, "features": model.catalogue.features}
+    np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **named)
+    content = buffer.getvalue()
+    with atomic(where) as temporary:
+        temporary.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
+    return where
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return where to write a model; raises `ConfigError` for another ending or a folder that is not there."""
+    where = Path(path)
+    if where.suffix != SUFFIX or where.is_dir() or not where.parent.is_dir():
+        raise ConfigError(f"model: got {str(path)!r}, expected a file in a folder that is there, ending in {SUFFIX}")
+    return where
+
+
+def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model:
+    """Return the model of a file that `save_model` wrote; nothing in the file is ever executed.
+
+    Args:
+        path: The file.
+        policy: `FILE.py:Class` of a policy of your own, which is imported; a built-in policy needs none.
+
+    Raises:
+        DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
+    """
+    where = Path(path)
+    header, arrays = _read(where)
+    source = header.get("policy")
+    if policy is None and source not in BUILT_IN:
+        raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
+    try:
+        made = unpacked_policy({**header, "policy": policy or source}, arrays)
+        fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
+        catalogue = Catalogue(tuple(header["names"]), frozen(np.asarray(arrays["features"], float)))
+        model = Model(made, fitted, catalogue, header["facts"])
+    except (ConfigError, PolicyError, LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
+    _check_sizes(model, where)
+    return model
+
+
+def _check_sizes(model: Model, path: Path) -> None:
+    spec, fitted = model.policy.spec, model.fitted
+    got = (fitted.visitors.width, fitted.products.width, model.catalogue.features.shape[1:])
+    if got != (spec.user_dim, spec.product_dim, (spec.product_dim,)):
+        raise DataError(
+            f"{path}: its policy {policy_name(type(model.policy))} and its schema do not fit; train it anew"
+        )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
+    broken = DataError(f"{path}: is no model, or broken; train it anew (zoosim train)")
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{path}: has {path.stat().st_size:,} bytes, expected at most {MOST_BYTES:,}")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; zoosim train writes models") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    payload = content[HEADER:]
+    if content[:HEADER] != MAGIC + hashlib.sha256(payload).hexdigest().encode():
+        raise broken
+    try:
+        with zipfile.ZipFile(io.BytesIO(payload)) as packed:
+            if any(member.compress_type != zipfile.ZIP_STORED for member in packed.infolist()):
+                raise broken  # such a member may grow without bound
+        with np.load(io.BytesIO(payload), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays.pop("header").tobytes().decode())
+        return dict(header), arrays
+    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RecursionError):
+        raise broken from None

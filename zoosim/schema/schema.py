@@ -1,0 +1,219 @@
+"""What the columns of a shop's tables are: described in YAML, inferred where nothing is said, and fitted to data once.
+
+    columns: {action: item, propensity: p, time: at, user_id: customer}     # what for: the name of the column
+    rewards: {click: clicked, revenue: gmv}     # or in columns, where there is one alone: reward: clicked
+    objective: {click: 1.0, revenue: 0.05}      # the weighted sum that policies learn; by default the first reward
+    features:                                   # what the shop knows of the visitor and of the request
+      age: number
+      country: {type: category, most_levels: 20}
+      at: {type: time, time_zone: Europe/Berlin}
+    products: {table: items.csv, id: item, category: brand, features: [price, colour]}   # relative to this file
+    keep: [p_new]                 # further numbers, such as target probabilities
+    time_zone: Europe/Berlin      # of times that name none
+    epoch: ms                     # of times that are numbers: s, ms or us since 1970
+    actions: [A1, B7]             # the candidates, in order; those that were shown or listed when left out
+    rankings: true                # rows that share their decision_id are a visit's ranking and differ in position
+    separator: "|"                # between the words of lists
+
+A list of features stands for their names alone, and their types are inferred. `action` and a reward are needed.
+`candidates` lists the products that could be shown in a row, `unavailable` those that could not.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from zoosim.core.config import Strict, build, read_yaml
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.schema.encoder import Encoder
+from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type
+
+FeatureTypes = dict[str, str | dict[str, Any] | None]
+"""The type of each feature by the column's name; None where it is to be inferred."""
+
+
+def _as_types(given: Any) -> Any:
+    """Return a list of names as features whose types are to be inferred."""
+    if isinstance(given, list) and all(isinstance(name, str) for name in given):
+        repeated = [name for number, name in enumerate(given) if name in given[:number]]
+        if repeated:
+            raise ValueError(f"got {repeated[0]!r} twice, expected each once")
+        return dict.fromkeys(given)
+    return given
+
+
+class Columns(Strict):
+    """Which column of the table holds what."""
+
+    action: str
+    propensity: str | None = None
+    reward: str | None = None
+    decision_id: str | None = None
+    time: str | None = None
+    user_id: str | None = None
+    position: str | None = None
+    candidates: str | None = None
+    unavailable: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Columns":
+        if self.candidates and self.unavailable:
+            raise ValueError("got candidates and unavailable, expected one of them: each follows from the other")
+        return self
+
+    @property
+    def listed(self) -> str | None:
+        """The column that lists products, those that could be shown or those that could not."""
+        return self.candidates or self.unavailable
+
+
+class ProductColumns(Strict):
+    """Where products are described: a CSV or Parquet file or a data frame, and its columns."""
+
+    table: Any
+    id: str
+    category: str | None = None
+    features: FeatureTypes = Field(default_factory=dict)
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        return _as_types(given)
+
+
+class Schema(Strict):
+    """What the columns of a shop's table are."""
+
+    columns: Columns
+    rewards: dict[str, str] = Field(default_factory=dict)
+    objective: dict[str, float] = Field(default_factory=dict)
+    features: FeatureTypes = Field(default_factory=dict)
+    keep: list[str] = Field(default_factory=list)
+    actions: Annotated[list[str | int], Field(min_length=1)] | None = None
+    products: ProductColumns | None = None
+    rankings: bool = False
+    separator: Annotated[str, Field(min_length=1)] = "|"
+    time_zone: str | None = None
+    epoch: Literal["s", "ms", "us"] | None = None
+    policy: str = "logged"
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        return _as_types(given)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Schema":
+        if self.rankings and not (self.columns.decision_id and self.columns.position):
+            raise ValueError("rankings: got no column of decision_id or position, expected both in columns")
+        if bool(self.columns.reward) == bool(self.rewards):
+            raise ValueError("expected either columns.reward, the one reward, or rewards by name")
+        unknown_names = [name for name in self.objective if name not in self.reward_columns]
+        if unknown_names:
+            known = ", ".join(self.reward_columns)
+            raise ValueError(f"objective: got the reward {unknown_names[0]!r}, expected one of {known}")
+        if not any(self.weights.values()):
+            raise ValueError("objective: got weights of 0 alone, expected one that is not")
+        return self
+
+    def to_yaml(self) -> str:
+        """Return the schema as YAML; what has its default is left out."""
+        values = self.model_dump(exclude_defaults=True, exclude_none=True)
+        return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+
+    @property
+    def reward_columns(self) -> dict[str, str]:
+        """The columns of rewards, by the reward's name."""
+        return self.rewards or {REWARD: str(self.columns.reward)}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each reward in what policies learn."""
+        first = next(iter(self.reward_columns))
+        return self.objective or {first: 1.0}
+
+    @property
+    def column_names(self) -> dict[str, str]:
+        """The columns that are something else than features, by what they are for."""
+        roles = {role: name for role, name in self.columns.model_dump().items() if name}
+        return roles if self.columns.reward else {**roles, **self.rewards}
+
+
+class FittedSchema(Strict):
+    """How a shop's visitors and products become features, fitted to a table once; kept in logs and in policies.
+
+    Args:
+        visitors: Encodes visitors and requests.
+        products: Encodes products.
+        weights: The weight of each reward in what policies learn.
+    """
+
+    visitors: Encoder = Encoder()
+    products: Encoder = Encoder()
+    weights: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash: schemas with the same one encode everything alike, and learn the same reward."""
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_json(cls, text: str, source: str) -> "FittedSchema":
+        """Read what `model_dump_json` wrote; raises `DataError`."""
+        try:
+            return cls.model_validate_json(text)
+        except (ValidationError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{source}: its schema is broken ({reason}); write or import the file anew") from None
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema:
+    """Read a schema from YAML, whose paths are relative to it; raises `ConfigError`."""
+    schema: Schema = build(Schema, read_yaml(Path(path)), str(path))
+    if schema.products is None or not isinstance(schema.products.table, str):
+        return schema
+    table = Path(path).parent / schema.products.table
+    return schema.model_copy(update={"products": schema.products.model_copy(update={"table": table})})
+
+
+def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, dict[str, str]]:
+    """Guess what the columns of a table are, from their names and values.
+
+    Args:
+        table: One row per product shown.
+        source: What messages call it.
+
+    Returns:
+        The schema, and what each column was taken for, in words, by its name.
+
+    Raises:
+        ConfigError: no column looks like what was shown, or like what it earned.
+    """
+    roles = infer_roles(table.columns)
+    rewards = infer_rewards([name for name in table.columns if name not in roles.values()])
+    if "action" not in roles or not rewards:
+        lacking = "the product shown, such as item" if "action" not in roles else "a reward, such as click"
+        got = ", ".join(table.columns)
+        raise ConfigError(f"{source}: found no column that looks like {lacking}, among {got}; name it in a schema")
+    if len(rewards) > 1:  # a column that is called reward is the only one, or stands for one of the others
+        rewards.pop(REWARD, None)
+    notes = {column: role.replace("_", " ") for role, column in roles.items()}
+    notes |= {column: f"reward, {name}" for name, column in rewards.items()}
+    features: FeatureTypes = {}
+    for name in table.columns:
+        if name in notes:
+            continue
+        inferred = infer_type(table[name])
+        notes[name] = (
+            f"feature, {inferred.type}: {inferred.reason}" if inferred.type else f"left out: {inferred.reason}"
+        )
+        if inferred.type:
+            features[name] = inferred.type
+    columns = Columns(**{role: roles[role] for role in ROLES if role in roles})
+    return Schema(columns=columns, rewards=rewards, features=features), {name: notes[name] for name in table.columns}

@@ -430,6 +430,7 @@ def import_table(
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.api.logs import import_log
+    from zoosim.core.errors import ConfigError
 
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
@@ -452,7 +453,7 @@ def train(
     skip_bad: SkipBad = False,
     debug: Debug = False,
 ) -> None:
-    """Train policies on a log's earlier rows, and save the best. Judged by the later rows where there are propensities."""
+    """Train policies on a log, and save the best. Trained on its earlier rows, judged by the later."""
     from zoosim import terminal
     from zoosim.api import models
 

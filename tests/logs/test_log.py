@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import zoosim
 from zoosim.api.runs import write_log
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
@@ -116,8 +117,8 @@ def test_an_action_above_those_that_are_known_is_outside() -> None:
 
 
 def test_what_is_missing_or_of_a_wrong_type_is_named() -> None:
-    with pytest.raises(DataError, match="column propensity is missing"):
-        to_log(frame().drop("propensity"))
+    with pytest.raises(DataError, match="column reward is missing, a log has action, reward"):
+        to_log(frame().drop("reward"))
     with pytest.raises(DataError, match="column reward holds values of type String, expected numbers"):
         to_log(frame().with_columns(pl.col("reward").cast(pl.String)))
     with pytest.raises(DataError, match=r"column time holds values of type .*, expected times with a time zone"):
@@ -136,6 +137,15 @@ def test_a_log_says_nothing_of_users_and_times_when_it_knows_none() -> None:
     assert log.times is None
     assert log.features.shape == (N, 0)
     assert log.n_actions == 3
+
+
+def test_a_log_without_propensities_teaches_and_judges_nothing() -> None:
+    log = to_log(frame().drop("propensity"))
+    assert not log.has_propensities
+    assert np.isnan(log.propensities).all()
+    assert to_log(frame()).has_propensities
+    with pytest.raises(DataError, match="log: got a log without propensities, expected a column propensity"):
+        zoosim.evaluate(log, ["random"])
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:

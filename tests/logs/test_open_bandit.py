@@ -27,7 +27,10 @@ def test_the_published_layout_is_read() -> None:
     assert log.positions.tolist() == [i % 3 for i in range(12)]
     assert np.flatnonzero(log.rewards).tolist() == [2, 7]
     assert set(log.propensities) == {0.25}
-    assert log.features.shape == (12, 2 + 1 + 1 + 3)  # a column a value of each of the four features
+    assert log.features.shape == (
+        12,
+        3 + 2 + 2 + 4,
+    )  # a column per value of each of the four features, and one for others
     assert log.features.sum(axis=1).tolist() == [4.0] * 12
     assert log.products.tolist() == [[0.0], [0.5], [1.0], [1.5]]
     assert log.user_ids is None

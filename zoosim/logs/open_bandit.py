@@ -29,8 +29,8 @@ def read_open_bandit(
     """Read the log that `policy` (random, bts) wrote in `campaign` (all, men, women) from the folder `data`.
 
     Where `data` is left out, `ZOOSIM_DATA` names the folder, or one that holds `open_bandit`. Features are the
-    visitor's four categories, one column a value; positions count from 0. Raises `ConfigError`, or `DataError` for a
-    bad row.
+    visitor's four categories, one column per value and one for others; positions count from 0. Raises `ConfigError`,
+    or `DataError` for a bad row.
     """
     if policy not in POLICIES or campaign not in CAMPAIGNS:
         known = f"expected one of {', '.join(POLICIES)}, and one of {', '.join(CAMPAIGNS)}"
@@ -38,7 +38,7 @@ def read_open_bandit(
     folder = open_bandit_folder(data) / policy / campaign
     table, source = read_table(folder / f"{campaign}.csv")
     items = _items(folder / "item_context.csv")
-    features = [name for name in table.columns if name.startswith("user_feature_")]
+    features = {name: "category" for name in table.columns if name.startswith("user_feature_")}
     columns = {**COLUMNS, "propensity": "propensity_score"}
     described = {"columns": columns, "features": features, "actions": list(range(len(items)))}
     converted = to_records(table, Schema.model_validate(described), source=source, skip_bad=skip_bad)

@@ -23,6 +23,9 @@ MOST_FEATURES = 10_000
 TAILS = 0.01
 """Share of numbers beyond the clipped range that is nothing new."""
 
+UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
+"""Types of columns that hold what is no value of a shop's table."""
+
 EXAMPLES = 3
 """Values that are named of those which an encoder does not know."""
 
@@ -118,8 +121,11 @@ def fit_encoder(
         if name not in frame.columns:
             raise DataError(f"{source}: got no column {shown(name)}, expected one of {', '.join(frame.columns)}")
         column = frame[name]
+        if column.dtype in UNREADABLE:
+            expected = "numbers, words, times or lists of them"
+            raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
         given = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
-        kind = given.pop("type", None) or infer_type(column).type
+        kind = given.pop("type", None) or infer_type(column).type or "category"
         if kind not in COLUMN_TYPES:
             expected = "number, yes/no, category, words, time or vector"
             raise DataError(f"{source}: column {name}: got the type {shown(kind)}, expected {expected}")

@@ -11,7 +11,7 @@ import zoosim
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.convert import import_log
-from zoosim.logs.parse import read_log
+from zoosim.logs.parse import fitted_schema, read_log
 
 MAPPING = """
 columns: {decision_id: request, time: at, user_id: customer, action: item, propensity: p, reward: click}
@@ -25,6 +25,9 @@ ROWS = [
     "r2,2026-03-01T10:00:02Z,ann,B7,0.5,0,34,de,0.25",
     "r3,2026-03-01T10:00:03Z,cid,C2,0.125,1,19,it,0",
 ]
+FR = [0, 1, 0, 0]
+CLIPPED = (51 - 34.5) / np.sqrt(128.25)
+"""The largest age of ROWS, less their mean, over their standard deviation."""
 
 
 def written(folder: Path, rows: list[str], mapping: str = MAPPING) -> tuple[Path, Path, Path]:
@@ -38,7 +41,9 @@ def check(path: Path) -> None:
     assert log.actions.tolist() == [1, 0, 1, 2]
     assert log.propensities.tolist() == [0.5, 0.25, 0.5, 0.125]
     assert log.rewards.tolist() == [1, 0, 0, 1]
-    assert log.features.tolist() == [[34, 1, 0, 0], [51, 0, 1, 0], [34, 1, 0, 0], [19, 0, 0, 1]]
+    # Ages have a mean of 34.5 and a standard deviation of 11.32; de, fr, it and other countries have a column each.
+    np.testing.assert_allclose(log.features[:, 0], (np.array([34, 51, 34, 19]) - 34.5) / np.sqrt(128.25))
+    assert log.features[:, 1:].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
     assert log.columns["p_new"].tolist() == [0.25, 0.5, 0.25, 0.0]
     assert log.user_ids is not None
     assert log.times is not None
@@ -49,7 +54,7 @@ def check(path: Path) -> None:
 
 def test_csv_parquet_and_frames_become_the_same_records(tmp_path: Path) -> None:
     table, mapping, out = written(tmp_path, ROWS)
-    assert import_log(table, mapping, out) == {}
+    assert import_log(table, mapping, out) == ({}, {})
     check(out)
     frame = pl.read_csv(table)
     frame.write_parquet(tmp_path / "table.parquet")
@@ -70,9 +75,6 @@ def test_csv_parquet_and_frames_become_the_same_records(tmp_path: Path) -> None:
         ("0.25,0,51", "abc,0,51", "p", "got 'abc', expected a number"),
         ("0.25,0,51", "0.25,yes,51", "click", "got 'yes'"),
         ("0.25,0,51", "0.25,,51", "click", "got nothing"),
-        ("0.25,0,51", "0.25,0,old", "age", "got 'old', expected a finite number"),
-        ("0.25,0,51", "0.25,0,inf", "age", "got 'inf'"),
-        ("51,fr", "51,", "country", "got nothing"),
         ("r1,", "r0,", "request", "got 'r0', expected an id that no earlier row has"),
         ("A1", "", "item", "got nothing"),
         ("10:00:01+00:00", "10:61:01+00:00", "at", "expected a time"),
@@ -87,8 +89,46 @@ def test_a_bad_row_is_named_in_the_words_of_the_table(
         import_log(table, mapping, out)
     assert expected in str(caught.value)
     assert not out.exists()
-    assert sum(import_log(table, mapping, out, skip_bad=True).values()) == 1
+    assert sum(import_log(table, mapping, out, skip_bad=True).skipped.values()) == 1
     assert len(read_log(out)) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "age", "country", "drift"),
+    [
+        ("0.25,0,51", "0.25,0,old", 0.0, FR, {"age": "1 of 4 values are new (old)"}),
+        ("0.25,0,51", "0.25,0,inf", 0.0, FR, {"age": "1 of 4 values are new (inf)"}),
+        ("0.25,0,51", "0.25,0,", 0.0, FR, {"age": "1 of 4 values are missing, none was"}),
+        ("0.25,0,51", "0.25,0,99", CLIPPED, FR, {"age": "1 of 4 values are new (99)"}),
+        ("51,fr", "51,", CLIPPED, [0, 0, 0, 0], {"country": "1 of 4 values are missing, none was"}),
+        ("51,fr", "51,es", CLIPPED, [0, 0, 0, 1], {"country": "1 of 4 values are new (es)"}),
+    ],
+)
+def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
+    tmp_path: Path, old: str, new: str, age: float, country: list[int], drift: dict[str, str]
+) -> None:
+    typed = MAPPING.replace("[age, country]", "{age: number, country: category}")
+    table, mapping, out = written(tmp_path, ROWS, typed)
+    import_log(table, mapping, out)
+    written(tmp_path, [row.replace(old, new) for row in ROWS], typed)
+    later = tmp_path / "later.parquet"
+    assert import_log(table, mapping, later, fitted=fitted_schema(out)) == ({}, drift)
+    assert read_log(later).features[1].tolist() == pytest.approx([age, *country])
+    assert np.array_equal(read_log(later).features[0], read_log(out).features[0])
+
+
+def test_missing_and_unreadable_values_get_a_feature_in_a_log_that_is_fitted_to_them(tmp_path: Path) -> None:
+    rows = [row.replace("51,fr", "old,") for row in ROWS]
+    table, mapping, out = written(tmp_path, rows, MAPPING.replace("[age, country]", "{age: number, country: category}"))
+    assert import_log(table, mapping, out) == ({}, {})
+    fitted = fitted_schema(out)
+    assert fitted is not None
+    assert fitted.visitors.features == (
+        *("age", "age is missing"),
+        *("country is de", "country is it", "country is another", "country is missing"),
+    )
+    assert read_log(out).features[:, 1].tolist() == [0, 1, 0, 0]
+    assert read_log(out).features[1].tolist() == [0, 1, 0, 0, 0, 1]
 
 
 def test_mixed_time_zones_are_refused_even_when_bad_rows_are_skipped(tmp_path: Path) -> None:
@@ -119,7 +159,13 @@ def test_actions_outside_those_of_the_mapping_are_refused(tmp_path: Path) -> Non
 def test_what_is_wrong_with_table_and_mapping_is_said(tmp_path: Path) -> None:
     table, mapping, out = written(tmp_path, ROWS)
     cases: list[tuple[Any, Any, str]] = [
-        (table, {"columns": {"action": "item", "reward": "click"}}, "columns.propensity: missing"),
+        (table, {"columns": {"propensity": "p", "reward": "click"}}, "columns.action: missing"),
+        (table, {"columns": {"action": "item"}}, "expected either columns.reward, the one reward, or rewards by name"),
+        (
+            table,
+            {"columns": {"action": "item", "reward": "click"}, "rewards": {"click": "click"}},
+            "expected either columns.reward, the one reward, or rewards by name",
+        ),
         (table, {"columns": {"action": "itm", "propensity": "p", "reward": "click"}}, "no column 'itm' .did you mean"),
         (tmp_path / "none.csv", mapping, "no such file"),
         (3, mapping, "got a int, expected a CSV or Parquet file or a data frame"),
@@ -141,7 +187,7 @@ def test_what_is_wrong_with_table_and_mapping_is_said(tmp_path: Path) -> None:
 def test_blank_lines_and_words_of_two_lines_at_the_end_are_no_truncation(tmp_path: Path, end: str) -> None:
     table, mapping, out = written(tmp_path, ROWS, MAPPING.replace("keep: [p_new]", ""))
     table.write_text("\n".join([HEAD, *ROWS]) + end, encoding="utf-8")
-    assert import_log(table, mapping, out) == {}
+    assert import_log(table, mapping, out).skipped == {}
     assert len(read_log(out)) == 4 + end.count("r4")
 
 
@@ -159,11 +205,12 @@ def test_names_twice_and_those_of_records_are_refused(tmp_path: Path) -> None:
     columns = {"action": "item", "propensity": "p", "reward": "click"}
     table = written(tmp_path, ROWS)[0]
     wrong: list[tuple[Any, str]] = [
-        ({"columns": columns, "actions": ["A1", "B7", "C2", "A1"]}, "mapping.actions: got 'A1' twice"),
-        ({"columns": columns, "keep": ["p_new", "p_new"]}, "mapping.keep: got 'p_new' twice"),
-        ({"columns": columns, "keep": ["action"]}, "mapping.keep: got 'action', a name that Records use"),
-        (None, "mapping: got None, expected a YAML file or a mapping"),
-        ([1], "mapping: got .1., expected a YAML file or a mapping"),
+        ({"columns": columns, "actions": ["A1", "B7", "C2", "A1"]}, "schema.actions: got 'A1' twice"),
+        ({"columns": columns, "keep": ["p_new", "p_new"]}, "schema.keep: got 'p_new' twice"),
+        ({"columns": columns, "keep": ["action"]}, "schema.keep: got 'action', a name that Records use"),
+        (3, "schema: got 3, expected a YAML file or a mapping"),
+        ([1], "schema: got .1., expected a YAML file or a mapping"),
+        ({"columns": {"action": "item"}, "rewards": {"user": "click"}}, "schema.rewards: got 'user', a name that Rec"),
     ]
     with_own = pl.read_csv(table).with_columns(action=pl.lit(1))
     for mapping, words in wrong:
@@ -190,7 +237,7 @@ def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -
 VISITS = {"decision_id": "visit", "position": "place", "action": "item", "propensity": "p", "reward": "click"}
 RANKED: dict[str, Any] = {
     "columns": VISITS,
-    "features": ["age"],
+    "features": {"age": "number"},
     "keep": ["p_new"],
     "rankings": True,
 }
@@ -213,7 +260,7 @@ def test_rankings_are_imported_and_judged(tmp_path: Path) -> None:
     log = read_log(tmp_path / "log.parquet", action_space=ActionSpace.RANKINGS, columns=["p_new"])
     assert log.actions.tolist() == [[1, 0], [1, 2]]
     assert log.rewards.tolist() == [[1, 0], [1, 0]]
-    assert log.features.tolist() == [[30], [40]]
+    assert log.features.tolist() == [[-1], [1]]
     found = zoosim.evaluate(tmp_path / "log.parquet", ["column:p_new"], rankings=True, estimators=["cascade-ips"])
     assert found.results[0].value == pytest.approx(4.25)
     with pytest.raises(DataError, match="row 1, column visit: got 'v0', expected an id that no earlier row has"):

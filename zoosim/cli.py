@@ -107,6 +107,9 @@ UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Pa
 SchemaOut = Annotated[
     Path | None, typer.Option("--out", metavar="FILE.yaml", help="File to write; else it is printed.")
 ]
+ProductFile = Annotated[
+    Path | None, typer.Option(metavar="TABLE", help="Your CSV or Parquet table of products, one row per product.")
+]
 SchemaAndLog = Annotated[
     list[Path],
     typer.Argument(
@@ -406,11 +409,11 @@ def log(
 
 
 @app.command()
-def schema(table: UserTable, out: SchemaOut = None, debug: Debug = False) -> None:
+def schema(table: UserTable, products: ProductFile = None, out: SchemaOut = None, debug: Debug = False) -> None:
     """Guess what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
 
-    text, notes = describe_table(table)
+    text, notes = describe_table(table, products, Path() if out is None else out.parent)
     for name, note in notes.items():
         typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
     if out is None:

@@ -214,24 +214,33 @@ def import_log(
     return convert(table, schema, out, fitted=fitted, skip_bad=skip_bad)
 
 
-def describe_table(table: Any) -> tuple[str, dict[str, str]]:
+def describe_table(
+    table: Any, products: str | os.PathLike[str] | None = None, folder: str | os.PathLike[str] = "."
+) -> tuple[str, dict[str, str]]:
     """Guess what the columns of a table are.
 
     Args:
         table: A CSV or Parquet file, or a data frame, with a row per product shown.
+        products: A CSV or Parquet file with a row per product.
+        folder: Where the schema will lie: it names the table of products from there.
 
     Returns:
         A schema as YAML, to correct and to give to `import_log`; and what each column was taken for, by its name.
 
     Raises:
-        ConfigError: no column looks like what was shown, or like what it earned.
-        DataError: the table cannot be read.
+        ConfigError: no column looks like what was shown, or like what it earned, or like the ids of the products.
+        DataError: a table cannot be read.
     """
     from zoosim.logs.importing.tables import read_table
-    from zoosim.schema.schema import infer_schema
+    from zoosim.schema.schema import infer_products, infer_schema
 
     frame, source = read_table(table)
     inferred, notes = infer_schema(frame, source)
+    if products is not None:
+        described, described_source = read_table(products)
+        columns, more = infer_products(described, os.path.relpath(products, folder), described_source)
+        inferred = inferred.model_copy(update={"products": columns})
+        notes |= {f"{Path(products).name}: {name}": note for name, note in more.items()}
     return inferred.to_yaml(), notes
 
 

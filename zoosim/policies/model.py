@@ -105,6 +105,13 @@ class Model:
         action = int(self.policy.select_action(context))
         return Choice(names[action], float(propensities[action]), dict(zip(names, propensities.tolist(), strict=True)))
 
+    def propensities(
+        self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
+    ) -> dict[str, float]:
+        """Return the probability that `decide` draws each candidate with, by its id; moves nothing."""
+        names, context = self._request(visitor, candidates)
+        return dict(zip(names, self.policy.propensities(context).tolist(), strict=True))
+
     def recommend(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
     ) -> str:

@@ -22,6 +22,7 @@ A list of features stands for their names alone, and their types are inferred. `
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,6 +34,9 @@ from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type
+
+CATEGORIES = ("category", "department", "group", "class", "family")
+"""What columns are often called that put products in groups."""
 
 FeatureTypes = dict[str, str | dict[str, Any] | None]
 """The type of each feature by the column's name; None where it is to be inferred."""
@@ -201,19 +205,53 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
         lacking = "the product shown, such as item" if "action" not in roles else "a reward, such as click"
         got = ", ".join(table.columns)
         raise ConfigError(f"{source}: found no column that looks like {lacking}, among {got}; name it in a schema")
-    if len(rewards) > 1:  # a column that is called reward is the only one, or stands for one of the others
-        rewards.pop(REWARD, None)
     notes = {column: role.replace("_", " ") for role, column in roles.items()}
     notes |= {column: f"reward, {name}" for name, column in rewards.items()}
+    only_reward = rewards.get(REWARD) if len(rewards) == 1 else None
+    if REWARD in rewards:  # what is called a reward is the only one, or stands for one of the others
+        del rewards[REWARD]
+    columns = Columns(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
+    features, feature_notes = _infer_features(table, notes)
+    schema = Schema(columns=columns, rewards=rewards, features=features)
+    return schema, {name: {**notes, **feature_notes}[name] for name in table.columns}
+
+
+def infer_products(products: pl.DataFrame, path: str, source: str) -> tuple[ProductColumns, dict[str, str]]:
+    """Guess what the columns of a table of products are.
+
+    Args:
+        products: One row per product.
+        path: Where the schema says that it lies.
+        source: What messages call it.
+
+    Returns:
+        The columns, and what each was taken for, in words, by its name.
+
+    Raises:
+        ConfigError: no column looks like the products' ids.
+    """
+    roles = infer_roles(products.columns)
+    if "action" not in roles:
+        got = ", ".join(products.columns)
+        raise ConfigError(f"{source}: found no column that looks like the products' ids, among {got}; name it item")
+    notes = {roles["action"]: "id"}
+    category = next((name for name in products.columns if name.lower() in CATEGORIES), None)
+    if category is not None:
+        notes[category] = "category, and a feature"
+    features, feature_notes = _infer_features(products, {roles["action"]: "id"})
+    columns = ProductColumns(table=path, id=roles["action"], category=category, features=features)
+    return columns, {name: {**feature_notes, **notes}[name] for name in products.columns}
+
+
+def _infer_features(table: pl.DataFrame, taken: Mapping[str, str]) -> tuple[FeatureTypes, dict[str, str]]:
+    """Guess the types of the columns that are not `taken`, and say what each was taken for."""
     features: FeatureTypes = {}
+    notes = {}
     for name in table.columns:
-        if name in notes:
-            continue
-        inferred = infer_type(table[name])
-        notes[name] = (
-            f"feature, {inferred.type}: {inferred.reason}" if inferred.type else f"left out: {inferred.reason}"
-        )
-        if inferred.type:
-            features[name] = inferred.type
-    columns = Columns(**{role: roles[role] for role in ROLES if role in roles})
-    return Schema(columns=columns, rewards=rewards, features=features), {name: notes[name] for name in table.columns}
+        if name not in taken:
+            inferred = infer_type(table[name])
+            what = f"feature, {inferred.type}" if inferred.type else "left out"
+            notes[name] = f"{what}: {inferred.reason}"
+            if inferred.type:
+                features[name] = inferred.type
+    return features, notes

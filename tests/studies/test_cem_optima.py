@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.cem_optima import tell
+from studies.cem_optima import build_page
 from studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
 from studies.cem_optima.landscapes import KINDS, landscape, repeated
 from studies.run import run_study
@@ -100,7 +100,7 @@ def test_everything_is_measured_and_written(folder: Path) -> None:
     assert "printed in 7.5.2" in page
 
 
-def test_the_story_counts_by_hand() -> None:
+def test_the_page_counts_by_hand() -> None:
     def end(kind: str, setting: str, seed: int, agree: bool, gap: float) -> Ends:
         return Ends(kind, 20, setting, 64, seed, agree, 1 if agree else 3, gap, True, gap / 2, 320.0, 0.0)
 
@@ -112,11 +112,11 @@ def test_the_story_counts_by_hand() -> None:
     ]
     rows += [replace(row, setting="population") for row in rows[:2] if isinstance(row, Ends)]
     rows += [Step("concave", radius, count, 0, 0.5) for radius in RADII for count in (1, 3, 10)]
-    story = tell(rows)
-    assert "end apart in 50% of queries, the default in 50%" in story.verdict
-    assert "on trained Q-ensembles in 0% of queries, by 5.0%" in story.verdict
-    assert "on random networks in 0%, by 5%" in story.verdict
-    row = story.tables[0].rows[1]
+    page = build_page(rows)
+    assert "end apart in 50% of queries, the default in 50%" in page.verdict
+    assert "on trained Q-ensembles in 0% of queries, by 5.0%" in page.verdict
+    assert "on random networks in 0%, by 5%" in page.verdict
+    row = page.tables[0].rows[1]
     assert row[2].startswith("50% (")
     assert row[3].startswith("50% (")
     assert row[4] == "10.0% (10.0\u201310.0)"

@@ -136,7 +136,7 @@ def _is_untrained(given: Any, made: Any) -> bool:
 def _write_evaluation(
     folder: Path, evaluation: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    from zoosim.report import render_story
+    from zoosim.report import render_sections
     from zoosim.report.evaluation import build_page
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
@@ -145,7 +145,7 @@ def _write_evaluation(
     command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
-    write_text(folder / "report.html", render_story("Policies judged by a log", question, page, command))
+    write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))
 
 
 def _as_typed(name: str, value: Any) -> str:
@@ -227,7 +227,7 @@ def fit_world(
 
 
 def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
-    from zoosim.report import render_story
+    from zoosim.report import render_sections
     from zoosim.report.fit import build_page
 
     summary = {**world.summary, "fit": fit.summary}
@@ -235,7 +235,7 @@ def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     write_text(folder / "world.yaml", world.to_yaml())
     question = f"What shop wrote {world.source}?"
     command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_story("A world from a log", question, build_page(world, fit), command))
+    write_text(folder / "report.html", render_sections("A world from a log", question, build_page(world, fit), command))
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:

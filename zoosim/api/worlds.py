@@ -61,9 +61,10 @@ def describe(
     facts = describe_plan(plan, visits, progress)
     command = _describe_command(world, seed, visits, config, settings)
     kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
-    page = render_world(facts, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
+    figures = world_figures(facts)
+    page = render_world(facts, figures, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
     write_text(folder / f"{world}.html", page)
-    return Description(folder / f"{world}.html", facts, world_figures(facts), page)
+    return Description(folder / f"{world}.html", facts, figures, page)
 
 
 def _describe_command(world: str, seed: int, visits: int, config: Any, settings: Sequence[str]) -> str:

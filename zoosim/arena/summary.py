@@ -12,6 +12,7 @@ from zoosim.arena import metrics
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
 from zoosim.core.errors import DataError, PolicyFailure
+from zoosim.core.number_format import p_value, percent
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
 
@@ -222,14 +223,14 @@ class Comparison:
         best = self.ranked[0]
         if len(self.ranked) == 1:
             what = self.plan.setup.reward_word
-            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
+            return f"{best} earns {percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
         shared = sorted(set(self.trials[best]) & set(self.trials[second]))
         if not shared:
             return f"No verdict: {best} and {second} met different visitors; run them on the same seeds."
         pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second})
         if pair["p"] is None:
-            mean = _percent(self._mean(best, shared))
+            mean = percent(self._mean(best, shared))
             return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
         return self._decided(pair, shared)
 
@@ -237,9 +238,9 @@ class Comparison:
         """Tell who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
         ahead = pair["difference"] >= 0
         best, second = (pair["a"], pair["b"]) if ahead else (pair["b"], pair["a"])
-        mean, sign = _percent(self._mean(best, shared)), 1 if ahead else -1
+        mean, sign = percent(self._mean(best, shared)), 1 if ahead else -1
         low, high = sorted((sign * pair["low"], sign * pair["high"]))
-        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {_p(pair['p'])}"
+        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {p_value(pair['p'])}"
         lead = f"{100 * abs(pair['difference']):.1f} points ({interval})"
         if pair["p"] < SIGNIFICANT:
             return f"{best} wins: {mean} of oracle over {len(shared)} seeds, ahead of {second} by {lead}."
@@ -296,11 +297,3 @@ def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
     steps = [np.inf if value is None else float(value) for value in values]
     median = float(np.median(steps)) if steps and np.isfinite(np.sort(steps)[len(steps) // 2]) else None
     return {"median": median, "recovered": sum(value is not None for value in values), "of": len(values)}
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}%"
-
-
-def _p(p: float) -> str:
-    return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -1,7 +1,7 @@
 """The page of a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from zoosim.core.types import FloatArray
 from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
 from zoosim.report.drawing import COLORS, INK, NAME, axis_style, escaped, label_of, layout_style, row_axis_style
-from zoosim.report.page import environment, figures_json, plotly_js
+from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
 RATES = {"oracle": "the best product for each visitor", "single": "one product for all", "random": "random products"}
@@ -21,22 +21,12 @@ def recommendation_figures(world: RecommendationDescription) -> dict[str, go.Fig
     return {"chances": _chances(world), "rates": _rates(world)}
 
 
-def render_recommendation(world: RecommendationDescription, title: str, command: str, config_yaml: str) -> str:
+def render_recommendation(
+    world: RecommendationDescription, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str
+) -> str:
     """Render one self-contained HTML page."""
-    drawn = recommendation_figures(world)
-    return (
-        environment()
-        .get_template("recommendation.html")
-        .render(
-            title=title,
-            world=world,
-            rates=RATES,
-            heights={key: int(figure.layout.height) for key, figure in drawn.items()},
-            command=command,
-            config_yaml=config_yaml,
-            figures_json=figures_json(drawn),
-            plotly_js=plotly_js(),
-        )
+    return render(
+        "recommendation.html", figures, title=title, world=world, rates=RATES, command=command, config_yaml=config_yaml
     )
 
 

@@ -24,7 +24,7 @@ from zoosim.report.drawing import (
     rgba,
     row_axis_style,
 )
-from zoosim.report.page import environment, figures_json, plotly_js
+from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
 SHOP = "shop"
@@ -86,22 +86,21 @@ def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
     }
 
 
-def render_search(world: SearchDescription, title: str, command: str, config_yaml: str) -> str:
+def render_search(
+    world: SearchDescription, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str
+) -> str:
     """Render one self-contained HTML page."""
-    drawn = search_figures(world)
-    places = {key: (key, *WORDS[key], int(figure.layout.height)) for key, figure in drawn.items()}
-    template = environment().get_template("search.html")
-    return template.render(
+    return render(
+        "search.html",
+        figures,
         title=title,
         world=world,
         example=world.example,
         config=world.config,
-        places=places,
+        places={key: (key, *WORDS[key], int(figure.layout.height)) for key, figure in figures.items()},
         replicates=REPLICATES,
         command=command,
         config_yaml=config_yaml,
-        figures_json=figures_json(drawn),
-        plotly_js=plotly_js(),
     )
 
 

@@ -18,6 +18,7 @@ from zoosim.report.drawing import (
     escaped,
     label_of,
     layout_style,
+    legend_style,
     panel_of,
     panels,
 )
@@ -80,9 +81,7 @@ def weights_figure(overlaps: Mapping[str, Overlap]) -> go.Figure:
         )
     figure.update_xaxes(**axis_style(), title_text="weight from", type="category")
     figure.update_yaxes(**axis_style(), tickformat="~%", title_text="share of rows")
-    figure.update_layout(
-        showlegend=len(names) > 1, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"color": MUTED}}
-    )
+    figure.update_layout(legend_style(1.02, MUTED) | {"showlegend": len(names) > 1})
     return figure
 
 
@@ -106,9 +105,7 @@ def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
     ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="share of choices")
-    figure.update_layout(
-        showlegend=True, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "font": {"color": MUTED}}
-    )
+    figure.update_layout(legend_style(1.0, MUTED))
     return figure
 
 

@@ -9,7 +9,17 @@ from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
 from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
-from zoosim.report.drawing import COLORS, INK, NAME, axis_style, escaped, label_of, layout_style, row_axis_style
+from zoosim.report.drawing import (
+    COLORS,
+    INK,
+    NAME,
+    axis_style,
+    escaped,
+    label_of,
+    layout_style,
+    legend_style,
+    row_axis_style,
+)
 from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
@@ -72,9 +82,8 @@ def _mark_changes(figure: go.Figure, before: FloatArray, after: FloatArray, row:
 
 
 def _rates(world: RecommendationDescription) -> go.Figure:
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"color": INK}}
-    layout = layout_style(height=320, margin={"l": 52, "r": 16, "t": 66, "b": 48})
-    figure = go.Figure(layout={**layout, "showlegend": True, "legend": legend})
+    margin = {"l": 52, "r": 16, "t": 66, "b": 48}
+    figure = go.Figure(layout=layout_style(height=320, margin=margin) | legend_style())
     starts = [*(period.start for period in world.periods), world.steps]
     for color, (key, name) in zip(itertools.cycle(COLORS), RATES.items(), strict=False):
         values = [getattr(period, key) for period in world.periods]

@@ -244,7 +244,7 @@ def import_table(
     debug: option.Debug = False,
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim evaluate` and `zoosim fit-world` read it."""
-    from zoosim.api.logs import import_log
+    from zoosim.logs.importing.convert import import_log
 
     skipped = import_log(table, mapping, out, skip_bad=skip_bad)
     for reason, count in skipped.items():

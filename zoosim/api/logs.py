@@ -1,15 +1,14 @@
-"""The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
+"""The Python calls about logs: judge policies by them, and fit worlds to them."""
 
 import inspect
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.files import write_text
+from zoosim.core.files import make_folder, write_text
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
@@ -159,33 +158,6 @@ def _as_typed(name: str, value: Any) -> str:
     return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
 
 
-def import_log(
-    table: Any,
-    mapping: "str | os.PathLike[str] | Mapping[str, Any]",
-    out: str | os.PathLike[str],
-    *,
-    skip_bad: bool = False,
-) -> dict[str, int]:
-    """Convert a table to a log of Records, which `evaluate` and `fit_world` read.
-
-    Args:
-        table: A CSV or Parquet file, or a data frame.
-        mapping: Which column holds what: a YAML file or a mapping, see `zoosim.logs.importing.mapping`.
-        out: The Parquet file to write; the table of its products is written beside it.
-        skip_bad: Leave bad rows out, a ranking whole.
-
-    Returns:
-        How many rows were left out, by reason.
-
-    Raises:
-        ConfigError: the mapping is wrong, or `out` is no Parquet file.
-        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
-    """
-    from zoosim.logs.importing.convert import import_log as convert
-
-    return convert(table, mapping, out, skip_bad=skip_bad)
-
-
 def fit_world(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     out: str | os.PathLike[str] | None = None,
@@ -244,17 +216,11 @@ def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
     So it does where the folder has results of another kind: a summary.json in which nothing is called what it `holds`.
     """
     folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-        told = folder / "summary.json"
-        other = told.exists() and f'"{holds}":' not in told.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    make_folder(folder)
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
-    if other:
+    summary = folder / "summary.json"
+    if summary.is_file() and f'"{holds}":' not in summary.read_text(encoding="utf-8", errors="replace"):
         raise ConfigError(f"--out: {folder} holds results of another kind, which are kept; name another folder")
     return folder
 

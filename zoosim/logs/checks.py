@@ -172,8 +172,8 @@ def sound_rows(
         raise DataError(_refusal(frame if table is None else table, first, int(bad.sum()), source))
 
     if together is not None:
-        bad_visits = frame[together].filter(bad).implode()
-        others = frame[together].is_in(bad_visits).fill_null(False).to_numpy() & ~bad
+        with_bad = frame[together].is_in(frame[together].filter(bad).implode())
+        others = with_bad.fill_null(False).to_numpy() & ~bad
         if others.any():
             skipped[f"{together}: rows of a visit with a bad one"] = int(others.sum())
         bad |= others

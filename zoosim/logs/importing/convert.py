@@ -48,10 +48,20 @@ def import_log(
     *,
     skip_bad: bool = False,
 ) -> dict[str, int]:
-    """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`; return what was skipped, by reason.
+    """Convert a table to a log of Records, which `evaluate` and `fit_world` read.
 
-    What is known of the products lies beside it as catalogue-HASH.parquet. Raises `ConfigError` for a wrong mapping,
-    `DataError` for a table that lacks a column or has a bad row, before anything is written.
+    Args:
+        table: A CSV or Parquet file, or a data frame.
+        mapping: Which column holds what: a YAML file or a mapping, see `zoosim.logs.importing.mapping`.
+        out: The Parquet file to write; the table of its products, catalogue-HASH.parquet, is written beside it.
+        skip_bad: Leave bad rows out, a ranking whole.
+
+    Returns:
+        How many rows were left out, by reason.
+
+    Raises:
+        ConfigError: the mapping is wrong, or `out` is no Parquet file.
+        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
     """
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():

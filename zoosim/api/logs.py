@@ -75,9 +75,7 @@ def evaluate(
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
     given = dict(policies) if isinstance(policies, Mapping) else _by_name(policies)
-    for name in given:
-        if not isinstance(name, str) or not name:
-            raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
+    _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
@@ -85,9 +83,9 @@ def evaluate(
     folder = None if out is None else writable_folder(out, "results")
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
-    typed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-    typed |= {"train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad}
-    typed |= {"rankings": loaded.action_space is ActionSpace.RANKINGS}
+    changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
+    are_rankings = loaded.action_space is ActionSpace.RANKINGS
+    typed = {**changed, "train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad, "rankings": are_rankings}
     try:
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
@@ -101,6 +99,13 @@ def evaluate(
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)
     return evaluation
+
+
+def _check_names(policies: Mapping[str, Any]) -> None:
+    """Refuse names of policies that are no words with `ConfigError`."""
+    for name in policies:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
 
 
 def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":

@@ -182,8 +182,10 @@ def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Repor
 def _stays_here(task: Task) -> bool:
     """Whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
     cls = task[0].source
-    found = isinstance(cls, str) or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
-    return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
+    if isinstance(cls, str):
+        return False
+    importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+    return not importable or cls.__module__ == "__main__"
 
 
 def _lost(task: Task) -> TrialResult:

@@ -77,8 +77,8 @@ class RunFolder:
 
     def trials(self) -> list[TrialKey]:
         """List the finished trials, sorted."""
-        found = (self.path / "cells").glob("*/*.parquet")
-        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in found if SEED.fullmatch(path.stem))
+        files = (self.path / "cells").glob("*/*.parquet")
+        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in files if SEED.fullmatch(path.stem))
 
     def check(self) -> None:
         """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""

@@ -299,8 +299,8 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
 
 def _tuned(entry: PolicyEntry, changes: Settings) -> PolicyEntry:
     """Return an entry with what `--set` says of it; for the built-in names that has happened before."""
-    own = changes.take_parameters(entry.name)
-    return make_entry(entry.source, entry.name, {**entry.params, **own}) if own else entry
+    changed = changes.take_parameters(entry.name)
+    return make_entry(entry.source, entry.name, {**entry.params, **changed}) if changed else entry
 
 
 def _finished_entry(item: Mapping[str, Any]) -> PolicyEntry:

@@ -91,13 +91,13 @@ def _classes(overlap: Overlap) -> Sequence[float]:
 
 def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
     """Draw how often the log shows each action and how often the policy would, for those that it takes most."""
-    shares = sorted(overlap.actions, key=lambda share: (-_wanted(share), share.logged))[:MOST_ACTIONS]
+    shares = sorted(overlap.actions, key=lambda share: (-_policy_share(share), share.logged))[:MOST_ACTIONS]
     labels = [label_of(names[share.action] if names else f"action {share.action}", 26) for share in shares]
     margin = {"l": 40 + CHARACTER * max(map(len, labels)), "r": 24, "t": 40, "b": 54}
     figure = go.Figure(layout=layout_style(height=110 + 22 * len(shares), margin=margin))
     for name, color, values in (
         ("logged", MUTED, [share.logged for share in shares]),
-        ("by the policy", ACCENT, [_wanted(share) for share in shares]),
+        ("by the policy", ACCENT, [_policy_share(share) for share in shares]),
     ):
         hover = f"{name}: %{{x:.2%}}<extra></extra>"
         rows = {"x": values, "y": list(range(len(shares))), "name": name, "showlegend": True}
@@ -109,5 +109,5 @@ def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
     return figure
 
 
-def _wanted(share: ActionShare) -> float:
-    return share.found if share.wanted is None else share.wanted
+def _policy_share(share: ActionShare) -> float:
+    return share.weighted if share.chosen is None else share.chosen

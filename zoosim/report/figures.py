@@ -299,6 +299,12 @@ def _recovery(report: ReportData) -> go.Figure | None:
         if value:
             panel = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
             _add_recovery(figure, value, names.index(name), panel, name, styles[name].color, 1.36 * top)
+    _set_recovery_axis(figure, top, never)
+    return figure
+
+
+def _set_recovery_axis(figure: go.Figure, top: float, never: bool) -> None:
+    """Put ticks from 0 to `top`, and where a policy `never` recovered a grey zone for that right of them."""
     ticks = _ticks(top) if top > 1 else [0.0]
     words = [f"{tick:,.0f}" for tick in ticks]
     end = 1.4 * top
@@ -307,9 +313,8 @@ def _recovery(report: ReportData) -> go.Figure | None:
         words.append("never")
         end = 1.75 * top
         zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
-        figure.add_vrect(x0=1.17 * top, x1=1.75 * top, **zone, row="all", col="all")
+        figure.add_vrect(x0=1.17 * top, x1=end, **zone, row="all", col="all")
     figure.update_xaxes(tickvals=ticks, ticktext=words, range=[-0.08 * top, end], title_text="visits until recovered")
-    return figure
 
 
 def _add_recovery(

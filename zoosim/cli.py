@@ -11,7 +11,7 @@ import typer
 from zoosim.core.errors import PolicyFailure, ZoosimError
 
 if TYPE_CHECKING:
-    from zoosim.policies.checks.products import CheckResult
+    from zoosim.policies.checks.contract import CheckResult
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
@@ -494,7 +494,7 @@ def check_world(source: WorldFile, debug: Debug = False) -> None:
 @app.command("check-policy")
 def check_policy(source: SourceFile, debug: Debug = False) -> None:
     """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
-    from zoosim.policies.checks.products import check_policy as check
+    from zoosim.policies.checks.policy import check_policy as check
 
     _print_checks(check(source))
 

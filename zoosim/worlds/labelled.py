@@ -81,10 +81,7 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
 class LabelledSetup(WorldSetup):
     """A labelled table whose rows come as visitors; policies choose a class for each."""
 
-    kind: str
     config: LabelledConfig
-    steps: int
-    notes: tuple[str, ...] = ()
 
     has_past = True
 
@@ -107,10 +104,6 @@ class LabelledSetup(WorldSetup):
     def code(self, action_space: str) -> str:
         """Hash the code that builds the world."""
         return source_digest(__name__)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as they are written to config.yaml."""
-        return self.config.model_dump(exclude_none=True)
 
     def files_digest(self) -> str:
         """Hash the content of the table."""

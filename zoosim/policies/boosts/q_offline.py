@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array
+from zoosim.core.checks import all_alike, check_array
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
@@ -134,8 +134,7 @@ class QOffline(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        current = self.state_dict()
-        if set(state) != set(current) or not all(alike(state[name], current[name]) for name in current):
+        if not all_alike(state, self.state_dict()):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
         self._fitted = state["fitted"].copy()

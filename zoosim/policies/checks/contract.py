@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zoosim.core.blame import source_file, user_place
+from zoosim.core.blame import reason_of, source_file, user_place
 
 
 class ContractViolation(Exception):
@@ -64,5 +64,4 @@ def run_check(check: Check, subject: Any) -> None:
         raise
     except (Exception, SystemExit) as error:
         place = user_place(error, source_file(subject.cls))
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        raise ContractViolation(f"{place}: {reason}" if place else reason) from error
+        raise ContractViolation(f"{place}: {reason_of(error)}" if place else reason_of(error)) from error

@@ -18,17 +18,14 @@ from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.search.measures import measures
 from zoosim.worlds.search.tables import digest, resolve_files
 from zoosim.worlds.search.template_arms import search_world
-from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.setup import WorldSetup, named_settings
 
 
 @dataclass(frozen=True)
 class SearchSetup(WorldSetup):
     """A shop whose visitors search; policies choose a template, or boosts, for each ranking."""
 
-    kind: str
     config: SearchConfig
-    steps: int
-    notes: tuple[str, ...] = ()
 
     reward_key = "reward"
     reward_word = "reward"
@@ -73,18 +70,11 @@ class SearchSetup(WorldSetup):
         """Hash the code that builds the world."""
         return source_digest(search_world.__module__)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as they are written to config.yaml."""
-        return self.config.model_dump(exclude_none=True)
-
     def identity(self) -> dict[str, Any]:
         """Return the settings without paths of files, and the orders by which the world numbers things."""
         values = self.config.model_dump() | dict.fromkeys(self.config.files)
-        orders = {name: list(getattr(self.config, name)) for name in ("categories", "segments", "query_types")}
-        return {
-            **{f"env.{name}": value for name, value in values.items()},
-            **{f"the order of env.{name}": order for name, order in orders.items()},
-        }
+        orders = {name: getattr(self.config, name) for name in ("categories", "segments", "query_types")}
+        return named_settings(values, orders)
 
     def files_digest(self) -> str:
         """Hash the content of the shop's own tables."""

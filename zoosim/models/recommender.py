@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic, cache_folder
 from zoosim.core.sources import source_digest
+from zoosim.core.threads import seeded_torch
 from zoosim.core.types import Progress
 
 Weights = dict[str, NDArray[np.float32]]
@@ -62,49 +63,49 @@ def train(
     log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
 ) -> tuple[Weights, dict[str, float]]:
     """Train on `log` (arrays `user_id`, `action`, `reward`); return the weights and the last losses."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return _train(torch, log, n_users, n_products, training, progress)
-    finally:
-        torch.set_num_threads(threads)
+    with seeded_torch(seed):
+        return _train(log, _network(n_users, n_products, training.embedding), training, progress)
 
 
 def _train(
-    torch: Any, log: Mapping[str, Any], n_users: int, n_products: int, training: Training, progress: Progress
+    log: Mapping[str, Any], model: Any, training: Training, progress: Progress
 ) -> tuple[Weights, dict[str, float]]:
-    model = _network(torch, n_users, n_products, training.embedding)
-    optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
+    import torch
+
     # Copies, because torch takes neither read-only arrays nor reversed ones.
-    users, products = (torch.from_numpy(np.array(log[name], np.int64)) for name in ("user_id", "action"))
+    users = torch.from_numpy(np.array(log["user_id"], np.int64))
+    products = torch.from_numpy(np.array(log["action"], np.int64))
     clicks = torch.from_numpy(np.array(log["reward"], np.float32))
+
+    def loss_of(rows: Any) -> Any:
+        logits = _logits(model, users[rows], products[rows])
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, clicks[rows])
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
     order = torch.randperm(len(clicks))
     n_held_out = int(len(clicks) * training.holdout)
-    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    held_out = order[:n_held_out] if n_held_out else order
+    train_rows = order[n_held_out:]
     losses = {"train_loss": float("nan"), "validation_loss": float("nan")}
     for epoch in range(training.epochs):
+        batches = train_rows[torch.randperm(len(train_rows))].split(training.batch_size)
         total = 0.0
-        batches = order[n_held_out:][torch.randperm(len(order) - n_held_out)].split(training.batch_size)
         for batch in batches:
             optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(_logits(torch, model, users[batch], products[batch]), clicks[batch])
+            loss = loss_of(batch)
             loss.backward()
             optimizer.step()
             total += loss.item()
         with torch.no_grad():
-            check = order[:n_held_out] if n_held_out else order
-            validation = loss_of(_logits(torch, model, users[check], products[check]), clicks[check]).item()
+            validation = loss_of(held_out).item()
         losses = {"train_loss": total / len(batches), "validation_loss": validation}
         progress(f"offline model: epoch {epoch + 1}/{training.epochs}, validation loss {validation:.4f}")
     return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}, losses
 
 
-def _network(torch: Any, n_users: int, n_products: int, embedding: int) -> Any:
-    nn = torch.nn
+def _network(n_users: int, n_products: int, embedding: int) -> Any:
+    from torch import nn
+
     return nn.ModuleDict(
         {
             "user": nn.Embedding(n_users, embedding),
@@ -116,7 +117,9 @@ def _network(torch: Any, n_users: int, n_products: int, embedding: int) -> Any:
     )
 
 
-def _logits(torch: Any, model: Any, users: Any, products: Any) -> Any:
+def _logits(model: Any, users: Any, products: Any) -> Any:
+    import torch
+
     x = torch.cat([model["user"](users), model["product"](products)], dim=1)
     x = torch.relu(model["fc2"](torch.relu(model["fc1"](x))))
     return model["output"](x).squeeze(-1)

@@ -6,6 +6,7 @@ everywhere else. Online the next visits correct them; here nothing does. Three k
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -75,15 +76,13 @@ class QOffline(BoostPolicy):
         actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
         rows = np.column_stack([states, actions])
-        moments = Moments.none(self._net.sizes[0])
-        moments = moments.joined(rows)
-        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        moments = Moments.none(self._net.sizes[0]).joined(rows)
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
-        steps = -(-self.epochs * len(rows) // self.batch_size)
-        alpha = self.alpha
-        alpha = alpha if self.pessimism == "conservative" else 0.0
+        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        steps = ceil(self.epochs * len(rows) / self.batch_size)
+        alpha = self.alpha if self.pessimism == "conservative" else 0.0
         settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
         fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
         if not np.isfinite(net.trained).all():

@@ -108,7 +108,9 @@ class QEnsembleRegressor:
         fit(net, rows, (targets - shift) / unit, shares, key, steps, epochs, size, self.config.learning_rate)
         if not np.isfinite(net.trained).all():
             raise DataError("update_batch: training diverged and is undone; take a smaller learning_rate")
-        self._trained, self._moments, self._steps = net.trained, moments, steps
+        self._trained = net.trained
+        self._moments = moments
+        self._steps = steps
 
     def predict(self, states: FloatArray, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean reward and the population standard deviation over members, `(n,)` each, at n rows."""

@@ -42,9 +42,14 @@ class LateWidths(NamedTuple):
 
 def new_late_widths(models: int, dim: int, regularization: float, discount: float, groups: int = 1) -> LateWidths:
     """Return widths of `models` ridge models with `dim` features, with nothing open."""
-    ahead = new_ridge(models, dim, regularization, discount)
-    first_model, late = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    return LateWidths(ahead, no_open_decisions(), np.zeros(dim), first_model, late, np.zeros(groups))
+    return LateWidths(
+        ahead=new_ridge(models, dim, regularization, discount),
+        decisions=no_open_decisions(),
+        first_x=np.zeros(dim),
+        first_model=np.zeros(1, np.int64),
+        late=np.zeros(1, np.int64),
+        clock=np.zeros(groups),
+    )
 
 
 @jit

@@ -6,21 +6,21 @@ of 512, 10 epochs, a fifth of the log held out. Trained with torch on one thread
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zoosim.core.errors import DataError
-from zoosim.core.files import atomic, cache_folder
-from zoosim.core.sources import source_digest
+from zoosim.core.array_cache import kept
 from zoosim.core.threads import seeded_torch
 from zoosim.core.types import Progress
 
 Weights = dict[str, NDArray[np.float32]]
 
-MAGIC = b"zoosim-model-1\n"
+LAYERS = ("fc1", "fc2", "output")
+WEIGHTS = ("user.weight", "product.weight", *(f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")))
+LOSSES = ("train_loss", "validation_loss")
+COLUMNS = ("user_id", "action", "reward")
 
 
 class Training(NamedTuple):
@@ -36,27 +36,19 @@ class Training(NamedTuple):
 def load_or_train(
     log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int, progress: Progress
 ) -> tuple[Weights, dict[str, float]]:
-    """Return the weights trained on `log` and their losses: from the cache when they are there and whole.
+    """Return the weights trained on `log` and their losses: from the cache on disk when they are there and whole.
 
-    The cache's key covers the log itself, the training with its code, and the seed. A damaged file is trained again; a
-    folder that cannot be written is done without.
+    The cache's key covers the log itself, the training with its code, and the seed.
     """
-    path = cache_folder() / "models" / f"{_key(log, n_users, n_products, training, seed)}.safetensors"
-    try:
-        return load(path)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except DataError as error:
-        progress(f"{error}; training it again")
-    except OSError as error:
-        progress(f"{path} cannot be read ({error.strerror}); training it again")
-    weights, losses = train(log, n_users, n_products, training, seed, progress)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save(path, weights, losses)
-    except OSError as error:
-        progress(f"the trained model is not kept: {path.parent} cannot be written ({error.strerror})")
-    return weights, losses
+
+    def make() -> dict[str, Any]:
+        weights, losses = train(log, n_users, n_products, training, seed, progress)
+        return {**weights, **losses}
+
+    columns = [hashlib.sha256(np.ascontiguousarray(log[name]).tobytes()).hexdigest() for name in COLUMNS]
+    arrays = kept("models", (n_users, n_products, training, seed, *columns), (*WEIGHTS, *LOSSES), make)
+    losses = {name: float(arrays.pop(name)) for name in LOSSES}
+    return arrays, losses
 
 
 def train(
@@ -123,39 +115,3 @@ def _logits(model: Any, users: Any, products: Any) -> Any:
     x = torch.cat([model["user"](users), model["product"](products)], dim=1)
     x = torch.relu(model["fc2"](torch.relu(model["fc1"](x))))
     return model["output"](x).squeeze(-1)
-
-
-def _key(log: Mapping[str, Any], n_users: int, n_products: int, training: Training, seed: int) -> str:
-    digest = hashlib.sha256(repr((source_digest(__name__), n_users, n_products, training, seed)).encode())
-    for name in ("user_id", "action", "reward"):
-        digest.update(np.ascontiguousarray(log[name]).tobytes())
-    return digest.hexdigest()[:32]
-
-
-def save(path: Path, weights: Weights, losses: Mapping[str, float]) -> None:
-    """Write weights and losses: a line that names the format, a SHA-256, then safetensors; whole or not at all."""
-    from safetensors.numpy import save as to_bytes
-
-    body = to_bytes(dict(weights), metadata={name: repr(value) for name, value in losses.items()})
-    with atomic(path) as temporary:
-        temporary.write_bytes(MAGIC + hashlib.sha256(body).digest() + body)
-
-
-def load(path: Path) -> tuple[Weights, dict[str, float]]:
-    """Read what `save` wrote; raises `FileNotFoundError`, or `DataError` when a bit is not as it was."""
-    from safetensors.numpy import load as from_bytes
-
-    raw = path.read_bytes()
-    start = len(MAGIC) + 32
-    body = raw[start:]
-    if not raw.startswith(MAGIC) or hashlib.sha256(body).digest() != raw[len(MAGIC) : start]:
-        raise DataError(f"{path} is damaged (its checksum does not fit)")
-    return from_bytes(body), _metadata(body)
-
-
-def _metadata(body: bytes) -> dict[str, float]:
-    """Read the losses from the header of a safetensors body."""
-    import json
-
-    header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])
-    return {name: float(value) for name, value in header.get("__metadata__", {}).items()}

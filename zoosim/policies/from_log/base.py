@@ -88,14 +88,7 @@ class FromLog(Policy):
         """Return the candidate with the highest guess; moves no state."""
         return int(self._guesses(context)[0].argmax())
 
-    def update(
-        self,
-        context: Context,
-        action: int,
-        reward: float,
-        feedback: Mapping[str, Any] | None = None,
-        next_context: Context | None = None,
-    ) -> None:
+    def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing: the policy learns from logs alone, by `fit`."""
 
     def _guesses(self, context: Context) -> tuple[FloatArray, BoolArray]:

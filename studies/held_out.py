@@ -29,7 +29,7 @@ from zoosim.worlds.search.optimum import best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.tables import digest, read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
 HELD_OUT_START = 2**43
@@ -158,7 +158,7 @@ def boosts_reward(shop: SearchShop, visit: Visit, boosts: FloatArray, replicates
 
 def ranking_reward(shop: SearchShop, visit: Visit, shown: IntArray, replicates: int = REPLICATES) -> float:
     """Return the expected reward of a ranking `shown (k,)` at a visit, in EUR, a mean over replicates."""
-    return float(replicate_rewards(shop, visit, shown, replicates).mean())
+    return float(SearchTruth(shop).rewards(visit, shown, replicates).mean())
 
 
 def scores_of(world: SearchView, policy: Policy, held_out: HeldOut, visits: int) -> Iterator[BoostScore]:

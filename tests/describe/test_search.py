@@ -12,7 +12,7 @@ from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchCon
 from zoosim.describe import SearchDescription, describe_search
 from zoosim.describe.search import SimulatedVisits, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
 SMALL = {"n_products": 60, "n_users": 40}
@@ -114,16 +114,17 @@ def test_the_example_visit_is_what_happened(world: SearchDescription, shop: Sear
 
 def test_scores_order_every_ranking_and_the_truth_values_it(world: SearchDescription, shop: SearchShop) -> None:
     example = world.example
+    truth = SearchTruth(shop)
     visit = shop.arrive(example.step)
     for ranking in (*example.ladder, *example.templates):
         scores = [item.base + item.added for item in ranking.shown]
         assert scores == sorted(scores, reverse=True)
     premium = example.templates[4]
     shown = shop.rank_by_template(visit, 4)
-    rewards = replicate_rewards(shop, visit, shown, 2_000)
+    expected = truth.expected_reward(visit, shown, 2_000)
     assert [item.product for item in premium.shown] == shown.tolist()
-    assert premium.reward.mean == pytest.approx(rewards.mean())
-    assert premium.reward.high == pytest.approx(rewards.mean() + 1.96 * rewards.std(ddof=1) / np.sqrt(2_000), rel=0.01)
+    assert premium.reward.mean == pytest.approx(expected.mean)
+    assert premium.reward.high == pytest.approx(expected.mean + 1.96 * expected.error, rel=0.01)
     assert premium.price == pytest.approx(shop.world.catalogue.price[shown].mean())
     assert example.best.reward.mean == max(r.reward.mean for r in (*example.ladder[1:], *example.templates[1:]))
 

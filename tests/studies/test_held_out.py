@@ -24,7 +24,7 @@ from zoosim.policies.registry import make_entry
 from zoosim.policies.templates.bandits import TemplateTS
 from zoosim.worlds.search import optimum
 from zoosim.worlds.search.boosts import BoostWorld
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 CHECKPOINTS = (5, 40)
@@ -61,7 +61,7 @@ def test_held_out_visits_are_of_each_segment_and_of_no_run() -> None:
         assert all(visit.step >= module.HELD_OUT_START for visit in part)
         visit = part[3]
         baseline = held_out.baseline[segment, 3]
-        assert baseline == replicate_rewards(shop, visit, shop.rank(visit, best[segment]), 8).mean()
+        assert baseline == SearchTruth(shop).rewards(visit, shop.rank(visit, best[segment]), 8).mean()
         assert baseline == boosts_reward(shop, visit, best[segment])
 
 

@@ -46,6 +46,13 @@ def check_known(label: str, names: Iterable[str], known: Iterable[str]) -> None:
             raise ValueError(unknown(label, name, list(known)))
 
 
+def check_shares(label: str, shares: Iterable[float]) -> None:
+    """Raise `ValueError` unless shares add up to 1."""
+    total = sum(shares)
+    if abs(total - 1) > 1e-6:
+        raise ValueError(f"{label}: shares add up to {total:g}, expected 1")
+
+
 def _without_empty_rows(table: Table) -> Table:
     empty = [name for name, row in table.items() if not row]
     if empty:
@@ -218,9 +225,7 @@ class EnvConfig(Strict):
         if self.persona_mix is None:
             return
         check_known("persona_mix: unknown persona", self.persona_mix, self.personas)
-        total = sum(self.persona_mix.values())
-        if abs(total - 1) > 1e-6:
-            raise ValueError(f"persona_mix: shares add up to {total:g}, expected 1")
+        check_shares("persona_mix", self.persona_mix.values())
 
     def _check_sizes(self) -> None:
         if self.category_sizes is None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from zoosim.core.config import Probability, Strict, check_known
+from zoosim.core.config import Probability, Strict, check_known, check_shares
 from zoosim.core.market_shift import MarketShift, in_force
 
 Scale = Annotated[float, Field(ge=0, le=1e6)]
@@ -226,19 +226,13 @@ class SearchConfig(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> "SearchConfig":
         for field in ("categories", "segments", "query_types"):
-            _check_shares(field, getattr(self, field))
+            check_shares(field, (part.share for part in getattr(self, field).values()))
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
         for number, shift in enumerate(self.shifts):
             _check_shift(f"shifts.{number}", shift, self)
         _check_distinct(self.shifts)
         return self
-
-
-def _check_shares(field: str, parts: Mapping[str, Any]) -> None:
-    total = sum(part.share for part in parts.values())
-    if abs(total - 1) > 1e-6:
-        raise ValueError(f"{field}: shares add up to {total:g}, expected 1")
 
 
 def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category]) -> None:

@@ -1,9 +1,8 @@
-"""Run compiled kernels, which release the interpreter's lock, side by side; and torch on one thread."""
+"""Run compiled kernels, which release the interpreter's lock, side by side."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 
 def n_threads() -> int:
@@ -17,18 +16,3 @@ def in_threads(work: Callable[[int], None], pieces: int) -> None:
         return work(0)
     with ThreadPoolExecutor(min(pieces, n_threads())) as pool:
         list(pool.map(work, range(pieces)))
-
-
-@contextmanager
-def seeded_torch(seed: int) -> Iterator[None]:
-    """Let torch compute on one thread and draw from `seed`, so that it returns the same bits; then put both back."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)

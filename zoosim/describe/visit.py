@@ -9,7 +9,7 @@ from zoosim.core.search_config import FEATURES, TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 
 BOOSTED = "price"
 """The boost feature whose weight grows along the ladder of rankings."""
@@ -160,10 +160,11 @@ def _by_template(shop: SearchShop, visit: Visit) -> tuple[Ranking, ...]:
 
 
 def _ranking(shop: SearchShop, visit: Visit, name: str, shown: IntArray, added: FloatArray) -> Ranking:
+    truth = SearchTruth(shop)
     result = shop.serve(visit, shown)
     catalogue = shop.world.markets[visit.market].catalogue
-    rewards = replicate_rewards(shop, visit, shown, REPLICATES)
-    rewards_without_boosts = replicate_rewards(shop, visit, visit.baseline, REPLICATES)
+    rewards = truth.rewards(visit, shown, REPLICATES)
+    rewards_without_boosts = truth.rewards(visit, visit.baseline, REPLICATES)
     return Ranking(
         name=name,
         shown=tuple(_item(shop, visit, result, added, n) for n in range(len(shown))),

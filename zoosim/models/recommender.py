@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zoosim.core.array_cache import kept
-from zoosim.core.threads import seeded_torch
 from zoosim.core.types import Progress
+from zoosim.models.torch_training import seeded_torch, take_epoch
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -80,17 +80,11 @@ def _train(
     train_rows = order[n_held_out:]
     losses = {"train_loss": float("nan"), "validation_loss": float("nan")}
     for epoch in range(training.epochs):
-        batches = train_rows[torch.randperm(len(train_rows))].split(training.batch_size)
-        total = 0.0
-        for batch in batches:
-            optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(batch)
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
+        shuffled = train_rows[torch.randperm(len(train_rows))]
+        train_loss = take_epoch(optimizer, loss_of, shuffled, training.batch_size)
         with torch.no_grad():
             validation = loss_of(held_out).item()
-        losses = {"train_loss": total / len(batches), "validation_loss": validation}
+        losses = {"train_loss": train_loss, "validation_loss": validation}
         progress(f"offline model: epoch {epoch + 1}/{training.epochs}, validation loss {validation:.4f}")
     return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}, losses
 

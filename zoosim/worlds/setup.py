@@ -1,7 +1,7 @@
 """What a run is told of its world: checked settings, and the worlds that they make, one per seed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -165,7 +165,7 @@ def setup_class(kind: str) -> type[WorldSetup]:
     return cls
 
 
-def named_settings(settings: Mapping[str, Any], orders: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def named_settings(settings: Mapping[str, Any], orders: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """Return settings, and the `orders` by which a world numbers what some of them name, as `WorldSetup.identity`."""
     values = {f"env.{name}": value for name, value in settings.items()}
     return values | {f"the order of env.{name}": list(order) for name, order in orders.items()}

@@ -12,7 +12,7 @@ from zoosim.worlds.search import optimum as module
 from zoosim.worlds.search.expected_reward import boost_rewards, groups_of, template_rewards, visits_of
 from zoosim.worlds.search.optimum import search_optimum
 from zoosim.worlds.search.shop import SearchShop
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
 SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
@@ -38,11 +38,12 @@ def test_boosts_and_templates_are_worth_what_the_truth_says(weights: dict[str, A
     templates = template_rewards(shop, 0, queries, replicates=3)
     for step in range(25):
         visit = shop.arrive(step)
+        truth = SearchTruth(shop)
         for n, action in enumerate(actions):
-            expected = replicate_rewards(shop, visit, shop.rank(visit, action), 3).mean()
+            expected = truth.rewards(visit, shop.rank(visit, action), 3).mean()
             assert boosts[n, step] == pytest.approx(expected, rel=1e-12, abs=1e-12)
         for n in range(len(TEMPLATES)):
-            expected = replicate_rewards(shop, visit, shop.rank_by_template(visit, n), 3).mean()
+            expected = truth.rewards(visit, shop.rank_by_template(visit, n), 3).mean()
             assert templates[n, step] == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 

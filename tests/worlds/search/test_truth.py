@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks.plain import search as plain
 from benchmarks.plain.search_visits import plain_products, plain_query, plain_user
-from zoosim.core.errors import OrderError
+from zoosim.core.errors import ConfigError, OrderError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import IntArray
 from zoosim.envs.search_env import SearchEnv
 from zoosim.worlds.search.boosts import REPLICATES
 from zoosim.worlds.search.shop import SearchShop, Visit
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world
 
 
@@ -55,8 +55,7 @@ def test_it_is_what_the_tree_of_outcomes_gives(step: int) -> None:
     shop = shop_of(k=8, behaviour={"utility_sd": 0.0})
     visit = shop.arrive(step)
     shown, other = shop.rank_by_template(visit, 4), shop.rank_by_template(visit, 5)
-    rewards = replicate_rewards(shop, visit, shown, 20_000)
-    mean, error = rewards.mean(), rewards.std(ddof=1) / np.sqrt(len(rewards))
+    mean, error = SearchTruth(shop).expected_reward(visit, shown, replicates=20_000)
     assert mean == pytest.approx(by_the_tree(shop, visit, shown), abs=4 * error + 1e-9)
     if abs(by_the_tree(shop, visit, other) - by_the_tree(shop, visit, shown)) > 10 * error:
         assert mean != pytest.approx(by_the_tree(shop, visit, other), abs=4 * error)
@@ -66,11 +65,12 @@ def test_it_is_what_the_tree_of_outcomes_gives(step: int) -> None:
 def test_it_is_the_mean_reward_of_visits(behaviour: dict[str, Any]) -> None:
     """3,000 visits of the premium template: their mean and that of their expectations within 4 standard errors."""
     shop = shop_of(behaviour=behaviour)
+    truth = SearchTruth(shop)
     differences = []
     for step in range(3_000):
         visit = shop.arrive(step)
         shown = shop.rank_by_template(visit, 4)
-        differences.append(shop.serve(visit, shown).reward - replicate_rewards(shop, visit, shown, 20).mean())
+        differences.append(shop.serve(visit, shown).reward - truth.expected_reward(visit, shown, replicates=20).mean)
     assert abs(np.mean(differences)) < 4 * np.std(differences) / np.sqrt(len(differences))
 
 
@@ -81,9 +81,9 @@ def test_rankings_share_their_replicates() -> None:
     shown = shop.rank_by_template(visit, 4)
     other = shown.copy()
     other[-1] = next(p for p in range(60) if p not in shown)
-    left, right = (replicate_rewards(shop, visit, ranking, 2_000) for ranking in (shown, other))
+    left, right = (SearchTruth(shop).rewards(visit, ranking, 2_000) for ranking in (shown, other))
     assert np.std(left - right) < 0.5 * np.std(left)
-    assert np.array_equal(left, replicate_rewards(shop, visit, shown, 2_000))
+    assert np.array_equal(left, SearchTruth(shop).rewards(visit, shown, 2_000))
 
 
 def test_what_left_the_top_is_paid_for() -> None:
@@ -93,7 +93,7 @@ def test_what_left_the_top_is_paid_for() -> None:
     shown = shop.rank_by_template(visit, 4)
     left = shop.serve(visit, shown).parts.rank_change
     assert left > 0
-    means = [replicate_rewards(each, visit, shown, 50).mean() for each in (shop, free)]
+    means = [SearchTruth(s).expected_reward(visit, shown, 50).mean for s in (shop, free)]
     assert means[0] == pytest.approx(means[1] - 0.5 * left)
 
 
@@ -102,8 +102,14 @@ def test_an_environment_tells_the_truth_to_whoever_asks() -> None:
     with pytest.raises(OrderError):
         _ = env.ground_truth
     env.reset(seed=5)
-    of_action = replicate_rewards(env.world.shop, env.visit, env.visit.baseline, REPLICATES).mean()
+    truth = SearchTruth(env.world.shop)
+    estimate = truth.expected_reward(env.visit, env.visit.baseline, 100)
+    assert estimate.error > 0 or estimate.mean == 0
+    of_action = truth.expected_reward(env.visit, env.visit.baseline, REPLICATES).mean
     assert env.world.truth(env.visit).expected_reward(np.zeros(10)) == pytest.approx(of_action)
+    for replicates in (1, True, 2.5):
+        with pytest.raises(ConfigError, match="replicates: got"):
+            truth.expected_reward(env.visit, env.visit.baseline, replicates)  # type: ignore[arg-type]
     env.step(np.zeros(10))
     with pytest.raises(OrderError, match="nobody is waiting"):
         _ = env.visit

@@ -43,7 +43,7 @@ def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, d
     products = columns["products"]
     numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,)) for key in PROPERTIES}
     features = check_array(f"{name}: boost_features", columns["boost_features"], (n_positions, spec.product_dim))
-    everything = Shown(
+    everything: tuple[Any, ...] = Shown(
         columns=columns_of(numbers),
         category=checked_categories(f"{name}: products category", numbers["category"], spec),
         base=check_array(f"{name}: base_scores", columns["base_scores"], (n_positions,)),

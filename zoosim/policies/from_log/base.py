@@ -68,8 +68,8 @@ class FromLog(Policy):
             traits = find_traits(log.products)
             model = self._fit_model(log, traits, progress)
         model["own"] = np.vstack([model["own"][order], model["own"][-1:]])
-        model["product_ids"] = log.product_ids[order]
-        self._model = {**model, "trait_mean": traits.mean, "trait_weights": traits.weights}
+        known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
+        self._model = {**known, **model}
         return {}
 
     def select_action(self, context: Context) -> int:

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.threads import seeded_torch
 from zoosim.core.types import FloatArray, PastLog, Progress
+from zoosim.models.torch_training import seeded_torch, take_epoch
 from zoosim.policies.from_log.base import FromLog, standardised
 from zoosim.policies.from_log.traits import Traits
 
@@ -86,10 +86,6 @@ def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Pro
         return ((own + shared - rewards[rows]) ** 2).mean()
 
     for epoch in range(EPOCHS):
-        for batch in torch.split(torch.randperm(len(log)), BATCH):
-            loss = loss_of(batch)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
+        take_epoch(optimizer, loss_of, torch.randperm(len(log)), BATCH)
         progress(f"trained {epoch + 1} of {EPOCHS} epochs")
     return network

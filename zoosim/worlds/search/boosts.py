@@ -17,7 +17,7 @@ from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.base import Outcome, Truth, World
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
-from zoosim.worlds.search.truth import replicate_rewards
+from zoosim.worlds.search.truth import SearchTruth
 
 AMOUNTS = (-np.inf, np.inf)
 """The range of rewards in EUR."""
@@ -67,7 +67,7 @@ class SearchView(World):
         """Return the expected reward of actions, a mean over replicates; the best action is not known."""
 
         def expected_reward(action: Any) -> float:
-            return float(replicate_rewards(self.shop, visit, self.rank(visit, action), REPLICATES).mean())
+            return float(SearchTruth(self.shop).rewards(visit, self.rank(visit, action), REPLICATES).mean())
 
         return Truth(expected_reward, self._best_reward(visit))
 

@@ -243,7 +243,7 @@ class ShopTable:
             raise DataError(f"{self.file}: row {row + 1}, column id: got {column[row]}, expected 0 to 2^62")
         repeated = column.filter(column.is_duplicated())
         if len(repeated):
-            raise DataError(f"{self.file}: id {repeated.min()} is there more than once; give each product its own")
+            raise DataError(f"{self.file}: id {repeated.min()!r} is there more than once; give each product its own")
         return column.cast(pl.Int64).to_numpy()
 
     def numbers_of_names(self, name: str, known: Mapping[str, Any]) -> IntArray:

@@ -36,7 +36,7 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
     late = _draw(config, late_counts, rng.spawn(1)[0])
     order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
     columns = [np.concatenate(parts)[order] for parts in zip(early[:-1], late[:-1], strict=True)]
-    return Users(*(frozen(column) for column in columns), bounds=frozen(early.bounds + late.bounds))
+    return Users(*(frozen(column) for column in (*columns, early.bounds + late.bounds)))
 
 
 def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:

@@ -73,7 +73,13 @@ def joint_features() -> None:
         policy = make_entry(name).make(PolicySpec(user_dim=JOINT_HALF, product_dim=JOINT_HALF), stream(0, "policy"))
         decide = update = 0.0
         for visit in range(-1, JOINT_VISITS):
-            context = Context(0, rng.normal(size=JOINT_HALF), ids, products, np.ones(50, bool))
+            context = Context(
+                user_id=0,
+                user=rng.normal(size=JOINT_HALF),
+                product_ids=ids,
+                products=products,
+                available=np.ones(50, bool),
+            )
             began = time.perf_counter()
             action = policy.select_action(context)
             decided = time.perf_counter()

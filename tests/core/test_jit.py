@@ -18,8 +18,13 @@ from zoosim.policies.products.random import Random
 
 def on_disk(compiled: Any) -> str | None:
     """Say where numba keeps a compiled function, None when it does not."""
-    path: str | None = compiled.stats.cache_path
+    path: str | None = dispatcher_of(compiled).stats.cache_path
     return path
+
+
+def dispatcher_of(compiled: Any) -> Any:
+    """Return numba's own object behind a compiled function."""
+    return getattr(compiled, "dispatcher", compiled)
 
 
 def one(x: float) -> float:
@@ -71,7 +76,8 @@ def test_a_kept_kernel_is_loaded_not_compiled(tmp_path: Path, monkeypatch: pytes
     for _ in range(2):
         compiled: Any = jit(plain)
         assert compiled(1.0) == 2.0
-        found.append((compiled.stats.cache_hits.total(), compiled.stats.cache_misses.total()))
+        stats = dispatcher_of(compiled).stats
+        found.append((stats.cache_hits.total(), stats.cache_misses.total()))
     assert found == [(0, 1), (1, 0)]
 
 
@@ -92,7 +98,7 @@ def test_a_kept_kernel_that_cannot_be_read_is_compiled_anew(
     for _ in range(2):
         compiled: Any = jit(plain)
         assert compiled(1.0) == 2.0
-        misses.append(compiled.stats.cache_misses.total())
+        misses.append(dispatcher_of(compiled).stats.cache_misses.total())
     assert misses == [1, 0]
 
 
@@ -118,6 +124,44 @@ def test_without_numbas_inner_parts_or_a_folder_kernels_are_compiled_each_time(
     compiled = jit(plain)
     assert compiled(1.0) == 2.0
     assert on_disk(compiled) is None
+
+
+def test_a_function_is_a_part_of_its_callers_and_can_be_called_from_python() -> None:
+    part: Any = jit(step)
+    loop = bind(_loop, "loop", step=part)
+    assert loop(3) == 0.0
+    assert not part.dispatcher.overloads  # nothing but a part of the loop so far
+    assert part(2.0) == -2.0
+    assert len(part.dispatcher.overloads) == 1
+
+
+def test_parts_know_the_arrays_and_the_functions_that_they_are_given() -> None:
+    """One part calls another, for two types each, and arrays made in a part outlive it."""
+
+    @jit
+    def scaled(x: np.ndarray, factor: float) -> np.ndarray:
+        return x * factor
+
+    @jit
+    def twice(x: np.ndarray) -> np.ndarray:
+        return scaled(scaled(x, 2.0), 2.0)
+
+    @jit
+    def total(x: np.ndarray, y: np.ndarray) -> float:
+        sums = 0.0
+        for _ in range(1_000):
+            sums += twice(x).sum() + twice(y).sum()
+        return sums
+
+    assert total(np.ones(3), np.ones((2, 2), np.float32)) == 28_000.0
+
+
+def test_without_numbas_inner_parts_functions_are_compiled_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit_module, "PartCompiler", None)
+    part: Any = jit(one)
+    loop = bind(_loop, "apart", step=part)
+    assert loop(3) == 3.0
+    assert len(part.overloads) == 1
 
 
 def test_bind_puts_each_kernel_in_its_place() -> None:

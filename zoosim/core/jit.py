@@ -17,17 +17,25 @@ from numba.core.event import Listener, install_listener
 from zoosim.core.sources import PACKAGE
 
 KernelCache: Any
+PartCompiler: Any
 try:
     from zoosim.core.kernel_cache import KernelCache
 except (ImportError, AttributeError):  # a numba whose inner parts have moved: kernels are compiled in each process
     KernelCache = None
+try:
+    from zoosim.core.kernel_parts import PartCompiler
+except (ImportError, AttributeError, TypeError):  # likewise: compilation takes twice as long or more
+    PartCompiler = None
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+"""No fast-math, so that results repeat bit for bit; division by zero as numpy has it."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` without the interpreter: releases the lock, no fast-math, so results repeat bit for bit."""
+    """Compile `function` without the interpreter, when it is first called."""
     return _compile(function, [function], inline="never")
 
 
@@ -74,13 +82,30 @@ def _compile(
     function: Callable[P, R], parts: list[Callable[..., Any]], inline: Literal["never", "always"]
 ) -> Callable[P, R]:
     """Compile a function that is made from the functions `parts`; on disk if all of these are ours."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", inline=inline)(function)
     # A bound function is made from others in turn: their sources count, too.
     sources = [source for part in parts for source in getattr(part, "_made_from", [_plain(part)])]
-    compiled._made_from = sources
+    dispatcher: Any = numba.njit(inline=inline, **OPTIONS)(function)
+    dispatcher._made_from = sources
     if KernelCache is not None and all(map(_is_ours, sources)):
-        compiled._cache = KernelCache(function, sources)
-    return cast(Callable[P, R], compiled)
+        dispatcher._cache = KernelCache(function, sources)
+    if inline == "always" or PartCompiler is None:
+        return cast(Callable[P, R], dispatcher)
+    return cast(Callable[P, R], Compiled(dispatcher))
+
+
+class Compiled:
+    """A compiled function: Python calls its `dispatcher`, and compiled code has it linked in as a part."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+        self.py_func = dispatcher.py_func
+        self._made_from = dispatcher._made_from
+        self._part: Any = numba.njit(pipeline_class=PartCompiler, **OPTIONS)(self.py_func)
+        self._numba_type_ = self._part._numba_type_  # numba asks for it when compiled code names this object
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the compiled function."""
+        return self.dispatcher(*arguments)
 
 
 def _is_ours(function: Any) -> bool:

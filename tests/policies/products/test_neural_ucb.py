@@ -262,13 +262,17 @@ def test_recommend_does_not_explore() -> None:
 
 COMPILED = """
 import gc
+from collections import Counter
 from numba.core.dispatcher import Dispatcher
 from tests.policies.products.test_neural_ucb import fresh_request, np, PolicySpec
 from zoosim.policies.registry import find_class
 
 def compiled():
-    kernels = (kernel for kernel in gc.get_objects() if isinstance(kernel, Dispatcher))
-    return {(kernel.py_func.__module__, kernel.py_func.__name__): len(kernel.overloads) for kernel in kernels}
+    counts = Counter()
+    for kernel in gc.get_objects():
+        if isinstance(kernel, Dispatcher):
+            counts[kernel.py_func.__module__, kernel.py_func.__name__] += len(kernel.overloads)
+    return counts
 
 for name in ("neural-ucb", "neural-ts"):
     policy = find_class(name)(PolicySpec(user_dim=2, product_dim=3), np.random.default_rng(0), hidden="6", floor=0.1)

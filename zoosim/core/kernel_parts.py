@@ -1,0 +1,75 @@
+"""Compile a function that other compiled code calls as a part of its callers, in less than half of the time.
+
+For every function, also one that only compiled code calls, numba optimises and makes machine code of all that it calls
+in turn, and wrappers that let Python call it. A part has neither: its code is linked into the function that Python
+calls, and optimised and made machine code there, once.
+
+This is numba's own way to change how it compiles (`pipeline_class`); its inner classes that are used here are in numba
+0.61 to 0.68.
+"""
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
+
+
+class PartCompiler(CompilerBase):
+    """Numba's compiler with another last step: the code that it makes can be called by compiled code alone."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return numba's steps with the last one replaced."""
+        pipeline: Any = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]
+        pipeline.passes = [(_PartLowering if step is NativeLowering else step, text) for step, text in pipeline.passes]
+        pipeline.finalize()
+        return [pipeline]
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a part and of the parts that it calls, neither optimised nor made machine code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _PartLowering(LoweringPass):
+    """What numba's `NativeLowering` does, but for machine code and wrappers."""
+
+    _name = "zoosim_part_lowering"
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def run_pass(self, state: Any) -> bool:
+        """Make LLVM code of a typed function, and let numba know of it."""
+        context = state.targetctx
+        library: Any = _PartLibrary(context.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        description = PythonFunctionDescriptor.from_specialized_function(  # type: ignore[no-untyped-call]
+            state.func_ir,
+            state.typemap,
+            state.return_type,
+            state.calltypes,
+            mangler=context.mangler,
+            inline=state.flags.forceinline,
+            noalias=state.flags.noalias,
+            abi_tags=[state.flags.get_mangle_string()],
+        )
+        with context.push_code_library(library):
+            lower: Any = Lower(context, library, description, state.func_ir, metadata=state.metadata)  # type: ignore[no-untyped-call]
+            lower.lower()
+        # Callers find the code by a built-in function; numba takes no other object. Nothing ever calls it.
+        key = list[None]().append
+        context.insert_user_function(key, description, [library])
+        state.library = library
+        state.reload_init.extend(library._reload_init)
+        state["cr"] = _LowerResult(description, lower.call_helper, cfunc=key, env=lower.env)
+        return True

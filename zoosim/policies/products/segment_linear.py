@@ -25,8 +25,9 @@ from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
 from zoosim.linear.dense import is_dense, nonzeros
 from zoosim.linear.hypotheses import foreseen
-from zoosim.linear.joint import joint, with_lead
-from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
+from zoosim.linear.joint import joint, new_joint_ridge, with_lead
+from zoosim.linear.rank_one import rows_for_terms
+from zoosim.linear.ridge import clear, fade_by_turns, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
 from zoosim.monitoring.adwin import MAX_BUCKETS
 from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
@@ -245,7 +246,8 @@ class _SegmentLinear(KernelPolicy):
         left_dim, right_dim = self._sides
         matrices = 4 if self._runs_ahead else 2
         beside = self.window * (left_dim + right_dim) if self._kind == WINDOW else 0
-        return matrices * self._hypotheses * (left_dim * right_dim) ** 2, beside
+        dim = left_dim * right_dim
+        return matrices * self._hypotheses * (dim + rows_for_terms(dim)) * dim, beside
 
     def _segments_beside(self, products: int) -> int:
         """Return how many segments there is room for beside so many products."""
@@ -277,10 +279,10 @@ class _SegmentLinear(KernelPolicy):
             segments=new_segments(segments, self.spec.user_dim),
             products=new_id_table(products),
             turns=np.zeros(products, np.int64),
-            ridge=new_ridge(models * self._hypotheses, *learning),
+            ridge=new_joint_ridge(models * self._hypotheses, *learning),
             weights=hypotheses.new_weights(models, self._hypotheses),
             last=np.zeros(models),
-            widths=new_late_widths(ahead, *learning, groups),
+            widths=new_late_widths(new_joint_ridge(ahead, *learning), groups),
             arms=new_id_table(arms),
             shown=np.zeros((segments, arms)),
             window=windows.new_window(*windows_shape, left_dim, right_dim),

@@ -203,7 +203,7 @@ class TemplateBandit(KernelPolicy):
             ridge=new_ridge(capacity, *learning),
             templates=new_id_table(capacity),
             turns=np.zeros(capacity, np.int64),
-            widths=new_late_widths(capacity, *learning),
+            widths=new_late_widths(new_ridge(capacity, *learning)),
             moments=np.array([1.0, 0.0]),
             key=np.array([key]),
             updates=np.zeros(1, np.int64),

@@ -12,7 +12,7 @@ from zoosim import cli_options as option
 from zoosim.core.errors import PolicyFailure, ZoosimError
 
 if TYPE_CHECKING:
-    from zoosim.policies.checks.products import CheckResult
+    from zoosim.policies.checks.contract import CheckResult
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
@@ -351,7 +351,7 @@ def check_world(source: option.WorldFile, debug: option.Debug = False) -> None:
 @app.command("check-policy")
 def check_policy(source: option.SourceFile, debug: option.Debug = False) -> None:
     """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
-    from zoosim.policies.checks.products import check_policy as check
+    from zoosim.policies.checks.policy import check_policy as check
 
     _print_checks(check(source))
 

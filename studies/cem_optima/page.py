@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from studies.cem_optima.drawings import agreement_figure, population_figure, steps_figure
 from studies.cem_optima.ends import DECISIONS, NEAR, RADII, STARTS, Ends, Step
+from studies.cem_optima.shares import share_interval
 from studies.rows import rows_where, values_where
 from studies.writing import told, written
-from zoosim.core.statistics import mean_interval, share_interval
+from zoosim.core.statistics import mean_interval
 from zoosim.report.sections import Drawing, Page, Table
 
 CHAPTER = ("printed in 7.5.2", "its critic", "40%", "60%", "15%", "", "", "320")

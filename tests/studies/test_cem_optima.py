@@ -10,6 +10,7 @@ import pytest
 from studies.cem_optima import build_page
 from studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
 from studies.cem_optima.landscapes import KINDS, landscape, repeated
+from studies.cem_optima.shares import share_interval
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
 from zoosim.optimizers import CEMConfig
@@ -126,3 +127,16 @@ def test_the_page_counts_by_hand() -> None:
 def test_seeds_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="seeds: got 'x'"):
         run_study("cem-optima", tmp_path, seeds="x")
+
+
+def test_the_interval_of_a_share_by_hand() -> None:
+    """Wilson's for 0 of 10: upper end z^2 / (10 + z^2) = 3.8415 / 13.8415; for 5 of 10 it is symmetric."""
+    none, half = share_interval([False] * 10), share_interval([True, False] * 5)
+    assert none == pytest.approx((0.0, 0.0, 3.841459 / 13.841459), abs=1e-6)
+    assert none.low == 0.0
+    assert half.mean == 0.5
+    assert half.low is not None
+    assert half.high is not None
+    assert half.low + half.high == pytest.approx(1.0)
+    assert half.low == pytest.approx(0.2366, abs=1e-4)  # R's prop.test(5, 10, correct = FALSE)
+    assert share_interval([True]) == (1.0, None, None)

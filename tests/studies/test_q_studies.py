@@ -199,11 +199,10 @@ def test_the_minimum_and_its_slope_are_those_of_the_lowest_member() -> None:
 
 
 def test_ascent_finds_the_corner_of_a_plane() -> None:
-    class Plane:
-        def gradient(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            weights = np.array([1.0, -1, 2, -2, 3, -3, 4, -4, 5, -5])
-            return actions @ weights, np.broadcast_to(weights, actions.shape).copy()
+    def plane(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = np.array([1.0, -1, 2, -2, 3, -3, 4, -4, 5, -5])
+        return actions @ weights, np.broadcast_to(weights, actions.shape).copy()
 
-    actions, value = ascend(Plane(), np.zeros((3, 2)), 0.5)
+    actions, value = ascend(plane, np.zeros((3, 2)), 0.5)
     assert (value > 0.97 * 15.0).all()  # .5 (1 + 1 + 2 + ... + 5 + 5), the smallest weights last
     assert (np.sign(actions) == [1, -1] * 5).all()

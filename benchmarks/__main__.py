@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S12": decision.fresh_candidates,
     "S13": off_policy.trained,
     "S14": memory.main,
+    "S15": decision.joint_features,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

@@ -2,10 +2,15 @@
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from studies.study import STUDIES
 from zoosim.core.config import read_setting
 from zoosim.core.errors import ZoosimError
+
+if TYPE_CHECKING:
+    from zoosim.report import Page
 
 
 def main() -> None:
@@ -42,13 +47,30 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _do(name: str, out: str | None, as_json: bool, options: dict[str, object]) -> None:
     from studies.run import run_study
-    from zoosim.terminal import print_story
 
     result = run_study(name, out, progress=lambda line: print(f"  {line}", file=sys.stderr), **options)
     if as_json:
         sys.stdout.write((result.path / "summary.json").read_text(encoding="utf-8"))
     else:
-        print_story(name, result.story, result.path)
+        _print_page(name, result.page, result.path)
+
+
+def _print_page(name: str, page: "Page", folder: Path) -> None:
+    """Print the first table of a page, its verdict and its address in the `folder`."""
+    from rich.table import Table
+
+    from zoosim.terminal import print_address, result_console
+
+    content = page.tables[0]
+    table = Table(title=f"{name}: {content.heading}", title_justify="left")
+    for number, head in enumerate(content.heads):
+        table.add_column(head, justify="left" if number < content.n_text else "right")
+    for row in content.rows:
+        table.add_row(*row)
+    console = result_console()
+    console.print(table)
+    console.print(page.verdict, highlight=False, soft_wrap=True)
+    print_address(console, folder)
 
 
 def _stop(line: str, code: int) -> None:

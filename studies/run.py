@@ -1,26 +1,28 @@
 """Do a study, and write what it found."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from studies.study import FLAGS, STUDIES, Study
 from zoosim.api.logs import writable_folder
 from zoosim.core.errors import ConfigError
+from zoosim.core.files import write_text
 from zoosim.core.parameters import unknown
 from zoosim.core.types import Progress
-from zoosim.report.sections import Story, write_story
+from zoosim.report.sections import Page, render_sections
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """A finished study: what was measured, one record per `row`; its `story`; and the folder with summary and page."""
+    """A finished study: what was measured, one record per `row`; its `page`; and the folder, `path`."""
 
     study: Study
     rows: Sequence[Any]
-    story: Story
+    page: Page
     path: Path
 
 
@@ -43,9 +45,12 @@ def run_study(
     folder = writable_folder(f"runs/{name}" if out is None else out)
     module = study.load()
     rows = module.measure(progress=progress, **options)
-    story = module.tell(rows)
-    write_story(folder, name, study.question, rows, story, _command(name, folder, options))
-    return StudyResult(study, rows, story, folder)
+    page = module.build_page(rows)
+    summary = {"schema_version": 1, "study": name, "verdict": page.verdict, "rows": [asdict(row) for row in rows]}
+    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    command = _command(name, folder, options)
+    write_text(folder / "report.html", render_sections(name, study.question, page, command))
+    return StudyResult(study, rows, page, folder)
 
 
 def _command(name: str, folder: Path, options: Mapping[str, Any]) -> str:

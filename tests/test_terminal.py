@@ -9,8 +9,6 @@ import pytest
 from rich.console import Console
 
 from zoosim import terminal
-from zoosim.arena.store import TrialKey
-from zoosim.arena.time_left import TrialEvent
 
 NAMES = ["adaptive", "published-neural-linear", "random"]
 FRACTION = {"mean": 0.984, "low": 0.981, "high": 0.987, "sd": 0.004, "min": 0.972}
@@ -116,40 +114,3 @@ def test_one_line_says_where_the_other_columns_are(
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "more column" in line] == [told] * bool(told)
     assert lines[-1].startswith("Page: file://")
-
-
-def test_times_left_are_told_once_they_are_known(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("time.monotonic", lambda: clock.now)
-    plan: Any = SimpleNamespace(steps=4_000)
-    keys = [TrialKey("linucb", 0), TrialKey("linucb", 1)]
-    with terminal.Progress() as progress:
-        progress.start(plan, keys, 1)
-        progress.report(keys[0], 0, TrialEvent.STARTED)
-        progress.report(keys[0], 0, TrialEvent.COMPILING)
-        progress.report(keys[0], 0, TrialEvent.COMPILING)
-        for clock.now in (60.0, 71.0, 82.0, 93.0):
-            progress.report(keys[0], 1_000, "")
-        progress.report(keys[1], 0, TrialEvent.STARTED)
-        for clock.now in (94.0, 105.0):
-            progress.report(keys[1], 1_000, "")
-    assert capsys.readouterr().err.splitlines() == [
-        terminal.COMPILING,
-        " 12%: linucb, seed 0",
-        " 25%: linucb, seed 0",
-        " 38%: linucb, seed 0",
-        " 50%: linucb, seed 0",
-        " 75%, about 22 s left: linucb, seed 1",  # two blocks of 11 s
-    ]
-
-
-def test_nothing_is_told_of_compilation_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    plan: Any = SimpleNamespace(steps=1_000)
-    key = TrialKey("linucb", 0)
-    with terminal.Progress() as progress:
-        progress.start(plan, [key], 1)
-        progress.report(key, 0, TrialEvent.STARTED)
-        progress.report(key, 1_000, "")
-    assert capsys.readouterr().err == ""

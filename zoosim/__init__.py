@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from zoosim.envs.registration import register_envs
 
 if TYPE_CHECKING:
-    from zoosim.api.logs import evaluate, fit_world, import_log
+    from zoosim.api.logs import evaluate, fit_world
     from zoosim.api.models import load, train
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
     from zoosim.core.types import Context, PolicySpec
+    from zoosim.logs.importing.convert import import_log
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
@@ -49,8 +50,9 @@ _MODULES = {
     "zoosim.core.errors": ("ZoosimError",),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),
-    "zoosim.api.logs": ("evaluate", "fit_world", "import_log"),
+    "zoosim.api.logs": ("evaluate", "fit_world"),
     "zoosim.api.models": ("load", "train"),
+    "zoosim.logs.importing.convert": ("import_log",),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),

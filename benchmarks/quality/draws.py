@@ -14,7 +14,8 @@ from scipy import stats
 from zoosim.core.jit import bind
 from zoosim.core.rng import uniforms
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
-from zoosim.policies.checks.products import VISITS, Maker, Shop
+from zoosim.policies.checks.maker import Maker
+from zoosim.policies.checks.shop import VISITS, Shop
 from zoosim.policies.kernel import DrawingPolicy, KernelPolicy, floored_choice
 from zoosim.policies.registry import BUILT_IN, FIXED, find_class
 from zoosim.policies.requests import checked_request
@@ -58,7 +59,7 @@ def taught(cls: type[DrawingPolicy], **params: Any) -> Any:
     for visit in range(3 * VISITS):
         context = SHOP.context(visit)
         action = policy.select_action(context)
-        policy.update(context, action, SHOP.reward(visit, action))
+        policy.update(context, action, *SHOP.feedback(visit, action))
     return policy
 
 

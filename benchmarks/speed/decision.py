@@ -1,4 +1,4 @@
-"""S2, S3 and S12: what a decision and an update cost, through the contract's own calls, and whether that grows."""
+"""S2, S3, S12 and S15: what a decision and an update cost, through the contract's own calls, and whether that grows."""
 
 import time
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from zoosim.policies.registry import make_entry
 from zoosim.worlds.recommendation.world import build_world
 
 PRODUCTS, USER_DIM, PRODUCT_DIM = 1_000, 8, 12
+JOINT_HALF, JOINT_VISITS = 32, 2 * 33**2  # two rebuilds
 FRESH = ((500, 40), (10_000, 20))
 
 
@@ -62,6 +63,32 @@ def fresh_candidates() -> None:
             print(
                 f"S12 {name}, {candidates:,} fresh candidates, d = {dim}: decision {_milliseconds(decide, 15):.2f} ms"
             )
+
+
+def joint_features() -> None:
+    """Print the cost of joint models of 33 x 33 dense features, 50 candidates, rebuilds of the models included."""
+    for name in ("shared-linucb", "shared-lin-ts"):
+        rng = np.random.default_rng(0)
+        ids, products = frozen(np.arange(50)), frozen(rng.normal(size=(50, JOINT_HALF)))
+        policy = make_entry(name).make(PolicySpec(user_dim=JOINT_HALF, product_dim=JOINT_HALF), stream(0, "policy"))
+        decide = update = 0.0
+        for visit in range(-1, JOINT_VISITS):
+            context = Context(
+                user_id=0,
+                user=rng.normal(size=JOINT_HALF),
+                product_ids=ids,
+                products=products,
+                available=np.ones(50, bool),
+            )
+            began = time.perf_counter()
+            action = policy.select_action(context)
+            decided = time.perf_counter()
+            policy.update(context, action, float(visit % 2))
+            if visit >= 0:  # the visit before the first one compiles
+                decide += decided - began
+                update += time.perf_counter() - decided
+        each = 1000 / JOINT_VISITS
+        print(f"S15 {name}, 1,089 joint features: decision {decide * each:.2f} ms, update {update * each:.2f} ms")
 
 
 def _decide(policy: Policy, requests: list[Context], i: int) -> None:

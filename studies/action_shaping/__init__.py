@@ -3,7 +3,7 @@
 What happens when a learner boosts features that do not matter for a query?
 """
 
-from studies.action_shaping.story import tell
+from studies.action_shaping.page import build_page
 from studies.action_shaping.weights import measure
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -4,6 +4,6 @@ Do continuous boosts beat templates, by how much, and after how many visits?
 """
 
 from studies.boost_curves.measuring import measure
-from studies.boost_curves.story import tell
+from studies.boost_curves.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -3,7 +3,7 @@
 Is exact NeuralUCB too dear to serve, as its publication says?
 """
 
-from studies.bottleneck.story import tell
+from studies.bottleneck.page import build_page
 from studies.bottleneck.timing import measure
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

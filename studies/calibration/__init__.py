@@ -4,6 +4,6 @@ Are the uncertainties honest, about a mean and about single rewards?
 """
 
 from studies.calibration.measuring import measure
-from studies.calibration.story import tell
+from studies.calibration.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -4,6 +4,6 @@ Does CEM end in other places because there are several optima, or because it sto
 """
 
 from studies.cem_optima.ends import measure
-from studies.cem_optima.story import tell
+from studies.cem_optima.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

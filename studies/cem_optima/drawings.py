@@ -6,9 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from studies.cem_optima.ends import DECISIONS, RADII, Ends, Step
+from studies.cem_optima.shares import share_interval
 from studies.figures import add_interval, add_line, add_name
 from studies.rows import values_where
-from zoosim.core.statistics import Interval, share_interval
+from zoosim.core.statistics import Interval
 from zoosim.report.drawing import CHARACTER, COLORS, MUTED, axis_style, dot_style, layout_style, panel_of, panels
 
 BEFORE, AFTER = COLORS[1], COLORS[0]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from studies.critic_gradient import gradient
 from studies.quadratic import STATE_DIM, TRAINED, draw_points, fit_ours
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
@@ -58,7 +59,7 @@ def ensemble(d: int, rngs: Sequence[np.random.Generator]) -> Slope:
     objectives = [_trained(d, int(rng.integers(2**31))) for rng in rngs]
 
     def slope(a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = [objective.gradient(rows) for objective, rows in zip(objectives, a, strict=True)]
+        found = [gradient(objective, rows) for objective, rows in zip(objectives, a, strict=True)]
         return np.stack([values for values, _ in found]), np.stack([gradients for _, gradients in found])
 
     return slope

@@ -3,7 +3,7 @@
 How much of the oracle's rewards does each policy lose when rewards come 100, 1,000 or 5,000 visits late?
 """
 
+from studies.late_rewards.page import build_page
 from studies.late_rewards.runs import measure
-from studies.late_rewards.story import tell
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

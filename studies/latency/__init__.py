@@ -3,7 +3,7 @@
 Does a decision over continuous boosts fit into 50 ms?
 """
 
-from studies.latency.story import tell
+from studies.latency.page import build_page
 from studies.latency.timing import measure
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

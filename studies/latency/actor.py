@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from studies.critic_gradient import value_and_slope
 from zoosim.core.checks import alike, check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.jit import jit
@@ -17,7 +18,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key, uniform
 from zoosim.core.types import FloatArray
 from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb, first_layer
-from zoosim.models.ensemble_objective import mean_std, state_parts, value_and_slope
+from zoosim.models.ensemble_objective import mean_std, state_parts
 from zoosim.models.ensemble_training import improve, new_weights
 
 FIRST_STEP = 0.4

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from studies.critic_gradient import gradient
 from studies.gradient_ascent import GradientConfig, gradient_ascent, gradient_ascent_many
 from studies.held_out import open_shop, spec_of
 from studies.latency.actor import Actor
@@ -118,6 +119,9 @@ def _searches(q: QEnsembleRegressor, actor: Actor, states: FloatArray, calls: in
     rng, fast, one, loop = stream(0, "search"), CEMConfig.fast(), states[0], Loop(5, (64, 64))
     many = len(states)
 
+    def slope(asked: FloatArray) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
+        return partial(gradient, objective(asked))
+
     def objective(asked: FloatArray) -> EnsembleObjective:
         return q.objective(asked, BETA)
 
@@ -125,13 +129,17 @@ def _searches(q: QEnsembleRegressor, actor: Actor, states: FloatArray, calls: in
         ("loop over samples", 1, lambda: cem_optimize(partial(loop, one), ACTION_DIM, fast, rng=rng).action),
         ("fast CEM", 1, lambda: cem_optimize(objective(one), ACTION_DIM, fast, rng=rng).action),
         ("default CEM", 1, lambda: cem_optimize(objective(one), ACTION_DIM, rng=rng).action),
-        ("gradient ascent", 1, lambda: gradient_ascent(objective(one).gradient, ACTION_DIM, CLIMB, rng=rng).action),
+        (
+            "gradient ascent",
+            1,
+            lambda: gradient_ascent(slope(one), ACTION_DIM, CLIMB, rng=rng).action,
+        ),
         ("actor + 3 steps", 1, lambda: actor.act(one, refine=3)),
         ("actor", 1, lambda: actor.act(one)),
         ("fast CEM", many, lambda: cem_optimize_many(objective(states), many, ACTION_DIM, fast, rng=rng).actions),
         (
             *("gradient ascent", many),
-            lambda: gradient_ascent_many(objective(states).gradient, many, ACTION_DIM, CLIMB, rng=rng).actions,
+            lambda: gradient_ascent_many(slope(states), many, ACTION_DIM, CLIMB, rng=rng).actions,
         ),
         ("actor + 3 steps", many, lambda: actor.act(states, refine=3)),
         ("actor", many, lambda: actor.act(states)),
@@ -148,12 +156,12 @@ def _shares(q: QEnsembleRegressor, actor: Actor, states: FloatArray) -> dict[str
     """Return what each way's actions are worth over all states, as a share of the best that thorough climbs find."""
     objective, m, rng = q.objective(states, BETA), len(states), stream(0, "shares")
     thorough = gradient_ascent_many(
-        objective.gradient, m, ACTION_DIM, GradientConfig(n_starts=32, n_steps=100), rng=rng
+        partial(gradient, objective), m, ACTION_DIM, GradientConfig(n_starts=32, n_steps=100), rng=rng
     )
     found = {
         "fast CEM": cem_optimize_many(objective, m, ACTION_DIM, CEMConfig.fast(), rng=rng).actions,
         "default CEM": cem_optimize_many(objective, m, ACTION_DIM, rng=rng).actions,
-        "gradient ascent": gradient_ascent_many(objective.gradient, m, ACTION_DIM, CLIMB, rng=rng).actions,
+        "gradient ascent": gradient_ascent_many(partial(gradient, objective), m, ACTION_DIM, CLIMB, rng=rng).actions,
         "actor + 3 steps": actor.act(states, refine=3),
         "actor": actor.act(states),
     }

@@ -4,6 +4,6 @@ How far off is each estimator, with more rows, a policy further away, and a worl
 """
 
 from studies.ope_accuracy.measuring import measure
-from studies.ope_accuracy.story import tell
+from studies.ope_accuracy.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -4,6 +4,6 @@ How often do the intervals of a policy judged by a log hold: products, templates
 """
 
 from studies.ope_coverage.measuring import measure
-from studies.ope_coverage.story import tell
+from studies.ope_coverage.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -4,6 +4,6 @@ When the verdict on an estimate says trust, does the interval hold? And does it 
 """
 
 from studies.ope_verdict.measuring import measure
-from studies.ope_verdict.story import tell
+from studies.ope_verdict.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

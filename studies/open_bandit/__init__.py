@@ -4,6 +4,6 @@ What do the real logs of a fashion shop say of each other's policies, and what c
 """
 
 from studies.open_bandit.judging import measure
-from studies.open_bandit.story import tell
+from studies.open_bandit.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -3,7 +3,7 @@
 By how much do critics overrate the actions that they pick themselves?
 """
 
+from studies.overestimation.page import build_page
 from studies.overestimation.picks import measure
-from studies.overestimation.story import tell
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -1,10 +1,12 @@
 """Critics of boosts, how they pick an action by gradient ascent, and what they say that it will earn."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from studies.critic_gradient import gradient
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray
 from zoosim.models.ensemble_objective import EnsembleObjective
@@ -15,13 +17,8 @@ STARTS, STEPS = 8, 20
 SINGLE, MEAN, MINIMUM, DOUBT, HALVES = "single network", "ensemble mean", "ensemble minimum", "mean - std", "two halves"
 CRITICS = (SINGLE, MEAN, MINIMUM, DOUBT, HALVES)
 
-
-class Critic(Protocol):
-    """Values of actions `(m, n, d)` with their gradients."""
-
-    def gradient(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values `(m, n)` and gradients `(m, n, d)`."""
-        ...
+Slope = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""Returns values `(m, n)` of actions `(m, n, d)`, with their gradients `(m, n, d)`."""
 
 
 class Minimum(NamedTuple):
@@ -31,9 +28,9 @@ class Minimum(NamedTuple):
 
     def gradient(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the lowest value and the gradient of the member that has it."""
-        value, slope = self.members[0].gradient(actions)
+        value, slope = gradient(self.members[0], actions)
         for member in self.members[1:]:
-            other, other_slope = member.gradient(actions)
+            other, other_slope = gradient(member, actions)
             lower = other < value
             value, slope = np.where(lower, other, value), np.where(lower[..., None], other_slope, slope)
         return value, slope
@@ -67,10 +64,10 @@ def critics(state_dim: int, seed: int, a_max: float) -> dict[str, Learner]:
 
     one, mean, low, safe, first, second = made(seed, 1), *(made(seed) for _ in range(4)), made(seed + 1)
     return {
-        SINGLE: Learner((one,), lambda states: ascend(one.objective(states), states, a_max)),
-        MEAN: Learner((mean,), lambda states: ascend(mean.objective(states), states, a_max)),
-        MINIMUM: Learner((low,), lambda states: ascend(minimum(low, states), states, a_max)),
-        DOUBT: Learner((safe,), lambda states: ascend(safe.objective(states, -1.0), states, a_max)),
+        SINGLE: Learner((one,), lambda states: ascend(partial(gradient, one.objective(states)), states, a_max)),
+        MEAN: Learner((mean,), lambda states: ascend(partial(gradient, mean.objective(states)), states, a_max)),
+        MINIMUM: Learner((low,), lambda states: ascend(minimum(low, states).gradient, states, a_max)),
+        DOUBT: Learner((safe,), lambda states: ascend(partial(gradient, safe.objective(states, -1.0)), states, a_max)),
         HALVES: Learner((first, second), lambda states: _by_another(first, second, states, a_max)),
     }
 
@@ -86,17 +83,17 @@ def _by_another(
     first: QEnsembleRegressor, second: QEnsembleRegressor, states: FloatArray, a_max: float
 ) -> tuple[FloatArray, FloatArray]:
     """Pick by one ensemble and value by another (double estimation, van Hasselt 2010)."""
-    actions, _ = ascend(first.objective(states), states, a_max)
+    actions, _ = ascend(partial(gradient, first.objective(states)), states, a_max)
     return actions, second.predict(states, actions)[0]
 
 
-def ascend(critic: Critic, states: FloatArray, a_max: float) -> tuple[FloatArray, FloatArray]:
+def ascend(slope_of: Slope, states: FloatArray, a_max: float) -> tuple[FloatArray, FloatArray]:
     """Return the best actions `(m, d_a)` of projected gradient ascent from several starts, and their values."""
     rng, m = stream(0, "starts"), len(states)
     points = np.broadcast_to(rng.uniform(-a_max, a_max, (STARTS, D)), (m, STARTS, D)).copy()
     best, actions = np.full(m, -np.inf), points[:, 0].copy()
     for step in range(STEPS):
-        value, slope = critic.gradient(points)
+        value, slope = slope_of(points)
         top = value.argmax(axis=1)
         better = value[np.arange(m), top] > best
         best = np.where(better, value[np.arange(m), top], best)

@@ -4,6 +4,6 @@ Do the networks learn a quadratic whose values are known, and does CEM then find
 """
 
 from studies.q_sanity.fits import measure
-from studies.q_sanity.story import tell
+from studies.q_sanity.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

@@ -4,6 +4,6 @@ Does a trust region around the static best help early, and what does the rank-ch
 """
 
 from studies.trust_region.courses import measure
-from studies.trust_region.story import tell
+from studies.trust_region.page import build_page
 
-__all__ = ["measure", "tell"]
+__all__ = ["build_page", "measure"]

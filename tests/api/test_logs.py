@@ -17,7 +17,8 @@ import pytest
 import zoosim
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
-from zoosim.terminal import StatusLine, print_evaluation, print_world
+from zoosim.progress import StatusLine
+from zoosim.terminal import print_evaluation, print_world
 
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "tests" / "logs" / "open_bandit"
@@ -215,7 +216,7 @@ def test_an_interrupted_evaluation_keeps_what_is_finished(first: str | None, tmp
 
 def test_progress_is_shown_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     seconds = iter([0.0, 3.0, 11.0, 11.0, 12.0])
-    monkeypatch.setattr("zoosim.terminal.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("zoosim.progress.time.monotonic", lambda: next(seconds))
     with StatusLine() as status:
         for line in ("random: judged 1 of 3 rows", "[2 of 3]", "random: judged 3 of 3 rows"):
             status.show(line)

@@ -228,7 +228,7 @@ def test_where_nobody_finishes_there_is_still_a_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [0, -1, 1025, 1.0, True, "2"])
 def test_jobs_are_a_number_of_processes(jobs: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"jobs: got {jobs!r}, expected a whole number from 1 to 1024")):
+    with pytest.raises(ConfigError, match=re.escape(f"jobs: got {jobs!r}, expected a whole number, 1 to 1,024")):
         run(jobs=jobs, out=tmp_path / "run")
     assert names(tmp_path) == set()
 

@@ -115,4 +115,4 @@ def test_curves_are_sampled_evenly_up_to_the_end(steps: int) -> None:
 
 
 def test_fewer_points_can_be_asked_for() -> None:
-    assert sample_steps(100, 4) == [25, 50, 75, 100]
+    assert sample_steps(800)[:4] == [2, 4, 6, 8]

@@ -14,7 +14,6 @@ from zoosim.core.statistics import (
     mean_interval,
     paired_test,
     seeds_to_settle,
-    share_interval,
     share_intervals,
     t_quantile,
 )
@@ -174,19 +173,6 @@ def test_rounding_is_no_lead_and_tiny_leads_have_an_end() -> None:
 def test_quantiles_of_t() -> None:
     """From the tables: t(1, .975) = 12.706, t(9, .975) = 2.262, t(31, .975) = 2.040."""
     assert [t_quantile(n) for n in (1, 9, 31)] == pytest.approx([12.706, 2.262, 2.040], abs=5e-4)
-
-
-def test_the_interval_of_a_share_by_hand() -> None:
-    """Wilson's for 0 of 10: upper end z^2 / (10 + z^2) = 3.8415 / 13.8415; for 5 of 10 it is symmetric."""
-    none, half = share_interval([False] * 10), share_interval([True, False] * 5)
-    assert none == pytest.approx((0.0, 0.0, 3.841459 / 13.841459), abs=1e-6)
-    assert none.low == 0.0
-    assert half.mean == 0.5
-    assert half.low is not None
-    assert half.high is not None
-    assert half.low + half.high == pytest.approx(1.0)
-    assert half.low == pytest.approx(0.2366, abs=1e-4)  # R's prop.test(5, 10, correct = FALSE)
-    assert share_interval([True]) == (1.0, None, None)
 
 
 def test_the_interval_of_a_share_is_wilsons() -> None:

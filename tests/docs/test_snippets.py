@@ -20,7 +20,7 @@ from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
-from zoosim.policies.checks.products import check_policy
+from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 
 ROOT = Path(__file__).parents[2]

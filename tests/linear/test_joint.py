@@ -7,12 +7,16 @@ from zoosim.core.types import FloatArray
 from zoosim.linear.dense import nonzeros
 from zoosim.linear.joint import contract, joint
 from zoosim.linear.posterior import bounds, draws, root
-from zoosim.linear.ridge import Ridge, new_ridge, observe
+from zoosim.linear.rank_one import MOST_TERMS, count_terms
+from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
+
+ROWS = MOST_TERMS + 1
+"""Rows of a matrix with terms that wait."""
 
 
-def seen(rng: np.random.Generator, width: int) -> tuple[Ridge, FloatArray]:
+def seen(rng: np.random.Generator, width: int, more_rows: int = 0) -> tuple[Ridge, FloatArray]:
     """Return a ridge of two models that has seen 40 joint features, and one left-hand side."""
-    ridge = new_ridge(2, 4 * width)
+    ridge = new_ridge(2, 4 * width, more_rows=more_rows)
     for _ in range(40):
         x = joint(np.append(1.0, rng.normal(size=3)), np.append(1.0, rng.normal(size=width - 1)))
         observe(ridge, 1, x, nonzeros(x), rng.random())
@@ -32,17 +36,18 @@ def test_joint_features_of_hand_sized_numbers() -> None:
 
 
 @pytest.mark.parametrize("user", [[0.5, 0.0, -2.0], [0.0, 0.0, -2.0]], ids=["dense", "sparse"])
-@pytest.mark.parametrize("width", [2, 3, 6])
-def test_what_one_left_sees_is_the_whole_model(width: int, user: list[float]) -> None:
+@pytest.mark.parametrize(("width", "more_rows"), [(2, 0), (3, 0), (6, 0), (8, ROWS), (11, ROWS)])
+def test_what_one_left_sees_is_the_whole_model(width: int, user: list[float], more_rows: int) -> None:
     rng = np.random.default_rng(width)
-    ridge, _ = seen(rng, width)
+    ridge, _ = seen(rng, width, more_rows)
+    assert count_terms(ridge.inverse[1]) == (40 % MOST_TERMS if more_rows else 0)
     left = np.append(1.0, user)
     mean, spread = view(ridge, left, width)
     for _ in range(5):
         right = np.append(1.0, rng.normal(size=width - 1))
         x = joint(left, right)
         assert mean @ right == pytest.approx(ridge.theta[1] @ x, rel=1e-12)
-        assert right @ spread @ right == pytest.approx(x @ ridge.inverse[1] @ x, rel=1e-12)
+        assert right @ spread @ right == pytest.approx(variance(ridge, 1, x, nonzeros(x)), rel=1e-12)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 5])

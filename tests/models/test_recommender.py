@@ -1,7 +1,5 @@
 """The offline recommender: what it learns, and that a cached model is the trained one or none at all."""
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.plain import PlainStaticMLP
-from zoosim.core.errors import DataError
 from zoosim.models import recommender
-from zoosim.models.recommender import Training, Weights, load, load_or_train, save, train
+from zoosim.models.recommender import Training, Weights, load_or_train, train
 
 USERS, PRODUCTS = 12, 9
 TRAINING = Training(embedding=4, epochs=2, batch_size=32, learning_rate=0.01)
@@ -29,17 +26,13 @@ def make_log(n: int = 300, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 class Calls:
-    """Counts trainings, and keeps the lines that were told."""
+    """Counts trainings."""
 
     def __init__(self) -> None:
         self.trained = 0
-        self.lines: list[str] = []
-
-    def warnings(self) -> list[str]:
-        return [line for line in self.lines if not line.startswith("offline model: epoch")]
 
     def get(self, training: Training = TRAINING, seed: int = 3, **log: np.ndarray) -> tuple[Weights, dict[str, float]]:
-        return load_or_train(make_log() | log, USERS, PRODUCTS, training, seed, self.lines.append)
+        return load_or_train(make_log() | log, USERS, PRODUCTS, training, seed, quiet)
 
 
 @pytest.fixture
@@ -119,7 +112,6 @@ def test_the_second_time_it_comes_from_the_cache(calls: Calls, cache: Path) -> N
     assert len(list(cache.iterdir())) == 1
     assert equal(calls.get(), first)
     assert calls.trained == 1
-    assert calls.warnings() == []
 
 
 def test_every_part_of_the_question_has_its_own_model(calls: Calls, cache: Path) -> None:
@@ -143,50 +135,22 @@ def test_a_read_only_log_will_do(calls: Calls) -> None:
     assert equal(load_or_train(log, USERS, PRODUCTS, TRAINING, 3, quiet), calls.get())
 
 
-def test_save_and_load(tmp_path: Path) -> None:
-    weights = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.zeros(0, np.float32)}
-    losses = {"train_loss": 0.1 + 0.2, "validation_loss": float("inf")}
-    save(tmp_path / "model", weights, losses)
-    assert equal(load(tmp_path / "model"), (weights, losses))
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "other")
-
-
-def flip(position: Callable[[int], int]) -> Callable[[bytes], bytes]:
-    def damage(raw: bytes) -> bytes:
-        at = position(len(raw))
-        return raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
-
-    return damage
-
-
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "first byte": flip(lambda n: 0),
-    "checksum": flip(lambda n: 20),
-    "header": flip(lambda n: 60),
-    "middle": flip(lambda n: n // 2),
-    "last byte": flip(lambda n: n - 1),
+    "a bit of a weight": lambda raw: raw[: len(raw) // 2] + bytes([raw[len(raw) // 2] ^ 1]) + raw[len(raw) // 2 + 1 :],
     "truncated by a byte": lambda raw: raw[:-1],
     "truncated to half": lambda raw: raw[: len(raw) // 2],
-    "truncated to the checksum": lambda raw: raw[:40],
     "empty": lambda raw: b"",
-    "a byte too many": lambda raw: raw + b"\0",
     "something else": lambda raw: b"hello\n",
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_trained_again_and_said(damage: Callable[[bytes], bytes], calls: Calls, cache: Path) -> None:
+def test_a_damaged_file_is_trained_again(damage: Callable[[bytes], bytes], calls: Calls, cache: Path) -> None:
     first = calls.get()
     [path] = cache.iterdir()
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match=r"is damaged"):
-        load(path)
     assert equal(calls.get(), first)
     assert calls.trained == 2
-    assert calls.warnings() == [f"{path} is damaged (its checksum does not fit); training it again"]
-    assert equal(load(path), first)
     assert equal(calls.get(), first)
     assert calls.trained == 2
 
@@ -200,73 +164,3 @@ def test_a_cache_that_cannot_be_made_is_done_without(
     first = calls.get()
     assert equal(calls.get(), first)
     assert calls.trained == 2
-    told = f"the trained model is not kept: {tmp_path / 'file' / 'models'} cannot be written"
-    assert [line.partition(" (")[0] for line in calls.warnings()] == [told, told]
-
-
-def test_a_cache_that_may_not_be_written_is_done_without(
-    calls: Calls, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
-    weights, _ = calls.get()
-    assert weights["fc2.weight"].shape == (32, 64)
-    assert calls.warnings() == [f"the trained model is not kept: {cache} cannot be written (Permission denied)"]
-    assert list(cache.iterdir()) == []
-
-
-def test_a_model_that_may_not_be_read_is_trained_again(
-    calls: Calls, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a file of another user, or a folder in its place."""
-    first = calls.get()
-    [path] = cache.iterdir()
-    path.unlink()
-    path.mkdir()
-    assert equal(calls.get(), first)
-    assert calls.trained == 2
-    assert any("cannot be" in line for line in calls.warnings())
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
-@pytest.mark.parametrize("where", ["write_bytes", "fsync", "replace"])
-def test_an_interrupted_write_leaves_nothing(
-    where: str, error: Any, calls: Calls, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def write_half(path: Path, content: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(content[: len(content) // 2])
-        raise error
-
-    def stop(*args: Any) -> Any:
-        raise error
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os if where == "fsync" else Path, where, write_half if where == "write_bytes" else stop)
-        if error is KeyboardInterrupt:
-            with pytest.raises(KeyboardInterrupt):
-                calls.get()
-        else:
-            calls.get()
-            assert calls.warnings() == [
-                f"the trained model is not kept: {cache} cannot be written (No space left on device)"
-            ]
-    assert list(cache.iterdir()) == []
-    calls.get()
-    assert [path.suffix for path in cache.iterdir()] == [".safetensors"]
-
-
-def test_an_interrupted_write_leaves_the_old_file(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, old = tmp_path / "model", ({"a": np.ones(3, np.float32)}, {"train_loss": 1.0})
-    save(path, *old)
-
-    def stop(*args: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        save(path, {"a": np.zeros(3, np.float32)}, {})
-    assert equal(load(path), old)
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]

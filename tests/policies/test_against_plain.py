@@ -27,7 +27,6 @@ from zoosim.core.id_table import find_slot
 from zoosim.core.rng import uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
 from zoosim.models.embedding_net import Network, forward, layers
-from zoosim.models.recommender import load
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.products.linucb import LinUCB
 from zoosim.policies.products.published_neural_linear import NeuralLinearOnline, NeuralLinearStable
@@ -266,8 +265,9 @@ def test_static_mlp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             user_ids=user_ids,
         )
     )
-    [path] = tmp_path.rglob("*.safetensors")
-    weights, _ = load(path)
+    [path] = tmp_path.rglob("models/*.npz")
+    with np.load(path) as arrays:
+        weights = dict(arrays)
     plain = PlainStaticMLP(60, 30, _as_plain(weights))
     same = []
     for user_id in range(60):

@@ -16,10 +16,11 @@ from zoosim.policies.boosts.base import BoostSpec
 from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import RandomBoosts
-from zoosim.policies.checks.boosts import LARGER, ONE_PRODUCT, BoostShop
-from zoosim.policies.checks.boosts import SMALL as BOOSTS
-from zoosim.policies.checks.products import SMALL, Maker
+from zoosim.policies.checks.maker import Maker
 from zoosim.policies.checks.sameness import same
+from zoosim.policies.checks.search_shop import LARGER, ONE_PRODUCT, BoostShop
+from zoosim.policies.checks.search_shop import SMALL as BOOSTS
+from zoosim.policies.checks.shop import SMALL
 from zoosim.policies.persistence import load_policy, save_policy
 from zoosim.policies.registry import BUILT_IN, find_class
 
@@ -51,7 +52,7 @@ def walk(policy: Any, first: int, visits: int = 25) -> list[int]:
     actions = []
     for visit in range(first, first + visits):
         actions.append(int(policy.select_action(SMALL.context(visit))))
-        policy.update(SMALL.context(visit), actions[-1], SMALL.reward(visit, actions[-1]))
+        policy.update(SMALL.context(visit), actions[-1], *SMALL.feedback(visit, actions[-1]))
     return actions
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
-from zoosim.policies.checks.products import SMALL
+from zoosim.policies.checks.shop import SMALL
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.registry import BUILT_IN, find_class
 
@@ -17,7 +17,7 @@ def walked(name: str, visits: int = 30, **params: Any) -> Any:
     policy = find_class(name)(SMALL.spec, np.random.default_rng(2), **params)
     for visit in range(visits):
         context = SMALL.context(visit)
-        policy.update(context, visit % 5, SMALL.reward(visit, visit % 5))
+        policy.update(context, visit % 5, *SMALL.feedback(visit, visit % 5))
     return policy
 
 

@@ -25,14 +25,14 @@ def test_overlap_is_summed_by_action_and_segment() -> None:
     for share in overlap.actions:
         own = log.actions == share.action
         assert share.logged == pytest.approx(own.mean())
-        assert share.found == pytest.approx(weights[own].sum() / len(log))
-        assert share.wanted == pytest.approx((log.features @ world.target)[:, share.action].mean())
+        assert share.weighted == pytest.approx(weights[own].sum() / len(log))
+        assert share.chosen == pytest.approx((log.features @ world.target)[:, share.action].mean())
     segment = int(np.argmax(log.features.sum(axis=0)))  # segments are numbered by their size
     own_weights, part = weights[log.features[:, segment] == 1.0], overlap.segments[0]
     assert part.rows == len(own_weights)
     assert part.max_weight == pytest.approx(own_weights.max())
     assert part.ess == pytest.approx(own_weights.sum() ** 2 / (own_weights**2).sum())
-    assert found.overlaps["seen"].actions[0].wanted is None
+    assert found.overlaps["seen"].actions[0].chosen is None
     assert evaluate(log, {"new": "column:p_new"}).overlaps == {}
 
 

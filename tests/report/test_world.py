@@ -54,9 +54,14 @@ CASES: dict[str, Facts] = {
 }
 
 
+def rendered(name: str) -> str:
+    facts = CASES[name]
+    return render_world(facts, world_figures(facts), "search", "zoosim describe search", "env: {}\n")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
-    page = render_world(CASES[name], name, "zoosim describe search", "env: {}\n")
+    page = rendered(name)
     shown = Shown(page)
     assert not [attrs for tag, attrs in shown.tags if tag == "link" or "src" in attrs or "href" in attrs]
     assert page.count("* plotly.js v") == 1
@@ -68,18 +73,18 @@ def test_a_page_is_complete_offline_and_speaks_no_python(name: str) -> None:
 
 
 def test_shifts_are_listed_in_words() -> None:
-    text = Shown(render_world(CASES["hostile shifts"], "search", "zoosim describe search", "env: {}\n")).text
+    text = Shown(rendered("hostile shifts")).text
     listed = text[text.index("How the market shifts") : text.index("What templates earn")]
     assert HOSTILE in listed
     assert "x 1.4" in listed
     assert "15% to 40%" in listed
     assert "no difference to the opening market" in listed
-    plain = Shown(render_world(CASES["search"], "search", "zoosim describe search", "env: {}\n")).text
+    plain = Shown(rendered("search")).text
     assert "How the market shifts" not in plain
 
 
 def test_what_a_policy_sees_is_told_from_what_only_the_simulator_knows() -> None:
-    page = Shown(render_world(CASES["search"], "search", "zoosim describe search", "env: {}\n"))
+    page = Shown(rendered("search"))
     badges = [attrs["class"] for tag, attrs in page.tags if tag == "span" and "badge" in (attrs.get("class") or "")]
     assert {"badge seen", "badge hidden"} == set(badges)
     head = page.text.index("looked at", page.text.index("step by step"))

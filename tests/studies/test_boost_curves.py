@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from studies import held_out as held_out_module
-from studies.boost_curves import baselines, measure, tell
+from studies.boost_curves import baselines, build_page, measure
 from studies.boost_curves.baselines import CELL, CONSTANT, NEUTRAL, OPTIMUM, PREMIUM, RANDOM, SINGLE
 from studies.boost_curves.learners import CHANGED, DEFAULT, LEARNERS, SHOPS
 from studies.boost_curves.measuring import checkpoints_of
@@ -59,14 +59,13 @@ def made_up(behaviour: str = DEFAULT, seeds: int = 2) -> list[Score | OnlineResu
 
 
 def test_a_page_shows_means_worst_seeds_and_what_templates_reach() -> None:
-    story = tell(made_up())
-    assert "mean (worst seed): item-critic 96.0 (94.0), q-ensemble 86.0 (84.0)" in story.verdict
+    page = build_page(made_up())
+    assert "mean (worst seed): item-critic 96.0 (94.0), q-ensemble 86.0 (84.0)" in page.verdict
     assert (
-        "reach 60.0% (95% interval 60.0 to 60.0) (published: 85 to 90%), the best constant vector 90.0%"
-        in story.verdict
+        "reach 60.0% (95% interval 60.0 to 60.0) (published: 85 to 90%), the best constant vector 90.0%" in page.verdict
     )
-    assert "item-critic +140%, q-ensemble +115%" in story.verdict  # .96 and .86 of the optimum, the template .4
-    tables = {table.heading: [tuple(row) for row in table.rows] for table in story.tables}
+    assert "item-critic +140%, q-ensemble +115%" in page.verdict  # .96 and .86 of the optimum, the template .4
+    tables = {table.heading: [tuple(row) for row in table.rows] for table in page.tables}
     first = ("item-critic", "45.0 (45.0)", "96.0 (94.0)", "85.0 (80.0)", "1.50 + 0.50")
     assert tables["Share of the optimum"][0] == first
     assert ("best template per cell", "", "60.0 (60.0\u201360.0)") in tables["% of the optimum, with intervals"]
@@ -74,7 +73,7 @@ def test_a_page_shows_means_worst_seeds_and_what_templates_reach() -> None:
     assert tables["Below the best template"][0] == ("item-critic", "0 of 2 (1.88)")  # .94 and .98, the template .5
     assert ("published: CEM (beta .1)", "3,000", "9.85", "1.31") in tables["Beside the published figures"]
     assert ("premium template", "", "6.00", "1.00 (1.00\u20131.00)") in tables["Beside the published figures"]
-    assert "Grey: the best constant vector and the best template per cell." in story.drawings[1].caption
+    assert "Grey: the best constant vector and the best template per cell." in page.drawings[1].caption
 
 
 def test_seeds_below_the_best_template_are_counted() -> None:
@@ -82,7 +81,7 @@ def test_seeds_below_the_best_template_are_counted() -> None:
     reached = [row for row in rows if isinstance(row, Score)]
     values = ratios(reached, "template-linucb", SINGLE, DEFAULT, 1_000)
     np.testing.assert_allclose(values, [1.16, 1.08])  # .58 and .54 of the optimum, the template .5
-    table = next(t for t in tell([lowered(row) for row in rows]).tables if t.heading == "Below the best template")
+    table = next(t for t in build_page([lowered(row) for row in rows]).tables if t.heading == "Below the best template")
     assert tuple(table.rows[list(LEARNERS).index("q-ensemble")]) == ("q-ensemble", "1 of 2 (0.40)")
 
 
@@ -100,10 +99,10 @@ def test_a_segment_without_an_optimum_has_no_share() -> None:
 
 
 def test_changed_behaviour_alone_and_one_seed_have_a_page() -> None:
-    story = tell(made_up(CHANGED, seeds=1))
-    assert story.verdict.startswith("With changed behaviour and nothing retuned, after 1,000 visits")
-    assert "one seed" in story.drawings[0].caption
-    assert {table.heading.endswith(", changed behaviour") for table in story.tables} == {True}
+    page = build_page(made_up(CHANGED, seeds=1))
+    assert page.verdict.startswith("With changed behaviour and nothing retuned, after 1,000 visits")
+    assert "one seed" in page.drawings[0].caption
+    assert {table.heading.endswith(", changed behaviour") for table in page.tables} == {True}
 
 
 def test_baselines_are_scored_on_the_held_out_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

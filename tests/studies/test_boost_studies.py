@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from studies.action_shaping import weights
-from studies.action_shaping.story import tell as tell_weights
+from studies.action_shaping.page import build_page as build_weights_page
 from studies.held_out import HELD_OUT_START, open_shop
 from studies.latency import timing
-from studies.latency.story import tell as tell_timings
+from studies.latency.page import build_page as build_timings_page
 from studies.quadratic import ACTION_DIM, STATE_DIM
 from studies.run import run_study
 from studies.shops import read_shop
-from studies.trust_region import courses, story
+from studies.trust_region import courses, page
 from studies.trust_region.courses import FREE, GUARDED, PLANNED, course
 from zoosim.core.search_config import FEATURES
 
@@ -32,7 +32,7 @@ def test_latency_is_measured_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {
         f"{name} {does}, 150 products" for name in ("q-ensemble", "item-critic") for does in ("decides", "learns")
     } <= {t.method for t in timings}
-    told = tell_timings(timings)
+    told = build_timings_page(timings)
     assert [row[0] for row in told.tables[0].rows][:2] == ["printed in 7.5.4", "loop over samples"]
     assert "times" in told.tables[0].heads[5]
 
@@ -55,7 +55,7 @@ def test_no_decision_behind_the_guardrail_breaks_it_and_free_ones_do() -> None:
 
 
 def test_trust_regions_end_up_on_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (courses, story):
+    for module in (courses, page):
         monkeypatch.setattr(module, "LONG", (31, 33, 35, 36))
         monkeypatch.setattr(module, "SHORT", (31, 33, 35))
     monkeypatch.setattr(courses, "HELD_OUT_VISITS", 2)
@@ -85,4 +85,4 @@ def test_action_shaping_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row.left for row in still} == {0.0}
     lengths = [row.length for row in rows if isinstance(row, weights.Chosen) and row.query == "other"]
     assert lengths[-1] < lengths[0]
-    assert tell_weights(rows).tables[0].rows[0][0] == "printed in 7.6, exercise 3"
+    assert build_weights_page(rows).tables[0].rows[0][0] == "printed in 7.6, exercise 3"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.bottleneck.page import verdict
 from studies.bottleneck.published import REGULARIZATION, Published
-from studies.bottleneck.story import verdict
 from studies.bottleneck.timing import LIMITS, OURS, Timing, _on_device, parameters_of
 from studies.run import run_study
 from zoosim.core.errors import ConfigError

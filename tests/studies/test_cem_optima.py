@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.cem_optima import tell
+from studies.cem_optima import build_page
 from studies.cem_optima.ends import POPULATIONS, RADII, SETTINGS, Ends, Step, agreement, ends_of, steps_of
 from studies.cem_optima.landscapes import KINDS, landscape, repeated
+from studies.cem_optima.shares import share_interval
 from studies.run import run_study
 from zoosim.core.errors import ConfigError
 from zoosim.optimizers import CEMConfig
@@ -100,7 +101,7 @@ def test_everything_is_measured_and_written(folder: Path) -> None:
     assert "printed in 7.5.2" in page
 
 
-def test_the_story_counts_by_hand() -> None:
+def test_the_page_counts_by_hand() -> None:
     def end(kind: str, setting: str, seed: int, agree: bool, gap: float) -> Ends:
         return Ends(kind, 20, setting, 64, seed, agree, 1 if agree else 3, gap, True, gap / 2, 320.0, 0.0)
 
@@ -112,11 +113,11 @@ def test_the_story_counts_by_hand() -> None:
     ]
     rows += [replace(row, setting="population") for row in rows[:2] if isinstance(row, Ends)]
     rows += [Step("concave", radius, count, 0, 0.5) for radius in RADII for count in (1, 3, 10)]
-    story = tell(rows)
-    assert "end apart in 50% of queries, the default in 50%" in story.verdict
-    assert "on trained Q-ensembles in 0% of queries, by 5.0%" in story.verdict
-    assert "on random networks in 0%, by 5%" in story.verdict
-    row = story.tables[0].rows[1]
+    page = build_page(rows)
+    assert "end apart in 50% of queries, the default in 50%" in page.verdict
+    assert "on trained Q-ensembles in 0% of queries, by 5.0%" in page.verdict
+    assert "on random networks in 0%, by 5%" in page.verdict
+    row = page.tables[0].rows[1]
     assert row[2].startswith("50% (")
     assert row[3].startswith("50% (")
     assert row[4] == "10.0% (10.0\u201310.0)"
@@ -126,3 +127,16 @@ def test_the_story_counts_by_hand() -> None:
 def test_seeds_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="seeds: got 'x'"):
         run_study("cem-optima", tmp_path, seeds="x")
+
+
+def test_the_interval_of_a_share_by_hand() -> None:
+    """Wilson's for 0 of 10: upper end z^2 / (10 + z^2) = 3.8415 / 13.8415; for 5 of 10 it is symmetric."""
+    none, half = share_interval([False] * 10), share_interval([True, False] * 5)
+    assert none == pytest.approx((0.0, 0.0, 3.841459 / 13.841459), abs=1e-6)
+    assert none.low == 0.0
+    assert half.mean == 0.5
+    assert half.low is not None
+    assert half.high is not None
+    assert half.low + half.high == pytest.approx(1.0)
+    assert half.low == pytest.approx(0.2366, abs=1e-4)  # R's prop.test(5, 10, correct = FALSE)
+    assert share_interval([True]) == (1.0, None, None)

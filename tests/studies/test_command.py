@@ -38,7 +38,7 @@ def test_the_package_knows_their_names_and_says_where_they_are() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_done(name: str) -> None:
     study = STUDIES[name]
-    assert callable(study.load().tell)
+    assert callable(study.load().build_page)
     assert set(study.options()) <= {
         "seeds",
         "jobs",

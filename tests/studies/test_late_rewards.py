@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import zoosim
-from studies.late_rewards import measure, tell
+from studies.late_rewards import build_page, measure
 from studies.late_rewards.runs import TIMINGS
 from studies.rows import values_where
 
@@ -28,7 +28,7 @@ def test_it_measures_what_runs_with_the_same_delay_reach(tmp_path: Path) -> None
 
 def test_the_page_names_every_policy_and_delay() -> None:
     rows = measure(seeds="3:5", jobs=1, policies="random,linucb", steps=300)
-    story = tell(rows)
-    [table] = story.tables
+    page = build_page(rows)
+    [table] = page.tables
     assert [row[0] for row in table.rows] in (["random", "linucb"], ["linucb", "random"])
     assert list(table.heads)[1:-1] == list(TIMINGS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies import search_logs
-from studies.ope_accuracy import measure, measuring, tell
+from studies.ope_accuracy import build_page, measure, measuring
 from studies.ope_accuracy.measuring import NAMES, Accuracy, Place, logs_at, rows_of, values_at
 from studies.search_logs import SearchLogs
 
@@ -70,13 +70,13 @@ def row(axis: str, at: float, estimator: str, error: float) -> Accuracy:
     return Accuracy("shop", axis, at, 100.0, estimator, 50, 0.1, error, -error / 2)
 
 
-def test_the_story_names_who_is_nearest() -> None:
+def test_the_page_names_who_is_nearest() -> None:
     errors = {"ips": (0.4, 0.02), "dm": (0.2, 0.05), "logged": (0.1, 0.1)}
     rows = [row("n", at, name, pair[i]) for i, at in enumerate((300, 30_000)) for name, pair in errors.items()]
-    story = tell(rows + [row("drift", 1.0, name, pair[0]) for name, pair in errors.items()])
-    assert "with 300 rows dm is nearest (20.0% off, ips 40.0%), with 30,000 rows ips (2.0%" in story.verdict
-    assert story.tables[0].rows[0] == ("shop", "300", "100", "40.0%", "20.0%", "10.0%")
-    assert [cells[1] for cells in story.tables[-1].rows] == ["rows of the log 30,000", "drift 1"]
+    page = build_page(rows + [row("drift", 1.0, name, pair[0]) for name, pair in errors.items()])
+    assert "with 300 rows dm is nearest (20.0% off, ips 40.0%), with 30,000 rows ips (2.0%" in page.verdict
+    assert page.tables[0].rows[0] == ("shop", "300", "100", "40.0%", "20.0%", "10.0%")
+    assert [cells[1] for cells in page.tables[-1].rows] == ["rows of the log 30,000", "drift 1"]
 
 
 @pytest.mark.usefixtures("small_shop")
@@ -84,4 +84,4 @@ def test_it_runs_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "AXES", {"n": (100, 200), "drift": (0.0, 1.0)})
     rows = measure(seeds=2, jobs=1)
     assert len(rows) == 3 * 4 * len(NAMES)
-    assert tell(rows).drawings[0].figure.layout.height == 930
+    assert build_page(rows).drawings[0].figure.layout.height == 930

@@ -7,10 +7,10 @@ import pytest
 
 from studies import search_logs
 from studies.known_logs import KnownLogs, effective_rows
-from studies.ope_coverage import measure, measuring, tell
+from studies.ope_coverage import build_page, measure, measuring
 from studies.ope_coverage.cells import CELLS, SEARCH, Cell, draw, logs_of, sound
 from studies.ope_coverage.measuring import Covered, rows_of
-from studies.ope_coverage.story import band
+from studies.ope_coverage.page import band
 from zoosim.core.errors import ConfigError
 
 
@@ -88,7 +88,7 @@ def row(cell: int, interval: str, held: int, *, promised: bool = True, trusted: 
     return Covered(*head, 2_000, held, 1_900 - held if held < 1_900 else 0, 0, 0.4, trusted, round(0.94 * trusted))
 
 
-def test_the_story_marks_what_breaks_a_promise() -> None:
+def test_the_page_marks_what_breaks_a_promise() -> None:
     """Three binomial errors of 2,000 logs: 3 sqrt(.95 x .05 / 2,000) = 1.46 points."""
     assert band(2_000) == pytest.approx((0.93538, 0.96462), abs=1e-5)
     rows = [
@@ -98,11 +98,11 @@ def test_the_story_marks_what_breaks_a_promise() -> None:
         row(1, "sequence", 1_899),
         row(2, "bootstrap", 900, promised=False),
     ]
-    story = tell(rows)
-    assert "1 of 2 default intervals" in story.verdict
-    assert "(93.3% to 95.2%)" in story.verdict
-    assert "trust hold 94.0% of the time" in story.verdict
-    cells = [cells[4:] for cells in story.tables[0].rows]
+    page = build_page(rows)
+    assert "1 of 2 default intervals" in page.verdict
+    assert "(93.3% to 95.2%)" in page.verdict
+    assert "trust hold 94.0% of the time" in page.verdict
+    cells = [cells[4:] for cells in page.tables[0].rows]
     assert cells[0] == ("yes", "95.2%", "", "", "100.0%", "", "50%", "94.0%")
     assert cells[1] == ("yes", "93.3% !", "", "", "", "95.0% !", "0%", "none")
     assert cells[2][:2] == ("no", "45.0%")
@@ -116,7 +116,7 @@ def test_a_wrong_number_of_cells_is_refused() -> None:
 def test_it_runs_whole() -> None:
     rows = measure(seeds=2, cells=2, jobs=1)
     assert len(rows) == 10
-    assert tell(rows).drawings[0].figure.layout.height > 100
+    assert build_page(rows).drawings[0].figure.layout.height > 100
 
 
 @pytest.mark.usefixtures("small_shop")
@@ -132,4 +132,4 @@ def test_rankings_and_boosts_are_judged_by_their_own_estimators() -> None:
         assert [row.logs for row in rows] == [2] * count
         assert [row.promised for row in rows] == [count == 5] * count
         assert (rows[0].effective is None) == (count == 3)
-    assert tell(rows).tables[0].rows[0][3:5] == ("", "no")
+    assert build_page(rows).tables[0].rows[0][3:5] == ("", "no")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.ope_verdict import measure, measuring, tell
+from studies.ope_verdict import build_page, measure, measuring
 from studies.ope_verdict.cases import TOTAL, Case
 from studies.ope_verdict.measuring import Judged
 from zoosim.core.errors import ConfigError
@@ -64,19 +64,19 @@ def row(case: int, held: int, trust: int, refused: int) -> Judged:
     return Judged(*head, held, trust, 100 - trust - refused, refused, min(held, trust), 0.1)
 
 
-def test_the_story_counts_by_half_and_kind() -> None:
+def test_the_page_counts_by_half_and_kind() -> None:
     rows = [row(0, 95, 60, 0), row(1, 95, 50, 5), row(3, 80, 3, 60), row(5, 89, 20, 20), row(7, 60, 1, 99)]
-    story = tell(rows)
-    assert "trusts 2.0% of the logs of unsound cases" in story.verdict
-    assert "refuses 5.0% of the logs of sound ones" in story.verdict
-    table = {cells[:2]: cells[2:] for cells in story.tables[0].rows}
+    page = build_page(rows)
+    assert "trusts 2.0% of the logs of unsound cases" in page.verdict
+    assert "refuses 5.0% of the logs of sound ones" in page.verdict
+    table = {cells[:2]: cells[2:] for cells in page.tables[0].rows}
     assert table["held out", "unsound"] == ("2", "200", "2.0%", "18.5%", "79.5%")
     assert table["held out", "between"][:2] == ("1", "100")
     assert table["for tuning", "unsound"] == ("0", "0", "none", "none", "none")
-    by_fault = {cells[:3]: cells[4] for cells in story.tables[1].rows}
+    by_fault = {cells[:3]: cells[4] for cells in page.tables[1].rows}
     assert by_fault["held out", "without fault", "unsound"] == "3.0%"
     assert by_fault["held out", "at fault", "unsound"] == "1.0%"
-    assert [cells[0] for cells in story.tables[3].rows] == ["1", "3", "7"]
+    assert [cells[0] for cells in page.tables[3].rows] == ["1", "3", "7"]
 
 
 def test_wrong_numbers_are_refused() -> None:
@@ -89,4 +89,4 @@ def test_wrong_numbers_are_refused() -> None:
 def test_it_runs_whole(tmp_path: Path) -> None:
     rows = measure(seeds=2, cases=2, jobs=1)
     assert len(rows) == 6
-    assert tell(rows).drawings[0].figure.layout.height == 420
+    assert build_page(rows).drawings[0].figure.layout.height == 420

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import yaml
 
-from studies.open_bandit import measure, tell
+from studies.open_bandit import build_page, measure
 from studies.open_bandit.thompson import item_probabilities
 from zoosim.core.errors import ConfigError, DataError
 
@@ -80,16 +80,16 @@ def test_each_policy_is_judged_by_the_log_of_the_other(own: Path) -> None:
         assert row.low < row.played < row.high
         assert abs(row.mean_weight - 1.0) < 0.1
         assert row.ratio == row.value / row.logged
-    story = tell(rows)
-    assert f"random/all to Thompson sampling: ratio {random.ratio:.6g}, trust" in story.verdict
-    assert len(story.drawings[0].figure.data) == 12
+    page = build_page(rows)
+    assert f"random/all to Thompson sampling: ratio {random.ratio:.6g}, trust" in page.verdict
+    assert len(page.drawings[0].figure.data) == 12
 
 
 def test_a_log_alone_has_nothing_to_compare_with(tmp_path: Path) -> None:
     write_log(tmp_path, "bts", np.full((4, 3), 0.25))
     rows = measure(data=tmp_path)
     assert [row.played for row in rows] == [None] * 3
-    assert tell(rows).tables[1].rows[0][-1] == ""
+    assert build_page(rows).tables[1].rows[0][-1] == ""
 
 
 def test_without_the_data_it_says_where_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from studies import quadratic
+from studies.calibration import build_page as build_calibration_page
 from studies.calibration import limits, spreads
-from studies.calibration import tell as tell_calibration
 from studies.calibration.limits import Limits
 from studies.calibration.spreads import LEVELS, MANY, MENDED, METHODS, OURS, PUBLISHED, Spread
+from studies.overestimation import build_page as build_picks_page
 from studies.overestimation import critics, picks
-from studies.overestimation import tell as tell_picks
 from studies.overestimation.critics import CRITICS, DOUBT, HALVES, MEAN, MINIMUM, SINGLE, ascend
 from studies.overestimation.picks import OWN, RANDOM, Pick
 from studies.published_ensemble import PublishedEnsemble
+from studies.q_sanity import build_page as build_sanity_page
 from studies.q_sanity import measure as measure_sanity
-from studies.q_sanity import tell as tell_sanity
 from studies.q_sanity.fits import SEARCHES, TRUTH, End, Fit
 from studies.run import run_study
 from studies.shops import read_shop
@@ -74,11 +74,11 @@ def test_sanity_is_told_by_hand() -> None:
     ends = [
         End(seed, o, s, 0.02 - 0.015 * seed, 0.9) for seed in (0, 1) for o in (TRUTH, PUBLISHED, OURS) for s in SEARCHES
     ]
-    story = tell_sanity([*fits, *ends])
-    assert "ReLU units as published have .01, under .01 on 1 of 2" in story.verdict
-    assert "on the true function on 1 of 2 seeds" in story.verdict
-    assert story.tables[0].rows[1][2:5] == ("0.01100", "1 of 2", "0 of 2")
-    assert story.tables[1].rows[0][0] == "printed in 7.4.1"
+    page = build_sanity_page([*fits, *ends])
+    assert "ReLU units as published have .01, under .01 on 1 of 2" in page.verdict
+    assert "on the true function on 1 of 2 seeds" in page.verdict
+    assert page.tables[0].rows[1][2:5] == ("0.01100", "1 of 2", "0 of 2")
+    assert page.tables[1].rows[0][0] == "printed in 7.4.1"
 
 
 def test_sanity_ends_up_on_its_page(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_calibration_is_told_by_hand() -> None:
 
     told_rows = [spread(seed, method) for seed in (0, 1) for method in METHODS]
     held = [Limits(seed, name, 10, 0.5, 0.5, 0.96, 0.9 + 0.1 * seed, 3.0) for seed in (0, 1) for name in ("all", "a")]
-    story = tell_calibration([*told_rows, *held])
-    assert "the default's is 1.00 to 2.00 over seeds" in story.verdict
-    assert "or 95.0% with ties broken by chance (90.0 to 100.0% in single segments" in story.verdict
-    assert story.tables[0].rows[1][2:5] == ("1.35", "", "88%")
+    page = build_calibration_page([*told_rows, *held])
+    assert "the default's is 1.00 to 2.00 over seeds" in page.verdict
+    assert "or 95.0% with ties broken by chance (90.0 to 100.0% in single segments" in page.verdict
+    assert page.tables[0].rows[1][2:5] == ("1.35", "", "88%")
 
 
 @pytest.fixture
@@ -177,10 +177,10 @@ def test_overestimation_is_told_by_hand() -> None:
         for critic in CRITICS
         for learned in (OWN, RANDOM)
     ]
-    story = tell_picks(rows)
-    assert "by 40% of the spread over visitors, the mean of five by 40%" in story.verdict
-    assert f"Within 5% are: {MINIMUM} (+3%), {DOUBT} (+3%), {HALVES} (+3%)." in story.verdict
-    assert story.tables[0].rows[0][:5] == (SINGLE, "14.0", "10.0", "+4.0 (+4.0 to +4.0)", "+2.8")
+    page = build_picks_page(rows)
+    assert "by 40% of the spread over visitors, the mean of five by 40%" in page.verdict
+    assert f"Within 5% are: {MINIMUM} (+3%), {DOUBT} (+3%), {HALVES} (+3%)." in page.verdict
+    assert page.tables[0].rows[0][:5] == (SINGLE, "14.0", "10.0", "+4.0 (+4.0 to +4.0)", "+2.8")
 
 
 def test_the_minimum_and_its_slope_are_those_of_the_lowest_member() -> None:
@@ -199,11 +199,10 @@ def test_the_minimum_and_its_slope_are_those_of_the_lowest_member() -> None:
 
 
 def test_ascent_finds_the_corner_of_a_plane() -> None:
-    class Plane:
-        def gradient(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            weights = np.array([1.0, -1, 2, -2, 3, -3, 4, -4, 5, -5])
-            return actions @ weights, np.broadcast_to(weights, actions.shape).copy()
+    def plane(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = np.array([1.0, -1, 2, -2, 3, -3, 4, -4, 5, -5])
+        return actions @ weights, np.broadcast_to(weights, actions.shape).copy()
 
-    actions, value = ascend(Plane(), np.zeros((3, 2)), 0.5)
+    actions, value = ascend(plane, np.zeros((3, 2)), 0.5)
     assert (value > 0.97 * 15.0).all()  # .5 (1 + 1 + 2 + ... + 5 + 5), the smallest weights last
     assert (np.sign(actions) == [1, -1] * 5).all()

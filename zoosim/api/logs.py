@@ -1,15 +1,14 @@
-"""The Python calls about logs: judge policies by them, import them from tables, fit worlds to them."""
+"""The Python calls about logs: judge policies by them, and fit worlds to them."""
 
 import inspect
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.files import write_text
+from zoosim.core.files import make_folder, write_text
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
 
     from zoosim.core.types import Progress
     from zoosim.fitting import Fit, FittedWorld
-    from zoosim.logs.importing.convert import Imported
     from zoosim.logs.log import Log
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
-    from zoosim.schema.schema import FittedSchema, Schema
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
@@ -82,9 +79,7 @@ def evaluate(
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
     given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
-    for name in given:
-        if not isinstance(name, str) or not name:
-            raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
+    _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
@@ -92,9 +87,9 @@ def evaluate(
     folder = None if out is None else writable_folder(out, "results")
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
-    typed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
-    typed |= {"train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad}
-    typed |= {"rankings": loaded.action_space is ActionSpace.RANKINGS}
+    changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
+    are_rankings = loaded.action_space is ActionSpace.RANKINGS
+    typed = {**changed, "train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad, "rankings": are_rankings}
     try:
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
@@ -108,6 +103,13 @@ def evaluate(
     if folder is not None:
         _write_evaluation(folder, evaluation, given, typed)
     return evaluation
+
+
+def _check_names(policies: Mapping[str, Any]) -> None:
+    """Refuse names of policies that are no words with `ConfigError`."""
+    for name in policies:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
 
 
 def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
@@ -161,7 +163,7 @@ def _is_untrained(given: Any, made: Any) -> bool:
 def _write_evaluation(
     folder: Path, evaluation: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    from zoosim.report import render_story
+    from zoosim.report import render_sections
     from zoosim.report.evaluation import build_page
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
@@ -170,7 +172,7 @@ def _write_evaluation(
     command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
-    write_text(folder / "report.html", render_story("Policies judged by a log", question, page, command))
+    write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))
 
 
 def _as_typed(name: str, value: Any) -> str:
@@ -182,36 +184,6 @@ def _as_typed(name: str, value: Any) -> str:
         return flag
     parts = [str(part) for part in value] if not isinstance(value, str) and hasattr(value, "__len__") else [str(value)]
     return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
-
-
-def import_log(
-    table: Any,
-    schema: "str | os.PathLike[str] | Mapping[str, Any] | Schema | None",
-    out: str | os.PathLike[str],
-    *,
-    like: str | os.PathLike[str] | None = None,
-    skip_bad: bool = False,
-) -> "Imported":
-    """Convert a table to a log of Records, which `train`, `evaluate` and `fit_world` read.
-
-    Args:
-        table: A CSV or Parquet file, or a data frame.
-        schema: What the columns are: a YAML file or a mapping, see `zoosim.schema.schema`; None to infer it.
-        out: The Parquet file to write; the table of its products is written beside it.
-        like: An earlier log, or a model: encode the features as it does, instead of fitting them to this table.
-        skip_bad: Leave bad rows out, a ranking whole.
-
-    Returns:
-        How many rows were skipped, by reason, and what is new to the features of `like`, by column.
-
-    Raises:
-        ConfigError: the schema is wrong, or `out` is no Parquet file.
-        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
-    """
-    from zoosim.logs.importing.convert import import_log as convert
-
-    fitted = None if like is None else _fitted_like(Path(like))
-    return convert(table, schema, out, fitted=fitted, skip_bad=skip_bad)
 
 
 def describe_table(
@@ -242,19 +214,6 @@ def describe_table(
         inferred = inferred.model_copy(update={"products": columns})
         notes |= {f"{Path(products).name}: {name}": note for name, note in more.items()}
     return inferred.to_yaml(), notes
-
-
-def _fitted_like(path: Path) -> "FittedSchema":
-    """Return the fitted schema of a log or of a model; raises `DataError` for a log that has none."""
-    from zoosim.logs.parse import fitted_schema
-    from zoosim.policies.model import load_model
-
-    if path.suffix == MODEL:
-        return load_model(path).fitted
-    fitted = fitted_schema(path)
-    if fitted is None:
-        raise DataError(f"like: {path} does not say how its features were made; name a log of zoosim import or a model")
-    return fitted
 
 
 def fit_world(
@@ -298,7 +257,7 @@ def fit_world(
 
 
 def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
-    from zoosim.report import render_story
+    from zoosim.report import render_sections
     from zoosim.report.fit import build_page
 
     summary = {**world.summary, "fit": fit.summary}
@@ -306,7 +265,7 @@ def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
     write_text(folder / "world.yaml", world.to_yaml())
     question = f"What shop wrote {world.source}?"
     command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_story("A world from a log", question, build_page(world, fit), command))
+    write_text(folder / "report.html", render_sections("A world from a log", question, build_page(world, fit), command))
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
@@ -315,17 +274,11 @@ def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
     So it does where the folder has results of another kind: a summary.json in which nothing is called what it `holds`.
     """
     folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-        told = folder / "summary.json"
-        other = told.exists() and f'"{holds}":' not in told.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    make_folder(folder)
     if (folder / "config.yaml").exists():
         raise ConfigError(f"--out: {folder} holds a run of policies; name another folder")
-    if other:
+    summary = folder / "summary.json"
+    if summary.is_file() and f'"{holds}":' not in summary.read_text(encoding="utf-8", errors="replace"):
         raise ConfigError(f"--out: {folder} holds results of another kind, which are kept; name another folder")
     return folder
 

@@ -108,11 +108,14 @@ class RunResult:
         return f"<p>{self.verdict}</p>{self.policies._repr_html_()}"
 
     def _report(self) -> Any:
+        import numpy as np
+
         from zoosim.report import Curve, ReportData
 
-        experiment, at = self.plan.experiment, self.comparison.at
+        experiment = self.plan.experiment
+        visits = np.asarray(self.comparison.at, float)
         curves = {
-            name: {kind: Curve(_array(at), *band) for kind, band in kinds.items()}
+            name: {kind: Curve(visits, *band) for kind, band in kinds.items()}
             for name, kinds in self.comparison.curves().items()
         }
         return ReportData(
@@ -178,13 +181,14 @@ def run(
     from zoosim.arena.backends.local import Local, default_jobs
     from zoosim.arena.recording import check_logged
     from zoosim.arena.runner import missing_trials, run_plan
+    from zoosim.core.checks import check_whole
     from zoosim.experiments.plan import make_plan
     from zoosim.experiments.request import Request
 
     request = Request(experiment, seeds, steps, policies, extra, config, settings)
     with redirect_stdout(sys.stderr):  # what a policy's file prints
         plan = make_plan(request)
-    jobs = checked_jobs(default_jobs() if jobs is None else jobs)
+    jobs = default_jobs() if jobs is None else check_whole("jobs", jobs, 1, 1024)
     if log:
         for entry in plan.entries:
             check_logged(plan, entry)
@@ -339,18 +343,3 @@ def _folder(path: Path) -> "RunFolder":
     from zoosim.arena.store import RunFolder
 
     return RunFolder(path)
-
-
-def checked_jobs(jobs: Any) -> int:
-    """Return the number of processes, or raise `ConfigError`."""
-    from zoosim.core.errors import ConfigError
-
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024:
-        raise ConfigError(f"jobs: got {jobs!r}, expected a whole number from 1 to 1024")
-    return jobs
-
-
-def _array(values: Sequence[int]) -> Any:
-    import numpy as np
-
-    return np.asarray(values, float)

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +42,7 @@ def describe(
     """
     import yaml
 
-    from zoosim.core.errors import ConfigError
-    from zoosim.core.files import write_text
+    from zoosim.core.files import make_folder, write_text
     from zoosim.describe.plan import describe_plan, read_world
     from zoosim.report.world import render_world, world_figures
 
@@ -52,18 +50,14 @@ def describe(
     for note in plan.notes:
         progress(f"note: {note}")
     folder = Path(f"runs/describe-{world}" if out is None else out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    make_folder(folder)
     facts = describe_plan(plan, visits, progress)
     command = _describe_command(world, seed, visits, config, settings)
     kept = {"env": plan.as_dict()["env"], "run": {"steps": plan.steps}}
-    page = render_world(facts, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
+    figures = world_figures(facts)
+    page = render_world(facts, figures, world, command, yaml.safe_dump(kept, sort_keys=False, allow_unicode=True))
     write_text(folder / f"{world}.html", page)
-    return Description(folder / f"{world}.html", facts, world_figures(facts), page)
+    return Description(folder / f"{world}.html", facts, figures, page)
 
 
 def _describe_command(world: str, seed: int, visits: int, config: Any, settings: Sequence[str]) -> str:
@@ -88,6 +82,7 @@ def optimum(
     `world` is search, or an experiment's; see `zoosim.worlds.search.optimum.search_optimum` for the columns. Raises
     `ConfigError` or `DataError`.
     """
+    from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
     from zoosim.core.search_config import SearchConfig
     from zoosim.describe.plan import read_world
@@ -99,6 +94,5 @@ def optimum(
         progress(f"note: {note}")
     if not isinstance(plan.env, SearchConfig):
         raise ConfigError(f"optimum: {world} is no search world; give search, template-bandits or market-shifts")
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise ConfigError(f"step: got {step!r}, expected a whole number of at least 0")
+    check_whole("step", step, 0, MAX_STEPS)
     return search_optimum(plan.env, seed=seed, by=by, step=step, progress=progress)

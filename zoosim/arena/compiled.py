@@ -46,31 +46,29 @@ def play_compiled(world: TableWorld, policy: Any, steps: int, feedback: Feedback
         visits = world.visits(start, stop)
         offer = world.offered(start)
         interleaved = feedback.batch == 1 and start >= feedback.delay
-        earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else slice(start, stop)
+        block = slice(start, stop)
+        earlier = slice(start - feedback.delay, stop - feedback.delay) if interleaved else block
         past = world.visits(earlier.start, earlier.stop)
         before = world.offered(past.start)
         policy.attach_block(before.ids, before.products, stop - start)
         now = policy.attach_block(offer.ids, offer.products, stop - start)
         then = policy.attach_block(before.ids, before.products, stop - start)  # now may have brought new categories
-        columns = (column[start:stop] for column in history)
+        rows = History(history.actions[block], history.rewards[block], history.propensities[block])
         arguments = (policy.state, now, then, policy.draws, visits, past, policy.floor, interleaved)
-        compiled(*arguments, *columns, history.actions[earlier], history.rewards[earlier])
+        compiled(*arguments, *rows, history.actions[earlier], history.rewards[earlier])
         if feedback.batch > 1 and stop % feedback.batch == 0:
             _learn_late(world, policy, history, learned, stop - feedback.delay)
             learned = max(learned, stop - feedback.delay)
         policy.heed()
-        rows = (history.actions[start:stop], history.rewards[start:stop], history.propensities[start:stop])
-        yield _table_block(world, visits, *rows)
+        yield _table_block(world, visits, rows)
 
 
-def _table_block(
-    world: TableWorld, visits: Visits, actions: IntArray, rewards: FloatArray, propensities: FloatArray
-) -> Block:
+def _table_block(world: TableWorld, visits: Visits, rows: History) -> Block:
     """Return a block of visits to a table with what it says of them."""
-    expected, best = chosen_and_best(visits, actions)
-    parts = {name: part[visits.visitors, actions] for name, part in world.parts.items()}
+    expected, best = chosen_and_best(visits, rows.actions)
+    parts = {name: part[visits.visitors, rows.actions] for name, part in world.parts.items()}
     segments = world.segments[visits.visitors] if world.parts else None
-    return Block(visits.start, visits.user_ids, actions, rewards, propensities, expected, best, parts, segments)
+    return Block(visits.start, visits.user_ids, *rows, expected, best, parts, segments)
 
 
 def _learn_late(world: TableWorld, policy: Any, history: History, start: int, stop: int) -> None:

@@ -80,7 +80,7 @@ def _play_visits(
     world: World, policy: Policy, steps: int, feedback: Feedback, logged: bool, judged: bool
 ) -> Iterator[Block]:
     """Ask the world and the policy visit by visit."""
-    waiting = deque[_Served]()
+    unrewarded = deque[_Served]()
     space = ACTION_SPACES[world.action_space]
     spec = world.spec(steps)
     takes_feedback = _takes_feedback(policy)
@@ -97,22 +97,29 @@ def _play_visits(
                 if logged:
                     action, propensity = space.choose(policy, context, spec)
                 else:
-                    action, propensity = space.checked(policy.select_action(context), context, spec), np.nan
+                    action = space.checked(policy.select_action(context), context, spec)
+                    propensity = np.nan
                 with _blaming_the_world(world, step):
                     outcome = world.serve(visit, action)
                     truth = world.truth(visit) if judged else UNKNOWN
                     rows.add(context, action, propensity, outcome, truth)
-                waiting.append(_Served(step, context, action, float(outcome.reward), outcome.feedback))
+                unrewarded.append(_Served(step, context, action, float(outcome.reward), outcome.feedback))
                 if (step + 1) % feedback.batch == 0:
-                    while waiting and waiting[0].step <= step - feedback.delay:
-                        served = waiting.popleft()
-                        told = (served.feedback,) if takes_feedback else ()
-                        policy.update(served.context, served.action, served.reward, *told)
+                    while unrewarded and unrewarded[0].step <= step - feedback.delay:
+                        _learn(policy, unrewarded.popleft(), takes_feedback)
             except WorldError:
                 raise
             except (Exception, SystemExit) as error:
                 raise failure(world.seed, step, error, type(policy)) from error
         yield rows.block()
+
+
+def _learn(policy: Policy, served: _Served, takes_feedback: bool) -> None:
+    """Let a policy learn from a reward that has come."""
+    if takes_feedback:
+        policy.update(served.context, served.action, served.reward, served.feedback)
+    else:
+        policy.update(served.context, served.action, served.reward)
 
 
 @contextmanager

@@ -13,6 +13,9 @@ WINDOW = 500
 TARGET = 0.95
 """Fraction of oracle that counts as recovered."""
 
+POINTS = 400
+"""Points of a curve, at most."""
+
 
 class Rows(NamedTuple):
     """The rows of a trial, each `(steps,)`: rewards, and true probabilities of the chosen and of the best product."""
@@ -39,7 +42,8 @@ def recovery(rows: Rows, shock: int, end: int) -> int | None:
     Sums are of true probabilities; the window may not cross `end`, the next shock or the end of the run. None when no
     window does.
     """
-    chosen, best = rows.true_probabilities[shock:end], rows.best_probabilities[shock:end]
+    chosen = rows.true_probabilities[shock:end]
+    best = rows.best_probabilities[shock:end]
     if len(chosen) < WINDOW:
         return None
     reached = np.flatnonzero(_window_sums(chosen) >= TARGET * _window_sums(best) - 1e-9)
@@ -47,14 +51,16 @@ def recovery(rows: Rows, shock: int, end: int) -> int | None:
 
 
 def _window_sums(values: FloatArray) -> FloatArray:
-    total = np.concatenate([[0.0], np.cumsum(values)])
+    total = _cumulated(values)
     sums: FloatArray = total[WINDOW:] - total[:-WINDOW]
     return sums
 
 
-def sample_steps(steps: int, points: int = 400) -> Sequence[int]:
-    """Return at most `points` numbers of visits done, evenly spread, at which curves are drawn; the last is `steps`."""
-    return [int(n) for n in np.unique(np.linspace(max(1, steps // points), steps, min(points, steps)).astype(int))]
+def sample_steps(steps: int) -> Sequence[int]:
+    """Return at most `POINTS` numbers of visits done, evenly spread, at which curves are drawn; the last is `steps`."""
+    evenly_spread = np.linspace(max(1, steps // POINTS), steps, min(POINTS, steps))
+    steps_done: list[int] = np.unique(evenly_spread.astype(int)).tolist()
+    return steps_done
 
 
 def curves(rows: Rows, at: Sequence[int]) -> dict[str, FloatArray]:
@@ -63,11 +69,20 @@ def curves(rows: Rows, at: Sequence[int]) -> dict[str, FloatArray]:
     And `clicks` and `regret` of all visits so far.
     """
     ends = np.asarray(at)
-    chosen, best = (np.concatenate([[0.0], np.cumsum(p)]) for p in (rows.true_probabilities, rows.best_probabilities))
-    clicks = np.concatenate([[0.0], np.cumsum(rows.rewards)])
-    regret = np.concatenate([[0.0], np.cumsum(rows.best_probabilities - rows.true_probabilities)])
     starts = np.maximum(ends - WINDOW, 0)
+    clicks = _cumulated(rows.rewards)
+    chosen = _cumulated(rows.true_probabilities)
+    best = _cumulated(rows.best_probabilities)
+    regret = _cumulated(rows.best_probabilities - rows.true_probabilities)
     possible = best[ends] - best[starts]
-    share = np.divide(chosen[ends] - chosen[starts], possible, out=np.ones(len(ends)), where=possible > 0.0)
-    rate = (clicks[ends] - clicks[starts]) / (ends - starts)
-    return {"ctr": rate, "share": share, "clicks": clicks[ends], "regret": regret[ends]}
+    return {
+        "ctr": (clicks[ends] - clicks[starts]) / (ends - starts),
+        "share": np.divide(chosen[ends] - chosen[starts], possible, out=np.ones(len(ends)), where=possible > 0.0),
+        "clicks": clicks[ends],
+        "regret": regret[ends],
+    }
+
+
+def _cumulated(values: FloatArray) -> FloatArray:
+    """Return the sums of the first 0, 1, ..., n of `values (n,)`."""
+    return np.concatenate([[0.0], np.cumsum(values)])

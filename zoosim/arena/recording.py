@@ -60,24 +60,13 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
     table = world.as_table()
     if table is None:
         users = np.array([context.user for context in block.contexts])
-        chosen = [
-            int(context.product_ids[action]) for context, action in zip(block.contexts, block.actions, strict=True)
-        ]
-        row_of = {int(product): row for row, product in enumerate(listed.ids)}
-        strangers = sorted(set(chosen) - row_of.keys())
-        if strangers:
-            raise WorldError(
-                f"world {policy_name(type(world))}: showed product {strangers[0]}, which all_products does not list"
-            )
-        rows = np.array([row_of[product] for product in chosen], np.int64)
+        rows = _shown_rows(world, listed, block)
         gone = [_not_shown(listed.ids, context.product_ids[context.available]) for context in block.contexts]
     else:
-        stop = block.start + len(block.rewards)
-        users = table.users[table.visitors(block.start, stop)]
+        users = table.users[table.visitors(block.start, block.start + len(block.rewards))]
         offer = table.offered(block.start)
         rows = offer.rows[block.actions]
-        shown = offer.ids[table.period(block.start).available]
-        gone = [_not_shown(listed.ids, shown)] * len(rows)
+        gone = [_not_shown(listed.ids, offer.ids[table.period(block.start).available])] * len(rows)
     return {
         "user": _lists(users),
         "catalogue": pl.Series([catalogue_hash(listed)] * len(rows)),
@@ -85,6 +74,19 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
         "action": rows,
         "product_id": listed.ids[rows],
     }
+
+
+def _shown_rows(world: World, listed: ProductList, block: Block) -> IntArray:
+    """Return the row in the catalogue of each product that was shown; raises `WorldError` for one that has none."""
+    row_of = {int(product): row for row, product in enumerate(listed.ids)}
+    pairs = zip(block.contexts, block.actions, strict=True)
+    shown = [int(context.product_ids[action]) for context, action in pairs]
+    strangers = set(shown) - row_of.keys()
+    if strangers:
+        raise WorldError(
+            f"world {policy_name(type(world))}: showed product {min(strangers)}, which all_products does not list"
+        )
+    return np.array([row_of[product] for product in shown], np.int64)
 
 
 def _lists(rows: Any) -> pl.Series:

@@ -38,12 +38,14 @@ def run_plan(
 
     `held` is the plan of the run that the folder holds, None where it holds none.
     """
-    folder, started = RunFolder(path), time.perf_counter()
+    started = time.perf_counter()
+    folder = RunFolder(path)
     folder.check()
     _check_same_run(plan, held, path)
     _check_same_world(plan, folder)
-    stale, tasks = _stale(plan, folder), _missing(plan, folder, keep_log)
-    extra = _also_held(plan, folder)
+    stale = _stale(plan, folder)
+    tasks = _missing(plan, folder, keep_log)
+    earlier_notes = _also_held(plan, folder)
     folder.write_config(_merged_config(plan, folder))
     for name in stale:
         folder.drop_trials(name)
@@ -53,8 +55,9 @@ def run_plan(
         work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
     )
     failures = tuple(result.failure for result in results if result.failure is not None)
-    notes = tuple(f"{name}: its code has changed, so it ran again" for name in stale)
-    return RunOutcome(time.perf_counter() - started, failures, (*plan.notes, *notes, *_warned(results), *extra))
+    stale_notes = (f"{name}: its code has changed, so it ran again" for name in stale)
+    notes = (*plan.notes, *stale_notes, *_warned(results), *earlier_notes)
+    return RunOutcome(time.perf_counter() - started, failures, notes)
 
 
 def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
@@ -179,8 +182,10 @@ def _run_trial(plan: Plan, path: Path, keep_log: bool, task: Task, report: Repor
 def _stays_here(task: Task) -> bool:
     """Whether a policy's class lives in this process alone: typed into a notebook, or made in a function."""
     cls = task[0].source
-    found = isinstance(cls, str) or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
-    return not found or (isinstance(cls, type) and cls.__module__ == "__main__")
+    if isinstance(cls, str):
+        return False
+    importable = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
+    return not importable or cls.__module__ == "__main__"
 
 
 def _lost(task: Task) -> TrialResult:

@@ -8,7 +8,6 @@ summary.json, report.html
 """
 
 import json
-import math
 import re
 import shutil
 import tempfile
@@ -19,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import yaml
+from pydantic import BaseModel, FiniteFloat
 
 from zoosim.arena.metrics import Rows
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import atomic, write_text
+from zoosim.core.files import atomic, check_writable, write_text
 from zoosim.core.parquet import read_meta, write_parquet
 
 PART = 64
@@ -77,17 +77,17 @@ class RunFolder:
 
     def trials(self) -> list[TrialKey]:
         """List the finished trials, sorted."""
-        found = (self.path / "cells").glob("*/*.parquet")
-        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in found if SEED.fullmatch(path.stem))
+        files = (self.path / "cells").glob("*/*.parquet")
+        return sorted(TrialKey(path.parent.name, int(path.stem)) for path in files if SEED.fullmatch(path.stem))
 
     def check(self) -> None:
         """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"--out: {self.path} is a file, expected a folder")
         if not self.path.exists():
-            self._check_writable(next(parent for parent in self.path.absolute().parents if parent.exists()))
+            check_writable(next(parent for parent in self.path.absolute().parents if parent.exists()))
             return
-        self._check_writable(self.path)
+        check_writable(self.path)
         held = {item.name for item in self.path.iterdir() if not item.name.startswith(".")}
         if held - OURS:
             raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
@@ -97,13 +97,6 @@ class RunFolder:
             for path in self.path.glob(pattern):
                 read_meta(path)
         self.old_summary()
-
-    def _check_writable(self, folder: Path) -> None:
-        try:
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
 
     def read_config(self) -> dict[str, Any]:
         """Read config.yaml; raises `ConfigError` when it is missing or broken."""
@@ -130,12 +123,11 @@ class RunFolder:
         path = self.path / "summary.json"
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
+            _Summary.model_validate(values)
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, RecursionError):
-            values = None
-        if not _is_summary(values):
-            raise ConfigError(f"{path} is damaged or truncated; delete it and run again")
+        except (OSError, ValueError, RecursionError):  # a ValidationError is a ValueError
+            raise ConfigError(f"{path} is damaged or truncated; delete it and run again") from None
         return dict(values)
 
     def write_trial(self, key: TrialKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
@@ -223,23 +215,23 @@ def _policy_names(config: Any) -> set[str] | None:
     return {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
 
 
-def _is_summary(values: Any) -> bool:
-    """Tell whether a summary.json has what is read again: its time and its failures."""
-    policies = values.get("policies") if isinstance(values, dict) else None
-    if not isinstance(policies, dict) or not isinstance(values.get("wall_seconds"), int | float):
-        return False
-    if not math.isfinite(values["wall_seconds"]):
-        return False
-    for figures in policies.values():
-        failed = figures.get("failed") if isinstance(figures, dict) else None
-        if not isinstance(failed, list) or not all(map(_is_failure, failed)):
-            return False
-    return True
+class _Failure(BaseModel, strict=True):
+    """What is read again of a failure in summary.json."""
+
+    seed: int
+    step: int
+    error: str
+    place: str
 
 
-def _is_failure(item: Any) -> bool:
-    """Tell whether an item of a summary's failures has what is read again."""
-    if not isinstance(item, dict):
-        return False
-    numbers = all(isinstance(item.get(name), int) for name in ("seed", "step"))
-    return numbers and all(isinstance(item.get(name), str) for name in ("error", "place"))
+class _PolicyFigures(BaseModel, strict=True):
+    """What is read again of a policy in summary.json."""
+
+    failed: list[_Failure]
+
+
+class _Summary(BaseModel, strict=True):
+    """What is read again of summary.json: its time and its failures."""
+
+    wall_seconds: FiniteFloat
+    policies: dict[str, _PolicyFigures]

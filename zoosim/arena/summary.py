@@ -1,5 +1,6 @@
 """From saved trials to figures: summary.json, the curves of the page, and the verdict."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from zoosim.arena import metrics
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
 from zoosim.core.errors import DataError, PolicyFailure
+from zoosim.core.number_format import p_value, percent
 from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
 from zoosim.core.types import FloatArray
 
@@ -173,18 +175,23 @@ class Comparison:
 
     def _feature(self, name: str, gain: PairedTest | None, p: float | None) -> dict[str, Any]:
         learner, sees = self.plan.experiment.features[name]
-        found = {"policy": name, "learner": learner, "features": sees, "end": interval(list(self._last(name).values()))}
-        none = dict.fromkeys(("difference", "low", "high"))
-        return found | (none if gain is None else gain._asdict()) | {"p": p}
+        difference = dict.fromkeys(("difference", "low", "high")) if gain is None else gain._asdict()
+        end = interval(list(self._last(name).values()))
+        return {"policy": name, "learner": learner, "features": sees, "end": end, **difference, "p": p}
 
     def _gain(self, name: str) -> PairedTest | None:
         """Compare a learner with itself on the first set of features, over the seeds that both finished."""
         known = self.plan.experiment.features
         first = next(iter(known.values()))[1]
         base = next(other for other, (learner, sees) in known.items() if (learner, sees) == (known[name][0], first))
-        own, others = self._last(name), self._last(base)
-        shared = sorted(set(own) & set(others)) if base != name else []
-        return paired_test([own[seed] for seed in shared], [others[seed] for seed in shared]) if shared else None
+        if base == name:
+            return None
+        fractions = self._last(name)
+        base_fractions = self._last(base)
+        shared = sorted(set(fractions) & set(base_fractions))
+        if not shared:
+            return None
+        return paired_test([fractions[seed] for seed in shared], [base_fractions[seed] for seed in shared])
 
     def _last(self, policy: str) -> dict[int, float]:
         """Return a policy's fraction of oracle in the last phase, by seed."""
@@ -194,12 +201,12 @@ class Comparison:
         """Return the intervals of what the visits of each segment came to, over the seeds where some came."""
         if not self.plan.setup.segment_names:
             return {}
-        found: dict[str, Any] = {}
+        segments: dict[str, Any] = {}
         for name in self.plan.setup.segment_names:
-            own = [trial.segments[name] for trial in trials if name in trial.segments]
-            if own:
-                found[name] = {key: interval([figures[key] for figures in own]) for key in own[0]}
-        return {"segments": found}
+            by_trial = [trial.segments[name] for trial in trials if name in trial.segments]
+            if by_trial:
+                segments[name] = {key: interval([figures[key] for figures in by_trial]) for key in by_trial[0]}
+        return {"segments": segments}
 
     def _phase(self, trials: Sequence[TrialFigures], number: int) -> dict[str, Any]:
         start, stop = self.plan.phases[number]
@@ -222,24 +229,26 @@ class Comparison:
         best = self.ranked[0]
         if len(self.ranked) == 1:
             what = self.plan.setup.reward_word
-            return f"{best} earns {_percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
+            return f"{best} earns {percent(self._mean(best, []))} of the oracle's {what}; nothing competed with it."
         second = self.ranked[1]
         shared = sorted(set(self.trials[best]) & set(self.trials[second]))
         if not shared:
             return f"No verdict: {best} and {second} met different visitors; run them on the same seeds."
         pair = next(p for p in self.pairs if {p["a"], p["b"]} == {best, second})
         if pair["p"] is None:
-            mean = _percent(self._mean(best, shared))
+            mean = percent(self._mean(best, shared))
             return f"{best} leads with {mean} of oracle, but one seed settles nothing: run at least 10 (--seeds 10)."
         return self._decided(pair, shared)
 
     def _decided(self, pair: Mapping[str, Any], shared: Sequence[int]) -> str:
         """Tell who is ahead in a pair over `shared` seeds, and whether that is more than luck."""
-        ahead = pair["difference"] >= 0
-        best, second = (pair["a"], pair["b"]) if ahead else (pair["b"], pair["a"])
-        mean, sign = _percent(self._mean(best, shared)), 1 if ahead else -1
-        low, high = sorted((sign * pair["low"], sign * pair["high"]))
-        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {_p(pair['p'])}"
+        best, second = pair["a"], pair["b"]
+        low, high = pair["low"], pair["high"]
+        if pair["difference"] < 0:
+            best, second = second, best
+            low, high = -high, -low
+        mean = percent(self._mean(best, shared))
+        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {p_value(pair['p'])}"
         lead = f"{100 * abs(pair['difference']):.1f} points ({interval})"
         if pair["p"] < SIGNIFICANT:
             return f"{best} wins: {mean} of oracle over {len(shared)} seeds, ahead of {second} by {lead}."
@@ -252,27 +261,23 @@ class Comparison:
 
     def _absences(self) -> str:
         """Tell of policies that did not finish all seeds."""
-        counts = {name: sum(f.policy == name for f in self.failures) for name in self.trials}
-        failed = [f"{name} failed on {n} of {len(self.seeds)} seeds" for name, n in counts.items() if n]
-        if (
-            not failed
-            and self.shared_seeds
-            and any(len(trials) < len(self.seeds) for trials in self.trials.values() if trials)
-        ):
-            failed = [f"compared over the {len(self.shared_seeds)} seeds that all have"]
-        return f" ({'; '.join(failed)}.)" if failed else ""
+        counts = Counter(failure.policy for failure in self.failures)
+        failed = [f"{name} failed on {counts[name]} of {len(self.seeds)} seeds" for name in self.trials if counts[name]]
+        if failed:
+            return f" ({'; '.join(failed)}.)"
+        unequal = any(len(trials) < len(self.seeds) for trials in self.trials.values() if trials)
+        if unequal and self.shared_seeds:
+            return f" (compared over the {len(self.shared_seeds)} seeds that all have.)"
+        return ""
 
     def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
         """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
-        found = {}
-        for name, trials in self.trials.items():
-            if trials:
-                stacks = {
-                    kind: np.stack([c.curves[kind] for c in trials.values()])
-                    for kind in ("ctr", "share", "clicks", "regret")
-                }
-                found[name] = {kind: _band(stack) for kind, stack in stacks.items()}
-        return found
+        kinds = ("ctr", "share", "clicks", "regret")
+        return {
+            name: {kind: _band(np.stack([trial.curves[kind] for trial in trials.values()])) for kind in kinds}
+            for name, trials in self.trials.items()
+            if trials
+        }
 
 
 def interval(values: Sequence[float]) -> dict[str, float | None]:
@@ -296,11 +301,3 @@ def _recovery(values: Sequence[int | None]) -> dict[str, Any]:
     steps = [np.inf if value is None else float(value) for value in values]
     median = float(np.median(steps)) if steps and np.isfinite(np.sort(steps)[len(steps) // 2]) else None
     return {"median": median, "recovered": sum(value is not None for value in values), "of": len(values)}
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}%"
-
-
-def _p(p: float) -> str:
-    return "below .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

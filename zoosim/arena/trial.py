@@ -3,7 +3,7 @@
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,34 +43,42 @@ class TrialResult:
 
 def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log: bool, report: Report) -> TrialResult:
     """Let `entry` meet the visitors of `seed` and save the trial; a failure of the policy is returned, not raised."""
-    key, started = TrialKey(entry.name, seed), time.perf_counter()
+    key = TrialKey(entry.name, seed)
+    started = time.perf_counter()
     report(key, 0, TrialEvent.STARTED)
     # Before the trial, so that a file that is edited meanwhile does not pass for the one that ran.
     version = trial_version(plan, entry)
     world_version = plan.setup.code(plan.action_space(entry))
     compiling = watch_compilation(lambda: report(key, 0, TrialEvent.COMPILING))
     try:
-        with threadpool_limits(1), _listening() as said, compiling:
+        with threadpool_limits(1), _runtime_warnings() as warned, compiling:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
-            blocks = _play(
-                play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log),
-                lambda done: report(key, done, ""),
-            )
+            blocks = []
+            for block in play(world, policy, plan.steps, feedback=plan.feedback, logged=keep_log):
+                blocks.append(block)
+                report(key, len(block.actions), "")
     except PolicyFailure as error:
-        seconds = time.perf_counter() - started
         report(key, 0, TrialEvent.FAILED)
-        return TrialResult(key, seconds, error.named(entry.name))
-    store, seconds = RunFolder(folder), time.perf_counter() - started
+        return TrialResult(key, time.perf_counter() - started, error.named(entry.name))
+    seconds = time.perf_counter() - started
+    store = RunFolder(folder)
     if keep_log:
         frames = record_frames(world, blocks, entry.name, entry.fingerprint)
         write_records(store.log_path(key), world, frames)
-    made = {"type": type_label(entry), "params": entry.params, "fingerprint": version, "world": world_version}
-    meta = {"config_hash": plan.config_hash, **made, "seconds": seconds, "fit": notes}
+    meta = {
+        "config_hash": plan.config_hash,
+        "type": type_label(entry),
+        "params": entry.params,
+        "fingerprint": version,
+        "world": world_version,
+        "seconds": seconds,
+        "fit": notes,
+    }
     store.write_trial(key, _columns(world, blocks), meta)
     report(key, 0, TrialEvent.SAVED)
-    own = f"{policy_name(type(policy))}: "
-    return TrialResult(key, seconds, warnings=tuple((place, text.removeprefix(own)) for place, text in said))
+    own_name = f"{policy_name(type(policy))}: "
+    return TrialResult(key, seconds, warnings=tuple((place, text.removeprefix(own_name)) for place, text in warned))
 
 
 def trial_version(plan: Plan, entry: PolicyEntry) -> str:
@@ -80,46 +88,34 @@ def trial_version(plan: Plan, entry: PolicyEntry) -> str:
 
 
 @contextmanager
-def _listening() -> Iterator[list[tuple[str, str]]]:
+def _runtime_warnings() -> Iterator[list[tuple[str, str]]]:
     """Collect `RuntimeWarning`s as (file and line, text), each place once; other warnings go their way."""
-    said: list[tuple[str, str]] = []
+    places: list[tuple[str, str]] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default", RuntimeWarning)
-        yield said
+        yield places
     for warning in caught:
         if issubclass(warning.category, RuntimeWarning):
-            said.append((f"{warning.filename}:{warning.lineno}", " ".join(str(warning.message).split())))
+            places.append((f"{warning.filename}:{warning.lineno}", " ".join(str(warning.message).split())))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def _play(played: Iterable[Block], report: Callable[[int], None]) -> list[Block]:
-    blocks = []
-    for block in played:
-        blocks.append(block)
-        report(len(block.actions))
-    return blocks
 
 
 def _columns(world: World, blocks: list[Block]) -> dict[str, np.ndarray]:
     """Return the columns of a trial's rows."""
     actions = np.concatenate([block.actions for block in blocks])
-    has_segments = any(block.segments is not None for block in blocks)
-    segments = [_segments(block) for block in blocks] if has_segments else []
-    names = dict.fromkeys(name for block in blocks for name in block.parts)
-    return {
+    columns = {
         ACTION_SPACES[world.action_space].column: actions.astype(np.int32) if actions.ndim == 1 else actions,
         "reward": np.concatenate([block.rewards for block in blocks]),
         "true_probability": np.concatenate([block.expected_rewards for block in blocks]),
         "best_probability": np.concatenate([block.best_rewards for block in blocks]),
-        **{name: _part(blocks, name) for name in names},
-        **({"segment": np.concatenate(segments).astype(np.int32)} if segments else {}),
     }
-
-
-def _part(blocks: list[Block], name: str) -> np.ndarray:
-    """Return a part of the rewards over a run, 0 in blocks whose visits have none."""
-    return np.concatenate([block.parts.get(name, np.zeros(len(block.rewards))) for block in blocks])
+    for name in dict.fromkeys(name for block in blocks for name in block.parts):
+        parts = [block.parts.get(name, np.zeros(len(block.rewards))) for block in blocks]  # 0 where there was none
+        columns[name] = np.concatenate(parts)
+    if any(block.segments is not None for block in blocks):
+        columns["segment"] = np.concatenate([_segments(block) for block in blocks]).astype(np.int32)
+    return columns
 
 
 def _segments(block: Block) -> np.ndarray:

@@ -29,5 +29,15 @@ def blamed(where: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        kind = "" if isinstance(error, ZoosimError) else f"{type(error).__name__}: "
-        raise PolicyError(f"{where}{kind}{' '.join(str(error).split())}") from error
+        reason = one_line(error) if isinstance(error, ZoosimError) else reason_of(error)
+        raise PolicyError(f"{where}{reason}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the kind and the message of an error in one line, such as `KeyError: 0.5`; the kind alone without one."""
+    return f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line."""
+    return " ".join(str(error).split())

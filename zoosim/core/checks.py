@@ -1,5 +1,6 @@
 """Check arrays and numbers from outside, once; each error is one line."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,13 @@ def alike(saved: Any, expected: np.ndarray) -> bool:
     """Return whether `saved` is an array of finite numbers with the shape and type of `expected`."""
     same = isinstance(saved, np.ndarray) and saved.shape == expected.shape and saved.dtype == expected.dtype
     return same and bool(np.isfinite(saved).all())
+
+
+def all_alike(saved: Any, expected: Mapping[str, np.ndarray]) -> bool:
+    """Return whether `saved` holds arrays of the names that are expected, each `alike`."""
+    if not isinstance(saved, Mapping) or set(saved) != set(expected):
+        return False
+    return all(alike(saved[name], array) for name, array in expected.items())
 
 
 def written_shape(shape: tuple[int | None, ...]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
@@ -39,6 +39,30 @@ UNLISTED = 0.01
 """Click probability of a category that a persona's row leaves out."""
 
 
+def check_known(label: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `ValueError` at the first of `names` that is not `known`."""
+    for name in names:
+        if name not in known:
+            raise ValueError(unknown(label, name, list(known)))
+
+
+def check_shares(label: str, shares: Iterable[float]) -> None:
+    """Raise `ValueError` unless shares add up to 1."""
+    total = sum(shares)
+    if abs(total - 1) > 1e-6:
+        raise ValueError(f"{label}: shares add up to {total:g}, expected 1")
+
+
+def _without_empty_rows(table: Table) -> Table:
+    empty = [name for name, row in table.items() if not row]
+    if empty:
+        raise ValueError(f"persona {empty[0]!r} has no categories; give at least one click probability")
+    return table
+
+
+ClickTable = Annotated[Table, Field(min_length=1), AfterValidator(_without_empty_rows)]
+
+
 class Strict(BaseModel):
     """Base of all configuration records: frozen, exact types, no unknown keys, no NaN or infinity."""
 
@@ -50,15 +74,7 @@ class Shock(Strict):
 
     step: Annotated[int, Field(ge=1)]
     name: Annotated[str, Field(min_length=1)]
-    set: Annotated[Table, Field(min_length=1)]
-
-    @field_validator("set")
-    @classmethod
-    def _rows(cls, table: Table) -> Table:
-        empty = [name for name, row in table.items() if not row]
-        if empty:
-            raise ValueError(f"persona {empty[0]!r} has no categories; give at least one click probability")
-        return table
+    set: ClickTable
 
 
 class Availability(Strict):
@@ -145,7 +161,7 @@ class EnvConfig(Strict):
 
     n_products: Annotated[int, Field(ge=1, le=100_000)] = 50
     n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000
-    personas: Annotated[Table, Field(min_length=1)] = PERSONAS
+    personas: ClickTable = PERSONAS
     random_personas: RandomPersonas | None = None
     persona_mix: dict[str, Probability] | None = None
     category_sizes: dict[str, Annotated[int, Field(ge=0)]] | None = None
@@ -167,39 +183,22 @@ class EnvConfig(Strict):
     @classmethod
     def _named(cls, values: Any) -> Any:
         """Name the personas that are drawn at random."""
-        requested = values.get("random_personas") if isinstance(values, dict) else None
-        if requested is None:
+        drawn = values.get("random_personas") if isinstance(values, dict) else None
+        if drawn is None:
             return values
         try:
-            names = RandomPersonas.model_validate(requested).names()
+            names = RandomPersonas.model_validate(drawn).names()
         except ValidationError:
             return values  # the field's own check tells what is wrong
         if values.get("personas", names) != names:
             raise ValueError("give personas or random_personas, not both")
         return {**values, "personas": names}
 
-    @field_validator("personas")
-    @classmethod
-    def _rows(cls, personas: Table) -> Table:
-        empty = [name for name, row in personas.items() if not row]
-        if empty:
-            raise ValueError(f"persona {empty[0]!r} has no categories; give at least one click probability")
-        return personas
-
     @model_validator(mode="after")
-    def _names(self) -> "EnvConfig":
+    def _fits_together(self) -> "EnvConfig":
         self._check_mix()
         self._check_sizes()
-        names = [shock.name for shock in self.shocks]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
-        taken: set[tuple[int, str, str]] = set()
-        categories = self.categories if self.shocks else []
-        for shock in self.shocks:
-            for persona, category in self._cells(shock, categories):
-                if (shock.step, persona, category) in taken:
-                    raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
-                taken.add((shock.step, persona, category))
+        self._check_shocks()
         if self.turnover and self.availability:
             raise ValueError("give availability or turnover, not both: events name products by index")
         if self.shocks and self.random_shocks:
@@ -207,39 +206,39 @@ class EnvConfig(Strict):
         self._check_availability()
         return self
 
-    def _cells(self, shock: Shock, categories: list[str]) -> Iterable[tuple[str, str]]:
-        for persona, row in shock.set.items():
-            if persona not in self.personas:
-                raise ValueError(unknown(f"shock {shock.name!r}: unknown persona", persona, self.personas))
-            for category in row:
-                if category not in categories:
-                    raise ValueError(unknown(f"shock {shock.name!r}: unknown category", category, categories))
-                yield persona, category
+    def _check_shocks(self) -> None:
+        names = [shock.name for shock in self.shocks]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two shocks are called {max(names, key=names.count)!r}; give each its own name")
+        cells: set[tuple[int, str, str]] = set()
+        categories = self.categories
+        for shock in self.shocks:
+            check_known(f"shock {shock.name!r}: unknown persona", shock.set, self.personas)
+            for persona, row in shock.set.items():
+                check_known(f"shock {shock.name!r}: unknown category", row, categories)
+                for category in row:
+                    if (shock.step, persona, category) in cells:
+                        raise ValueError(f"two shocks at step {shock.step} set {persona} x {category}; keep one")
+                    cells.add((shock.step, persona, category))
 
     def _check_mix(self) -> None:
         if self.persona_mix is None:
             return
-        for persona in self.persona_mix:
-            if persona not in self.personas:
-                raise ValueError(unknown("persona_mix: unknown persona", persona, self.personas))
-        total = sum(self.persona_mix.values())
-        if abs(total - 1) > 1e-6:
-            raise ValueError(f"persona_mix: shares add up to {total:g}, expected 1")
+        check_known("persona_mix: unknown persona", self.persona_mix, self.personas)
+        check_shares("persona_mix", self.persona_mix.values())
 
     def _check_sizes(self) -> None:
         if self.category_sizes is None:
             return
-        for category in self.category_sizes:
-            if category not in self.categories:
-                raise ValueError(unknown("category_sizes: unknown category", category, self.categories))
+        check_known("category_sizes: unknown category", self.category_sizes, self.categories)
         total = sum(self.category_sizes.values())
         if total != self.n_products:
             raise ValueError(f"category_sizes: add up to {total}, expected n_products, {self.n_products}")
 
     def _check_availability(self) -> None:
         for event in self.availability:
-            if event.category is not None and event.category not in self.categories:
-                raise ValueError(unknown("availability: unknown category", event.category, self.categories))
+            if event.category is not None:
+                check_known("availability: unknown category", [event.category], self.categories)
             if any(product >= self.n_products for product in event.products):
                 last = self.n_products - 1
                 raise ValueError(f"availability: no product {max(event.products)}; products are 0 to {last}")
@@ -267,12 +266,12 @@ def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:
 
 def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     first = error.errors()[0]
-    path = ".".join([label, *(str(part) for part in first["loc"])])
+    keys = [str(key) for key in first["loc"]]
+    path = ".".join([label, *keys])
+    if first["type"] == "extra_forbidden" and len(keys) == 1:
+        return unknown(f"{label}: unknown key", keys[0], list(cls.model_fields))
     if first["type"] == "extra_forbidden":
-        parent = cls if len(first["loc"]) == 1 else None
-        if parent is not None:
-            return unknown(f"{label}: unknown key", str(first["loc"][-1]), list(cls.model_fields))
-        return f"{path}: unknown key {str(first['loc'][-1])!r}; remove it or mend its name"
+        return f"{path}: unknown key {keys[-1]!r}; remove it or mend its name"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{path}: {message}"

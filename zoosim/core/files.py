@@ -8,6 +8,8 @@ from pathlib import Path
 
 import platformdirs
 
+from zoosim.core.errors import ConfigError
+
 
 def cache_folder() -> Path:
     """Return the folder for trained models and compiled kernels: `ZOOSIM_CACHE`, else the user's cache folder."""
@@ -29,6 +31,24 @@ def atomic(path: Path) -> Iterator[Path]:
         _flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, with `ConfigError`."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that is not there yet, and refuse one that cannot be written to, with `ConfigError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
+    check_writable(folder)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from zoosim.core.config import Probability, Strict
+from zoosim.core.config import Probability, Strict, check_known, check_shares
 from zoosim.core.market_shift import MarketShift, in_force
-from zoosim.core.parameters import unknown
 
 Scale = Annotated[float, Field(ge=0, le=1e6)]
 Positive = Annotated[float, Field(gt=0, le=1e6)]
@@ -227,7 +226,7 @@ class SearchConfig(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> "SearchConfig":
         for field in ("categories", "segments", "query_types"):
-            _check_shares(field, getattr(self, field))
+            check_shares(field, (part.share for part in getattr(self, field).values()))
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
         for number, shift in enumerate(self.shifts):
@@ -236,28 +235,16 @@ class SearchConfig(Strict):
         return self
 
 
-def _check_shares(field: str, parts: Mapping[str, Any]) -> None:
-    total = sum(part.share for part in parts.values())
-    if abs(total - 1) > 1e-6:
-        raise ValueError(f"{field}: shares add up to {total:g}, expected 1")
-
-
 def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category]) -> None:
-    for category in segment.category_tastes:
-        if category not in categories:
-            raise ValueError(unknown(f"segments.{name}.category_tastes: unknown category", category, dict(categories)))
+    check_known(f"segments.{name}.category_tastes: unknown category", segment.category_tastes, categories)
     for category in categories:
         if category not in segment.category_tastes:
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")
 
 
 def _check_shift(label: str, shift: MarketShift, config: "SearchConfig") -> None:
-    for name in shift.segments:
-        if name not in config.segments:
-            raise ValueError(unknown(f"{label}: unknown segment", name, dict(config.segments)))
-    for name in shift.categories:
-        if name not in config.categories:
-            raise ValueError(unknown(f"{label}: unknown category", name, dict(config.categories)))
+    check_known(f"{label}: unknown segment", shift.segments, config.segments)
+    check_known(f"{label}: unknown category", shift.categories, config.categories)
     try:
         shift.shares({name: segment.share for name, segment in config.segments.items()})
     except ValueError as error:

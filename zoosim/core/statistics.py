@@ -41,15 +41,6 @@ def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def share_interval(hits: Sequence[bool] | Sequence[float] | FloatArray) -> Interval:
-    """Return the share of `hits (n,)` that are true with its 95% interval (Wilson 1927), never empty at 0 or 1."""
-    array = np.asarray(hits, float)
-    if len(array) < 2:
-        return Interval(float(array.mean()), None, None)
-    (low,), (high,) = share_intervals(array.sum(keepdims=True).astype(np.int64), len(array))
-    return Interval(float(array.mean()), max(0.0, float(low)), min(1.0, float(high)))
-
-
 def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray]:
     """Return the ends of 95% intervals of shares, each `(n,)`: `hits (n,)` of at least 1 `trials` (Wilson 1927)."""
     z = float(special.ndtri(0.975))

@@ -123,45 +123,27 @@ class PolicySpec:
 
 
 class PastLog(Protocol):
-    """What `Policy.fit` reads of a log: n logged choices, each of one of K products."""
+    """What `Policy.fit` reads of a log: n logged choices, each of one of K products.
+
+    `actions (n,)` are indices of the chosen products, `rewards (n,)` what they earned, `propensities (n,)` the
+    probabilities with which they were chosen; `features (n, d_u)` of the visitors and `user_ids (n,)`, None where the
+    log does not say; `products (K, d_p)` and `product_ids (K,)`. `available` returns what could be shown in rows
+    `start` to `stop - 1`, `(stop - start, K)`.
+    """
 
     @property
-    def actions(self) -> IntArray:
-        """Return the chosen products, as indices `(n,)`."""
-        ...
-
+    def actions(self) -> IntArray: ...
     @property
-    def rewards(self) -> FloatArray:
-        """Return what each choice earned `(n,)`."""
-        ...
-
+    def rewards(self) -> FloatArray: ...
     @property
-    def propensities(self) -> FloatArray:
-        """Return the probability of each logged choice `(n,)`."""
-        ...
-
+    def propensities(self) -> FloatArray: ...
     @property
-    def features(self) -> FloatArray:
-        """Return the visitors' features `(n, d_u)`."""
-        ...
-
+    def features(self) -> FloatArray: ...
     @property
-    def products(self) -> FloatArray:
-        """Return the products' features `(K, d_p)`."""
-        ...
-
+    def products(self) -> FloatArray: ...
     @property
-    def user_ids(self) -> IntArray | None:
-        """Return who came `(n,)`, None where the log does not say."""
-        ...
-
+    def user_ids(self) -> IntArray | None: ...
     @property
-    def product_ids(self) -> IntArray:
-        """Return the ids of the products `(K,)`."""
-        ...
-
+    def product_ids(self) -> IntArray: ...
     def __len__(self) -> int: ...
-
-    def available(self, start: int, stop: int) -> BoolArray:
-        """Return what could be shown in rows `start` to `stop - 1`: `(stop - start, K)`."""
-        ...
+    def available(self, start: int, stop: int) -> BoolArray: ...

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zoosim.core.blame import source_file, user_place
+from zoosim.core.blame import reason_of, source_file, user_place
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import unknown
 from zoosim.core.sources import PACKAGE, imports_of, source_digest
@@ -29,7 +29,7 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
         error: What to raise where there is no such class.
     """
     file, _, name = source.rpartition(":")
-    if not file or not name or not file.endswith(".py"):
+    if not name or not file.endswith(".py"):
         raise error(f"{what} file: got {source!r}, expected FILE.py:Class")
     path = Path(file).resolve()
     if not path.is_file():
@@ -38,10 +38,10 @@ def class_in_file(source: str, what: str, error: type[ZoosimError]) -> type:
     if not hasattr(module, name):
         classes = [key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")]
         raise error(unknown(f"{what} file: {file} has no class", name, classes))
-    found = getattr(module, name)
-    if not isinstance(found, type):
-        raise error(f"{what} file: {name} in {file} is a {type(found).__name__}, expected a class")
-    return found
+    cls = getattr(module, name)
+    if not isinstance(cls, type):
+        raise error(f"{what} file: {name} in {file} is a {type(cls).__name__}, expected a class")
+    return cls
 
 
 def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
@@ -57,7 +57,7 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    module.__dict__["__source_digest__"] = digest
+    module.__dict__["__source_digest__"] = digest  # for `code_digest`
     sys.modules[module_name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file
@@ -65,8 +65,7 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
-        reason = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
-        raise error(f"{what} file: {_place(problem, path)} does not import: {reason}") from problem
+        raise error(f"{what} file: {_place(problem, path)} does not import: {reason_of(problem)}") from problem
     return module
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.arena.plan import Plan
+from zoosim.core.checks import check_whole
 from zoosim.core.config import read_setting, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
@@ -41,8 +42,8 @@ def read_world(
     experiment = WORLDS.get(name, name)
     if experiment not in experiments:
         raise ConfigError(unknown("describe: unknown world", name, [*WORLDS, *experiments]))
-    _check_number("seed", seed, 0, MAX_SEED)
-    _check_number("visits", visits, 1, MAX_VISITS)
+    check_whole("seed", seed, 0, MAX_SEED)
+    check_whole("visits", visits, 1, MAX_VISITS)
     for text in settings:
         path, _ = read_setting(text)
         if path[0] != "env":
@@ -54,11 +55,6 @@ def read_world(
         values = read_yaml(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
     return make_plan(Request(experiment, [seed], steps=steps, config=world, settings=settings))
-
-
-def _check_number(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ConfigError(f"{name}: got {value!r}, expected a whole number from {low} to {high}")
 
 
 def describe_plan(plan: Plan, visits: int, progress: Progress) -> SearchDescription | RecommendationDescription:

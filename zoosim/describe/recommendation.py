@@ -1,6 +1,7 @@
 """Describe a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -70,18 +71,27 @@ def describe_recommendation(world: TableWorld, *, steps: int) -> RecommendationD
 def _period(world: TableWorld, period: Period, shares: FloatArray) -> PeriodFacts:
     on_sale = np.bincount(world.offered(period.start).groups[period.available], minlength=len(world.group_names))
     sold = period.table[:, on_sale > 0]
-    rates = (shares @ sold.max(axis=1), (shares @ sold).max(), shares @ period.table @ on_sale / on_sale.sum())
-    name = " + ".join(name for step, name in world.shocks if step == period.start)
-    table = np.where(on_sale > 0, period.table, np.nan)
-    return PeriodFacts(period.start, name, table, tuple(on_sale.tolist()), *map(float, rates))
+    return PeriodFacts(
+        start=period.start,
+        name=_shocks_at(world, period.start),
+        table=np.where(on_sale > 0, period.table, np.nan),
+        on_sale=tuple(on_sale.tolist()),
+        oracle=float(shares @ sold.max(axis=1)),
+        single=float((shares @ sold).max()),
+        random=float(shares @ period.table @ on_sale / on_sale.sum()),
+    )
+
+
+def _shocks_at(world: TableWorld, start: int) -> str:
+    """Name the shocks that begin at a visit."""
+    return " + ".join(name for step, name in world.shocks if step == start)
 
 
 def _changes(world: TableWorld, steps: int) -> tuple[Change, ...]:
-    found, before = [], world.periods[0].table
-    for period in (period for period in world.periods if period.start < steps):
-        name = " + ".join(name for step, name in world.shocks if step == period.start)
-        for s, g in np.argwhere(period.table != before).tolist():
-            cell = (world.segment_names[s], world.group_names[g])
-            found.append(Change(period.start, name, *cell, float(before[s, g]), float(period.table[s, g])))
-        before = period.table
-    return tuple(found)
+    changes = []
+    for earlier, period in pairwise(period for period in world.periods if period.start < steps):
+        name = _shocks_at(world, period.start)
+        for s, g in np.argwhere(period.table != earlier.table).tolist():
+            before, after = float(earlier.table[s, g]), float(period.table[s, g])
+            changes.append(Change(period.start, name, world.segment_names[s], world.group_names[g], before, after))
+    return tuple(changes)

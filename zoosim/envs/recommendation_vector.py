@@ -1,24 +1,23 @@
 """Many shops at once: one world a row, all advancing one visit a step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from zoosim.core.config import EnvConfig
-from zoosim.core.errors import ActionError, ConfigError, OrderError
+from zoosim.core.errors import ActionError
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, frozen
 from zoosim.envs.recommendation_env import make_spaces, read_config
-from zoosim.envs.world_env import checked_seeds, flat_space, flattened
+from zoosim.envs.world_env import flat_space, flattened
+from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.worlds.base import Truth
 from zoosim.worlds.recommendation.world import build_world
-from zoosim.worlds.table import TableVisit, TableWorld, earn
+from zoosim.worlds.table import TableWorld, earn
 
 
-class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+class RecommendationVectorEnv(WorldVectorEnv):
     """N recommendation worlds side by side; row n is what `RecommendationEnv` with that row's seed gives.
 
     Every visit ends its episode, so every step resets in the same step (`AutoresetMode.SAME_STEP`): what comes back is
@@ -26,8 +25,6 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     Observations are batched: `user_id (N,)`, `user (N, d_u)`, `product_ids (N, K)`, `products (N, K, d_p)`,
     `available (N, K)`; they are read-only, and arrays that did not change are shared from one step to the next.
     """
-
-    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (as in VectorEnv)
 
     def __init__(
         self,
@@ -38,39 +35,15 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         flat: bool = False,
     ) -> None:
         """Prepare `num_envs` shops of one `config`; raises `ConfigError`. See `RecommendationEnv`."""
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise ConfigError(f"num_envs: got {num_envs!r}, expected a whole number of at least 1")
-        self.num_envs = num_envs
         self._config = read_config(config, steps)
-        context_space, self.single_action_space = make_spaces(self._config)
+        context_space, action_space = make_spaces(self._config)
         user_space: Any = context_space["user"]
-        self.single_observation_space = flat_space(user_space) if flat else context_space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
+        super().__init__(num_envs, flat_space(user_space) if flat else context_space, action_space)
         self._flat = flat
-        self._worlds: list[TableWorld] = []
-        self._visits: list[TableVisit] = []
         self._context = Context()
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Bring the next N visitors. A `seed` s starts worlds s to s + N - 1 again; a list, each row's own.
-
-        A row whose seed is None goes on to its next visitor; its very first reset draws a seed (see `worlds`).
-        `options` are not used.
-        """
-        seeds = checked_seeds(seed, self.num_envs, fresh=not self._worlds)
-        numbers = [visit.step + 1 for visit in self._visits] or [0] * self.num_envs
-        if not self._worlds:
-            self._worlds = [build_world(self._config, seed=given) for given in seeds if given is not None]
-        else:
-            for n, given in enumerate(seeds):
-                if given is not None:
-                    self._worlds[n] = build_world(self._config, seed=given)
-                    numbers[n] = 0
-        self._arrive(numbers)
-        return self._observation(), self._info(step=self._steps())
+    def _build(self, seed: int) -> TableWorld:
+        return build_world(self._config, seed=seed)
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Show visitor n product `actions[n]`, then bring the next N; raises `OrderError` or `ActionError`.
@@ -86,7 +59,7 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         feedback = {"shown": shown[:, None], "clicks": rewards[:, None] > 0}
         final_info = self._info(step=self._steps(), feedback=self._info(**feedback))
         final_obs = self._rows()
-        self._arrive([visit.step + 1 for visit in self._visits])
+        self._arrive_next()
         info = self._info(final_obs=final_obs, final_info=final_info, step=self._steps())
         return self._observation(), rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), info
 
@@ -116,10 +89,10 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             raise ActionError(f"step: product {chosen[n]} of row {n} is not available (see context.available)")
         return chosen.astype(np.int64)
 
-    def _arrive(self, numbers: list[int]) -> None:
+    def _arrive(self, steps: list[int]) -> None:
         """Bring each row's visitor of that number; product arrays and masks stay the same objects while they can."""
         before = [visit.visits for visit in self._visits]
-        self._visits = [world.arrive(number) for world, number in zip(self._worlds, numbers, strict=True)]
+        self._visits = [world.arrive(step) for world, step in zip(self._worlds, steps, strict=True)]
         users = [world.users[visit.visitor] for world, visit in zip(self._worlds, self._visits, strict=True)]
         fields: dict[str, Any] = {
             **self._context,
@@ -149,19 +122,6 @@ class RecommendationVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         for n, values in enumerate(zip(user_ids, *arrays[1:], strict=True)):
             rows[n] = Context(zip(self._context, values, strict=True))
         return rows
-
-    def _steps(self) -> IntArray:
-        return np.array([visit.step for visit in self._visits])
-
-    def _info(self, **values: Any) -> dict[str, Any]:
-        """Put beside each value the mask `_name` of the rows that have it, as Gymnasium does: all of them."""
-        masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
-        return {**values, **masks}
-
-    def _started(self) -> list[TableWorld]:
-        if not self._worlds:
-            raise OrderError("the shops are not open yet; call reset() first")
-        return self._worlds
 
     @staticmethod
     def _stack(arrays: list[Any]) -> Any:

@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
-from zoosim.core.errors import ActionError, ConfigError, OrderError
+from zoosim.core.errors import ActionError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, Later, LazyContext, LazyDict
 from zoosim.envs.search_env import SearchEnv, SearchTemplatesEnv, info_of
-from zoosim.envs.world_env import checked_seeds, flattened
+from zoosim.envs.world_env import flattened
+from zoosim.envs.world_vector import WorldVectorEnv
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.boosts import SearchView, table_of
 from zoosim.worlds.search.shop import Result, Visit
 from zoosim.worlds.search.world import SearchWorld
 
 
-class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+class SearchVectorEnv(WorldVectorEnv):
     """N search worlds side by side; row n is what `SearchEnv` with that row's seed gives.
 
     Every visit ends its episode, so every step resets in the same step (`AutoresetMode.SAME_STEP`): what comes back is
@@ -26,40 +25,18 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     the visits that ended, `final_obs` and `final_info`, is made when it is asked for.
     """
 
-    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (as in VectorEnv)
     single: type[SearchEnv] = SearchEnv
 
     def __init__(
         self, num_envs: int = 1, config: SearchConfig | Mapping[str, Any] | None = None, *, flat: bool = False
     ) -> None:
         """Prepare `num_envs` shops of one `config`; raises `ConfigError`."""
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise ConfigError(f"num_envs: got {num_envs!r}, expected a whole number of at least 1")
-        self.num_envs = num_envs
         self._one = self.single(config, flat=flat)
+        super().__init__(num_envs, self._one.observation_space, self._one.action_space)
         self._flat = flat
-        self.single_observation_space = self._one.observation_space
-        self.single_action_space = self._one.action_space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._views: list[SearchView] = []
-        self._base = np.zeros((num_envs, 0))
-        self._steps = np.zeros(0, np.int64)
-        self._visits: list[Visit] = []
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Bring the next N visitors. A `seed` s starts worlds s to s + N - 1 again; a list, each row's own.
-
-        A row whose seed is None goes on to its next visitor; its very first reset draws a seed (see `worlds`).
-        `options` are not used.
-        """
-        seeds = checked_seeds(seed, self.num_envs, fresh=not self._views)
-        fresh = [given is not None for given in seeds]
-        self._steps = np.where(fresh, 0, self._steps + 1) if self._views else np.zeros(self.num_envs, np.int64)
-        self._views = [self._views[n] if given is None else self._one.build(given) for n, given in enumerate(seeds)]
-        return self._arrive(), self._info(step=self._steps.copy())
+    def _build(self, seed: int) -> SearchView:
+        return self._one.build(seed)
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Rank for visitor n with `actions[n]`, then bring the next N; raises `OrderError` or `ActionError`.
@@ -77,27 +54,29 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             for view, visit, ranking in zip(views, self._visits, rankings, strict=True)
         ]
         rewards = np.array([result.reward for _, _, result in served])
-        info = self._final(served)
-        self._steps = self._steps + 1
-        observation = self._arrive()
-        return observation, rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), info
+        final_info = self._final(served)
+        self._arrive_next()
+        return self._observation(), rewards, np.ones(self.num_envs, bool), np.zeros(self.num_envs, bool), final_info
 
     def _rank(self, n: int, action: Any) -> IntArray:
         try:
-            return self._views[n].rank(self._visits[n], action)
+            ranking: IntArray = self._worlds[n].rank(self._visits[n], action)
         except ActionError as error:
             raise ActionError(f"row {n}: {error}") from None
+        return ranking
 
-    def _arrive(self) -> Any:
-        """Bring each row's visitor and return what the shops know of them."""
+    def _arrive(self, steps: list[int]) -> None:
         self._base = np.empty((self.num_envs, self._one.n_products))
-        rows = zip(self._views, self._steps.tolist(), self._base, strict=True)
+        rows = zip(self._worlds, steps, self._base, strict=True)
         self._visits = [view.shop.arrive(step, scores) for view, step, scores in rows]
         self._base.flags.writeable = False
+
+    def _observation(self) -> Any:
+        """Return what the shops know of their visitors."""
         if self._flat:
-            features = [view.shop.features(visit) for view, visit in zip(self._views, self._visits, strict=True)]
+            features = [view.shop.features(visit) for view, visit in zip(self._worlds, self._visits, strict=True)]
             return flattened(np.stack(features))
-        return self._contexts(self._views, self._visits)
+        return self._contexts(self._worlds, self._visits)
 
     def _contexts(self, views: list[SearchView], visits: list[Visit]) -> Context:
         """Return the contexts of some visits as one, a row each; large arrays are made when they are asked for."""
@@ -121,22 +100,15 @@ class SearchVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             return out
 
         final_obs = Later(lambda: rows(lambda view, visit, result: self._one.observation(view, visit)))
-        return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._steps + 1)
+        return self._info(final_obs=final_obs, final_info=Later(lambda: rows(info_of)), step=self._steps() + 1)
 
     def _info(self, **values: Any) -> LazyDict:
-        """Put beside each value the mask `_name` of the rows that have it, as Gymnasium does: all of them."""
-        masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
-        return LazyDict(**values, **masks)
+        return LazyDict(**super()._info(**values))
 
     @property
     def worlds(self) -> tuple[SearchWorld, ...]:
         """Return the N worlds behind the scenes, for analysis; `world.seed` tells a row's seed."""
         return tuple(view.shop.world for view in self._started())
-
-    def _started(self) -> list[SearchView]:
-        if not self._views:
-            raise OrderError("the shops are not open yet; call reset() first")
-        return self._views
 
 
 def _stacked(tables: list[ProductTable]) -> ProductTable:

@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.arena.plan import FORMAT, Plan
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.checks import check_whole
 from zoosim.core.config import config_hash, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
@@ -37,46 +38,64 @@ def finished_plan(config: Mapping[str, Any]) -> Plan:
 
 def make_plan(request: Request) -> Plan:
     """Check a request and return its plan; raises `ConfigError`, `DataError` or `PolicyError` with one clear line."""
-    experiment = find_experiment(request.experiment, finished=request.finished)
-    if experiment is None and request.experiment in STUDIES:
-        name = request.experiment
-        raise ConfigError(
-            f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
-        )
-    if experiment is None:
-        expected = f"{unknown('unknown experiment', request.experiment, EXPERIMENTS)}"
-        raise ConfigError(f"{expected}; a world of your own is given as FILE.py:World")
-    config, changes = _read_config(request, experiment), Settings(request.settings)
-    named = changes.policy_names()
+    experiment = _experiment(request)
+    config = _read_config(request, experiment)
+    changes = Settings(request.settings)
+    named_policies = changes.policy_names()
     steps = _steps(request, config, changes, experiment)
     feedback = _feedback(config, changes)
     setup = read_setup(experiment, config, changes, steps, finished=request.finished)
-    notes = setup.notes
-    set_seeds = [value for path, value in changes.take("run", "seeds") if not path]
-    seeds = parse_seeds(
-        _first(request.seeds, *reversed(set_seeds), config.get("run", {}).get("seeds"), experiment.seeds)
-    )
+    seeds = parse_seeds(_run_value("seeds", request.seeds, config, changes, experiment.seeds))
     setup.check(seeds if experiment.world_seed is None else (experiment.world_seed,))
-    if request.finished:  # neither its policies' code nor its files need be there still
-        files = str(config.get("files", "")) if config.get("format") == FORMAT else None
-        entries = tuple(_finished_entry(item) for item in _listed(config) or [])
-        return Plan(experiment, setup, steps, seeds, entries, feedback, str(config.get("config_hash")), notes, files)
+    if request.finished:
+        return _finished_plan(config, Plan(experiment, setup, steps, seeds, (), feedback, notes=setup.notes))
+
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, setup, entries)
-    notes += _above_oracle(setup, entries) + _unheard(named, entries) + _late(feedback)
+    notes = (*setup.notes, *_above_oracle(setup, entries), *_unheard(named_policies, entries), *_late(feedback))
     plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
 
-def _first(*values: Any) -> Any:
-    return next(value for value in values if value is not None)
+def _experiment(request: Request) -> Experiment:
+    """Return the experiment, or that of a user's own world; raises `ConfigError` for an unknown name."""
+    name = request.experiment
+    experiment = find_experiment(name, finished=request.finished)
+    if experiment is not None:
+        return experiment
+    if name in STUDIES:
+        raise ConfigError(
+            f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
+        )
+    expected = unknown("unknown experiment", name, EXPERIMENTS)
+    raise ConfigError(f"{expected}; a world of your own is given as FILE.py:World")
+
+
+def _finished_plan(config: Mapping[str, Any], plan: Plan) -> Plan:
+    """Complete a plan by what a run's config.yaml says; neither its policies' code nor its files need be there."""
+    return replace(
+        plan,
+        entries=tuple(_finished_entry(item) for item in _listed(config) or []),
+        config_hash=str(config.get("config_hash")),
+        files=str(config.get("files", "")) if config.get("format") == FORMAT else None,
+    )
+
+
+def _run_value(name: str, value: Any, config: Mapping[str, Any], changes: Settings, default: Any) -> Any:
+    """Return `run.NAME`: the `value` that was asked for, else the last setting, the file's, or the default."""
+    settings = [setting for path, setting in changes.take("run", name) if not path]
+    candidates = (value, *reversed(settings), config.get("run", {}).get(name), default)
+    return next(candidate for candidate in candidates if candidate is not None)
 
 
 def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
-    given = request.config
-    config = dict(given) if isinstance(given, Mapping) else read_yaml(Path(given)) if given is not None else {}
+    config: dict[str, Any] = {}
+    if isinstance(request.config, Mapping):
+        config = dict(request.config)
+    elif request.config is not None:
+        config = read_yaml(Path(request.config))
     for key in config:
         if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
@@ -107,11 +126,8 @@ def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
 
 
 def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> int:
-    settings = [value for path, value in changes.take("run", "steps") if not path]
-    steps = _first(request.steps, *reversed(settings), config.get("run", {}).get("steps"), experiment.steps)
-    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS:
-        raise ConfigError(f"steps: got {steps!r}, expected a whole number from 1 to {MAX_STEPS}")
-    return steps
+    steps = _run_value("steps", request.steps, config, changes, experiment.steps)
+    return check_whole("steps", steps, 1, MAX_STEPS)
 
 
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
@@ -180,9 +196,8 @@ def _entries(
 def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[PolicyEntry]) -> None:
     """Refuse policies that choose in another action space, or want or expect what the world does not have."""
     for entry in entries:
-        policy_class = entry.cls
-        if not set(setup.action_spaces) & set(policy_class.chooses):
-            chosen = " or ".join(policy_class.chooses)
+        if not set(setup.action_spaces) & set(entry.cls.chooses):
+            chosen = " or ".join(entry.cls.chooses)
             asked = " or ".join(setup.action_spaces)
             raise ConfigError(
                 f"policy {entry.name}: chooses {chosen}, and {experiment.title} asks for {asked}; "
@@ -194,14 +209,19 @@ def _check_fit(experiment: Experiment, setup: WorldSetup, entries: Sequence[Poli
     for entry in entries:
         if entry.params.get("past_visits", entry.cls.past_visits) and not setup.has_past:
             raise ConfigError(f"policy {entry.name}: wants a log of the past, and {experiment.title} has none")
-        learned = getattr(entry.cls, "rewards", (-np.inf, np.inf))
-        low, high = setup.reward_range
-        if learned[0] > max(low, -LARGEST) or learned[1] < min(high, LARGEST):
-            rewards = "EUR" if high == np.inf else f"{low:g} to {high:g}"
-            raise ConfigError(
-                f"policy {entry.name}: learns from rewards of {learned[0]:g} to {learned[1]:g}, "
-                f"and those of {experiment.title} are {rewards}"
-            )
+        _check_rewards(experiment, setup, entry)
+
+
+def _check_rewards(experiment: Experiment, setup: WorldSetup, entry: PolicyEntry) -> None:
+    """Refuse a policy that learns from a smaller range of rewards than the world's."""
+    learned_low, learned_high = getattr(entry.cls, "rewards", (-np.inf, np.inf))
+    low, high = setup.reward_range
+    if learned_low > max(low, -LARGEST) or learned_high < min(high, LARGEST):
+        rewards = "EUR" if high == np.inf else f"{low:g} to {high:g}"
+        raise ConfigError(
+            f"policy {entry.name}: learns from rewards of {learned_low:g} to {learned_high:g}, "
+            f"and those of {experiment.title} are {rewards}"
+        )
 
 
 def _above_oracle(setup: WorldSetup, entries: Sequence[PolicyEntry]) -> tuple[str, ...]:
@@ -279,8 +299,8 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
 
 def _tuned(entry: PolicyEntry, changes: Settings) -> PolicyEntry:
     """Return an entry with what `--set` says of it; for the built-in names that has happened before."""
-    own = changes.take_parameters(entry.name)
-    return make_entry(entry.source, entry.name, {**entry.params, **own}) if own else entry
+    changed = changes.take_parameters(entry.name)
+    return make_entry(entry.source, entry.name, {**entry.params, **changed}) if changed else entry
 
 
 def _finished_entry(item: Mapping[str, Any]) -> PolicyEntry:

@@ -12,6 +12,7 @@ from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN
 
 MAX_SEED = 2**32 - 1
+MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True)
@@ -32,42 +33,46 @@ class Request:
 def parse_seeds(value: Any) -> tuple[int, ...]:
     """Read seeds: a count n (0 to n - 1), `a:b` (b left out), or a list."""
     expected = "expected a count such as 10, a range such as 1000:1032, or a list of different seeds of 0 or more"
-    if isinstance(value, str):
-        parts = value.split(":")
-        if not all(part.strip().isascii() and part.strip().isdigit() for part in parts) or len(parts) > 2:
-            raise ConfigError(f"seeds: got {value!r}, {expected}")
-        bounds = [int(part) for part in parts]
-        found: Sequence[Any] = range(*bounds) if bounds[-1] <= 10_000_000 or len(parts) == 2 else ()
-    elif isinstance(value, int) and not isinstance(value, bool):
-        found = range(value) if value <= 10_000_000 else ()
-    elif isinstance(value, Iterable):
-        found = list(value)
-    else:
+    seeds = _listed_seeds(value)
+    # A long range is refused by its length, before its seeds are looked at.
+    if not 0 < len(seeds) <= MOST_SEEDS or not all(map(_is_seed, seeds)):
         raise ConfigError(f"seeds: got {value!r}, {expected}")
-    plain = all(isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed <= MAX_SEED for seed in found[:2])
-    if not found or not plain or len(found) > 100_000:
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
-    if any(not isinstance(s, int) or isinstance(s, bool) or not 0 <= s <= MAX_SEED for s in found):
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
-    if len(set(found)) < len(found):
+    if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds: got {value!r} with a seed twice, {expected}")
-    return tuple(sorted(found))
+    return tuple(sorted(seeds))
+
+
+def _listed_seeds(value: Any) -> Sequence[Any]:
+    """Return the seeds that a value names, unchecked; none where it names none."""
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(":")]
+        if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+            return ()
+        ends = [min(int(part), MAX_SEED + 2) for part in parts]
+        return range(*ends)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return range(min(value, MAX_SEED))
+    return list(value) if isinstance(value, Iterable) else ()
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SEED
 
 
 class Settings:
     """The `--set` values, each to be taken once by whoever it is for."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._left = [read_setting(text) for text in texts]
-        for path, _ in self._left:
+        self._unused = [read_setting(text) for text in texts]
+        for path, _ in self._unused:
             if path[0] not in ("env", "policies", "run") or len(path) < 2:
                 raise ConfigError(f"--set: got {'.'.join(path)}, expected env.KEY, policies.NAME.KEY or run.KEY")
 
     def take(self, *prefix: str) -> list[tuple[list[str], Any]]:
         """Take the settings below `prefix`, as paths relative to it."""
         size = len(prefix)
-        taken = [(path[size:], value) for path, value in self._left if tuple(path[:size]) == prefix]
-        self._left = [item for item in self._left if tuple(item[0][:size]) != prefix]
+        taken = [(path[size:], value) for path, value in self._unused if tuple(path[:size]) == prefix]
+        self._unused = [item for item in self._unused if tuple(item[0][:size]) != prefix]
         return taken
 
     def take_parameters(self, name: str) -> dict[str, Any]:
@@ -78,12 +83,12 @@ class Settings:
         return {path[0]: value for path, value in taken}
 
     def policy_names(self) -> list[str]:
-        """List the policies that settings are left for."""
-        return [path[1] for path, _ in self._left if path[0] == "policies"]
+        """List the policies that unused settings are for."""
+        return [path[1] for path, _ in self._unused if path[0] == "policies"]
 
     def refuse_unused(self, names: Sequence[str]) -> None:
         """Refuse what nobody took."""
-        for path, _ in self._left:
+        for path, _ in self._unused:
             if path[0] == "policies":
                 raise ConfigError(unknown("--set policies: unknown policy", path[1], [*BUILT_IN, *names]))
             raise ConfigError(f"--set: got {'.'.join(path)}, expected run.steps, run.seeds, run.delay or run.batch")

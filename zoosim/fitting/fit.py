@@ -139,7 +139,7 @@ def fit_world(log: Log, *, segments: int | None = None, categories: int | None =
         DataError: A reward is not a click, or nothing tells the categories of many products.
     """
     _check(log, segments, categories)
-    log = in_order(log)
+    log = log.in_order()
     visitors, products, category_names = _groups(log, segments, categories)
     segment_names = tuple(f"segment {number}" for number in range(1, visitors.n_groups + 1))
     cells = visitors.labels * products.n_groups + products.labels[log.actions]
@@ -168,11 +168,6 @@ def fit_world(log: Log, *, segments: int | None = None, categories: int | None =
         selected=_selected(log, cells, n_cells, effect, segment_names, category_names),
         skipped=dict(log.skipped),
     )
-
-
-def in_order(log: Log) -> Log:
-    """Return the log in order of time; unchanged where it has no times."""
-    return log if log.times is None else log.rows(np.argsort(log.times, kind="stable"))
 
 
 def _check(log: Log, segments: int | None, categories: int | None) -> None:

@@ -10,7 +10,7 @@ from scipy import special
 from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.fitting.fit import FittedWorld, fit_world, in_order
+from zoosim.fitting.fit import FittedWorld, fit_world
 from zoosim.logs.log import Log
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
@@ -22,6 +22,7 @@ LEAST_ROWS = 20
 LEAST_CLICKS = 30
 BINS = 10
 CHANCE = 1e-6
+EXAMPLES = "take the differences in its table as examples, not as facts"
 
 
 class Share(NamedTuple):
@@ -65,28 +66,25 @@ class Fit:
     @property
     def sentence(self) -> str:
         """A summary of the fit in two sentences, no better than it is."""
-        when = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
-        counted = f"On {when}, {self.n:,} rows that it was not fitted to, {self.clicks:,} clicks came and the world"
+        period = f"the last {self.days} day{'s' * (self.days > 1)}" if self.days else "the last quarter of the log"
         whole = next(share for share in self.shares if share.kind == "all")
-        expected = (
-            f"expects {self.expected:,.0f} ({'within' if whole.low <= self.clicks <= whole.high else 'beyond'} chance)"
+        chance = "within" if whole.low <= self.clicks <= whole.high else "beyond"
+        return (
+            f"On {period}, {self.n:,} rows that it was not fitted to, {self.clicks:,} clicks came and the world "
+            f"expects {self.expected:,.0f} ({chance} chance). {self._conclusion}."
         )
-        low, high = self.gain.low, self.gain.high
+
+    @property
+    def _conclusion(self) -> str:
+        """Say whether the world's table is worth more than a single click rate."""
         if self.clicks < LEAST_CLICKS:
-            conclusion = "These are too few clicks to tell whether its segments and categories say anything: take the "
-            conclusion += "differences in its table as examples, not as facts"
-        elif low is not None and low > 0.0:
-            conclusion = "Its segments and categories tell who clicks what better than one click rate for all does"
-        elif high is not None and high < 0.0:
-            conclusion = (
-                "Its segments and categories tell who clicks what worse than one click rate for all: do not use it"
-            )
-        else:
-            conclusion = (
-                "It cannot be shown that its segments and categories tell more than one click rate for all: take the "
-            )
-            conclusion += "differences in its table as examples, not as facts"
-        return f"{counted} {expected}. {conclusion}."
+            return f"These are too few clicks to tell whether its segments and categories say anything: {EXAMPLES}"
+        telling = "Its segments and categories tell who clicks what {} than one click rate for all"
+        if self.gain.low is not None and self.gain.low > 0.0:
+            return telling.format("better") + " does"
+        if self.gain.high is not None and self.gain.high < 0.0:
+            return telling.format("worse") + ": do not use it"
+        return f"It cannot be shown that its segments and categories tell more than one click rate for all: {EXAMPLES}"
 
 
 def _finite(value: float | None) -> float | None:
@@ -99,7 +97,7 @@ def split_log(log: Log) -> tuple[Log, Log, int]:
     The later part is the last quarter of the days, or of the rows, where either side of the days has few. Raises
     `DataError` when either has few rows of these, too.
     """
-    log = in_order(log)
+    log = log.in_order()
     later, days = _later(log)
     if min(int(later.sum()), int((~later).sum())) < LEAST_ROWS:
         least = math.ceil(LEAST_ROWS / HELD_OUT)

@@ -47,7 +47,7 @@ def solve_upper(lower: FloatArray, b: FloatArray) -> None:
 
 @jit
 def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
-    """Write M^-1 to `out (n, n)`, on and above its diagonal; of `a (n, n)` = M only the lower half is read.
+    """Write M^-1 to `out (n, n)`; of `a (n, n)` = M only the lower half is read.
 
     What stands in `a` is destroyed. No eigenvalue of M is below `least`, so no pivot is: where rounding has it so, it
     is raised. Works by blocks, for n in the hundreds.
@@ -63,6 +63,7 @@ def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
         end = min(i + BLOCK, n)
         rows = np.zeros((end - i, end))
         add_matrix(roots[i:, i:end].T.copy(), roots[i:, :end].copy(), rows)
+        out[i:end, :end] = rows
         out[:end, i:end] = rows.T
 
 

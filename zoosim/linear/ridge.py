@@ -3,7 +3,8 @@
 For each of n models, A = gram + lambda I with gram = sum w x x', b = sum w r x, theta = A^-1 b (Li, Chu, Langford &
 Schapire 2010, algorithm 1). The inverse follows each observation by Sherman & Morrison (1950) in O(d^2) and is rebuilt
 from the sums by Cholesky every `period = max(64, d)` observations of its model, so rounding cannot build up and an
-update stays O(d^2) amortised. Forgetting (D-LinUCB, Russac, Vernade & Cappe 2019) happens at the rebuild: there the
+update stays O(d^2) amortised. Matrices of joint models with many features follow by terms that wait, see `rank_one`.
+Forgetting (D-LinUCB, Russac, Vernade & Cappe 2019) happens at the rebuild: there the
 sums are multiplied by discount^period while lambda is not, so the weights are a staircase, exact at every step.
 """
 
@@ -13,7 +14,19 @@ import numpy as np
 
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_product, dot, scale_vector
+from zoosim.linear.rank_one import (
+    LARGE,
+    add_term,
+    add_terms_product,
+    count_terms,
+    drop_terms,
+    holds_terms,
+    mirror,
+    settle_terms,
+    terms_quadratic,
+)
 
 MIN_PERIOD = 64
 STEP = 1e7
@@ -26,9 +39,10 @@ SLACK = 1.001
 class Ridge(NamedTuple):
     """The sums and the posterior of n ridge models of d features.
 
-    `gram (n, d, d)`, `inverse (n, d, d)` of A, `b (n, d)`, `theta (n, d)`, `age (n,)` observations since the last
-    rebuild; `condition (n + 1,)` the largest condition number that a solution of each model met, and last the largest
-    of all; `regularization` lambda > 0; `discount` in (0, 1] per observation.
+    `gram (n, d + m, d)`, `inverse (n, d + m, d)` of A, with m rows for terms that wait, most often 0 (see `rank_one`);
+    `b (n, d)`, `theta (n, d)`, `age (n,)` observations since the last rebuild; `condition (n + 1,)` the largest
+    condition number that a solution of each model met, and last the largest of all; `regularization` lambda > 0;
+    `discount` in (0, 1] per observation.
     """
 
     gram: FloatArray
@@ -41,11 +55,11 @@ class Ridge(NamedTuple):
     discount: float
 
 
-def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1.0) -> Ridge:
-    """Return `n` models of `dim` features that have seen nothing."""
-    inverse = np.zeros((n, dim, dim))
+def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1.0, more_rows: int = 0) -> Ridge:
+    """Return `n` models of `dim` features that have seen nothing, with `more_rows` for terms that wait."""
+    matrices, vectors = (n, dim + more_rows, dim), (n, dim)
+    inverse = np.zeros(matrices)
     inverse[:, np.arange(dim), np.arange(dim)] = 1.0 / regularization
-    matrices, vectors = (n, dim, dim), (n, dim)
     return Ridge(
         gram=np.zeros(matrices),
         inverse=inverse,
@@ -60,7 +74,8 @@ def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1
 
 def grown_ridge(ridge: Ridge, n: int) -> Ridge:
     """Return the same models with room for more: the new ones, up to `n` in all, have seen nothing."""
-    larger = new_ridge(n, ridge.b.shape[1], ridge.regularization, ridge.discount)
+    _, rows, dim = ridge.gram.shape
+    larger = new_ridge(n, dim, ridge.regularization, ridge.discount, rows - dim)
     for old, new in zip(ridge[:5], larger[:5], strict=True):
         new[: len(old)] = old
     larger.condition[: len(ridge.age)] = ridge.condition[:-1]
@@ -118,10 +133,13 @@ def change(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, reward: f
         solve(ridge, model)
 
 
-@jit
+@inlined
 def variance(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray) -> float:
     """Return x' A^-1 x, in units of the noise's variance."""
-    return quadratic(ridge.inverse[model], x, nonzero)
+    square = quadratic(ridge.inverse[model], x, nonzero)
+    if holds_terms(ridge.inverse):
+        square = max(square + terms_quadratic(ridge.inverse[model], x), 0.0)
+    return square
 
 
 @jit
@@ -140,10 +158,15 @@ def add_sums(ridge: Ridge, model: int, x: FloatArray, nonzero: IntArray, weight:
 def accumulate(gram: FloatArray, b: FloatArray, x: FloatArray, nonzero: IntArray, reward: float, sign: float) -> None:
     """Add sign x x' to `gram (d, d)` and sign reward x to `b (d,)`."""
     dim = x.shape[0]
+    waits = holds_terms(gram)
     dense = 4 * nonzero.shape[0] > dim
+    if waits:
+        add_term(gram, sign, x)
     for i in nonzero:
         xi = sign * x[i]
         b[i] += reward * xi
+        if waits:
+            continue
         if dense:
             for j in range(dim):
                 gram[i, j] += xi * x[j]
@@ -161,28 +184,37 @@ def follow(inverse: FloatArray, theta: FloatArray, x: FloatArray, reward: float,
     dim = x.shape[0]
     v = np.zeros(dim)
     add_product(x, inverse, v)
+    if holds_terms(inverse):
+        add_terms_product(inverse, x, v)
     leverage = dot(x, v)
     spread = 1.0 + sign * leverage
     if leverage < 0.0 or not 1.0 / STEP < spread < STEP:
         return False
     error = reward - dot(x, theta)
+    waits = holds_terms(inverse)
+    if waits:
+        add_term(inverse, -sign / spread, v)
+        if count_terms(inverse) == 0:
+            mirror(inverse)
     for i in range(dim):
         if v[i] != 0.0:
             scale = sign * v[i] / spread
             theta[i] += scale * error
-            for j in range(dim):
-                inverse[i, j] -= scale * v[j]
+            if not waits:
+                for j in range(dim):
+                    inverse[i, j] -= scale * v[j]
     return True
 
 
 @jit
 def clear(ridge: Ridge, model: int) -> None:
     """Let `model` forget all it has seen."""
-    dim = ridge.b.shape[1]
-    for i in range(dim):
+    _, rows, dim = ridge.gram.shape
+    for i in range(rows):
         for j in range(dim):
             ridge.gram[model, i, j] = 0.0
             ridge.inverse[model, i, j] = 0.0
+    for i in range(dim):
         ridge.inverse[model, i, i] = 1.0 / ridge.regularization
         ridge.b[model, i] = 0.0
         ridge.theta[model, i] = 0.0
@@ -199,6 +231,8 @@ def rebuild(ridge: Ridge, model: int) -> None:
 @jit
 def _forget(ridge: Ridge, model: int) -> None:
     if ridge.discount < 1.0:
+        if holds_terms(ridge.gram):
+            settle_terms(ridge.gram[model])
         keep = ridge.discount ** ridge.age[model]
         for i in range(ridge.b.shape[1]):
             scale_vector(ridge.gram[model, i], keep)
@@ -247,10 +281,10 @@ def _take_turn(ridge: Ridge, model: int, period: int) -> None:
 
 @jit
 def _seen(gram: FloatArray) -> bool:
-    i = 0
-    while i < gram.shape[0] and gram[i, i] <= 0.0:
+    i, dim = 0, gram.shape[1]
+    while i < dim and gram[i, i] <= 0.0:
         i += 1
-    return bool(i < gram.shape[0])
+    return bool(i < dim or (holds_terms(gram) and count_terms(gram) > 0))
 
 
 @jit
@@ -258,6 +292,11 @@ def solve(ridge: Ridge, model: int) -> None:
     """Compute inverse and theta of `model` from its sums, by Cholesky."""
     gram, inverse, b, theta = ridge.gram[model], ridge.inverse[model], ridge.b[model], ridge.theta[model]
     dim = b.shape[0]
+    if holds_terms(gram):
+        settle_terms(gram)
+        mirror(gram)
+        drop_terms(inverse)
+        gram, inverse = gram[:dim], inverse[:dim]
     _invert_regularized(gram, ridge.regularization, inverse)
     _note_condition(ridge, model)
     if not _is_plausible(inverse, ridge.regularization):
@@ -323,11 +362,11 @@ def _is_astray(ridge: Ridge, model: int) -> bool:
 @jit
 def _note_condition(ridge: Ridge, model: int) -> None:
     """Note the condition number |A| |A^-1| in the 1-norm; rounding errors count as d / lambda, the most it can be."""
-    gram, inverse = ridge.gram[model], ridge.inverse[model]
-    size, inverse_size, most = 0.0, 0.0, gram.shape[0] / ridge.regularization
-    for i in range(gram.shape[0]):
+    gram, inverse, dim = ridge.gram[model], ridge.inverse[model], ridge.b.shape[1]
+    size, inverse_size, most = 0.0, 0.0, dim / ridge.regularization
+    for i in range(dim):
         row, inverse_row = ridge.regularization, 0.0
-        for j in range(gram.shape[0]):
+        for j in range(dim):
             row += abs(gram[i, j])
             inverse_row += abs(inverse[i, j])
         size = max(size, row)
@@ -347,6 +386,9 @@ def invert(a: FloatArray, out: FloatArray, least: float = 0.0) -> None:
     Loops run along rows and add in a fixed order, so the bits do not depend on threads or on a library.
     """
     dim = a.shape[0]
+    if dim >= LARGE:
+        invert_lower_half(a, least, out)
+        return
     for k in range(dim):
         a[k, k] = np.sqrt(max(a[k, k], least))
         for j in range(k + 1, dim):

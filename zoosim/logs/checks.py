@@ -157,23 +157,15 @@ def sound_rows(
         DataError: a row is bad, and `skip_bad` is off: the first one, its column and what it holds are named; or all
             rows are bad.
     """
-    bad = np.zeros(frame.height, bool)
-    skipped: dict[str, int] = {}
-    first = (frame.height, "", "")
-    for column, expected, marked in faults:
-        new = marked & ~bad
-        if new.any():
-            skipped[f"{column}: expected {expected}"] = int(new.sum())
-            first = min(first, (int(new.argmax()), column, expected))
-            bad |= marked
+    bad, skipped, first = _bad_rows(frame.height, faults)
     if not bad.any():
         return frame, {}
     if not skip_bad:
         raise DataError(_refusal(frame if table is None else table, first, int(bad.sum()), source))
 
     if together is not None:
-        bad_visits = frame[together].filter(bad).implode()
-        others = frame[together].is_in(bad_visits).fill_null(False).to_numpy() & ~bad
+        with_bad = frame[together].is_in(frame[together].filter(bad).implode())
+        others = with_bad.fill_null(False).to_numpy() & ~bad
         if others.any():
             skipped[f"{together}: rows of a visit with a bad one"] = int(others.sum())
         bad |= others
@@ -181,6 +173,23 @@ def sound_rows(
         reasons = "; ".join(f"{count:,} x {reason}" for reason, count in skipped.items())
         raise DataError(f"{source}: every one of {frame.height:,} rows is bad; {reasons}")
     return frame.filter(~bad), skipped
+
+
+def _bad_rows(n: int, faults: Iterable[Fault]) -> tuple[BoolArray, dict[str, int], tuple[int, str, str]]:
+    """Mark the bad ones of n rows, count them by reason, and return the first: its row, column and what was expected.
+
+    A row counts for the first fault that it has.
+    """
+    bad = np.zeros(n, bool)
+    counts: dict[str, int] = {}
+    first = (n, "", "")
+    for column, expected, marked in faults:
+        new = marked & ~bad
+        if new.any():
+            counts[f"{column}: expected {expected}"] = int(new.sum())
+            first = min(first, (int(new.argmax()), column, expected))
+            bad |= marked
+    return bad, counts, first
 
 
 def _refusal(frame: pl.DataFrame, first: tuple[int, str, str], n_bad: int, source: str) -> str:

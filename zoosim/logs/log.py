@@ -105,6 +105,10 @@ class Log:
         masks: BoolArray = self.candidates[self.candidate_set[start:stop]]
         return masks
 
+    def in_order(self) -> "Log":
+        """Return the log in order of time; unchanged where it has no times."""
+        return self if self.times is None else self.rows(np.argsort(self.times, kind="stable"))
+
     def rows(self, chosen: np.ndarray) -> "Log":
         """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}

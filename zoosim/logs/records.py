@@ -58,7 +58,8 @@ class Records(ABC):
         """Take over a frame; raises `DataError` where a column that the action space needs is missing or wrong."""
         self.frame = frame
         self.source = source
-        self.n_actions = n_actions or seen_actions(frame)
+        self.n_actions = 0 if self.chooses_lists else n_actions or seen_actions(frame)
+        self.a_max = a_max
 
     def kept(self, columns: Sequence[str]) -> list[str]:
         """Return which columns of numbers to keep where `columns` are asked for."""
@@ -181,10 +182,9 @@ class BoostRecords(Records):
         self, frame: pl.DataFrame, source: str, n_actions: int | None = None, a_max: float | None = None
     ) -> None:
         """Take over a frame; raises `DataError` where its column `a_max` is no box."""
-        self.frame = frame
-        self.source = source
-        self.n_actions = 0
-        self.a_max = self._logged_box() if a_max is None else a_max
+        super().__init__(frame, source, n_actions, a_max)
+        if a_max is None:
+            self.a_max = self._logged_box()
 
     def _logged_box(self) -> float | None:
         """Return what the log says of its box, if anything."""

@@ -1,4 +1,4 @@
-"""An ensemble as an objective for optimisers: m requests, n candidate actions each, with gradients in the actions.
+"""An ensemble as an objective for optimisers: m requests, n candidate actions each.
 
 What the first layer adds up over a request's state is computed once for all its candidates. Figures equal those of
 `predict_rows` to the bit, whatever m and n are.
@@ -9,19 +9,8 @@ import numpy as np
 from zoosim.core.checks import check_array
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
-from zoosim.linear.dense import add_matrix
 from zoosim.models.embedding_net import Float32Array
-from zoosim.models.ensemble_net import (
-    TILE,
-    Ensemble,
-    as_tile,
-    climb,
-    copy,
-    descend,
-    first_layer,
-    layer_of,
-    summarise,
-)
+from zoosim.models.ensemble_net import TILE, Ensemble, as_tile, climb, copy, first_layer, summarise
 
 
 @jit
@@ -52,12 +41,12 @@ def mean_std(net: Ensemble, parts: Float32Array, actions: FloatArray, mean: Floa
     stds = std.reshape(-1)
     for start in range(0, rows.shape[0], TILE):
         end = min(start + TILE, rows.shape[0])
-        outputs, _ = _tile_up(net, parts, rows[start:end], start, per_request)
+        outputs, _ = tile_up(net, parts, rows[start:end], start, per_request)
         summarise(outputs, net.reward, means[start:end], stds[start:end])
 
 
 @jit
-def _tile_up(
+def tile_up(
     net: Ensemble, parts: Float32Array, rows: FloatArray, start: int, per_request: int
 ) -> tuple[FloatArray, Float32Array]:
     """Return outputs `(M, w)` and slopes of all units `(M, sum n_l, w)` at actions `rows (w, d_a)`.
@@ -93,57 +82,6 @@ def _start_from(parts: Float32Array, member: int, start: int, per_request: int, 
         first = last
 
 
-@jit
-def value_and_slope(
-    net: Ensemble, parts: Float32Array, actions: FloatArray, beta: float, value: FloatArray, slope: FloatArray
-) -> None:
-    """Write mean + beta std to `value (m, n)` and its gradient in the actions to `slope (m, n, d_a)`.
-
-    Where all members agree the gradient of std is taken as 0.
-    """
-    per_request = actions.shape[1]
-    rows = actions.reshape(-1, actions.shape[2])
-    values = value.reshape(-1)
-    gradients = slope.reshape(-1, actions.shape[2])
-    for start in range(0, rows.shape[0], TILE):
-        end = min(start + TILE, rows.shape[0])
-        outputs, slopes = _tile_up(net, parts, rows[start:end], start, per_request)
-        mean = np.empty(end - start)
-        std = np.empty(end - start)
-        summarise(outputs, net.reward, mean, std)
-        for n in range(end - start):
-            values[start + n] = mean[n] + beta * std[n]
-        _tile_down(net, outputs, slopes, mean, std, beta, gradients[start:end])
-
-
-@jit
-def _tile_down(
-    net: Ensemble,
-    outputs: FloatArray,
-    slopes: Float32Array,
-    mean: FloatArray,
-    std: FloatArray,
-    beta: float,
-    out: FloatArray,
-) -> None:
-    """Write the gradient `(w, d_a)` of mean + beta std; `slopes (M, sum n_l, w)` of the units are used up."""
-    members = outputs.shape[0]
-    width = outputs.shape[1]
-    d = net.states
-    hidden = net.sizes[1]
-    total = np.zeros((out.shape[1], width), np.float32)
-    for m in range(members):
-        for n in range(width):
-            deviation = (net.reward[0] + net.reward[1] * outputs[m, n] - mean[n]) / std[n] if std[n] > 0.0 else 0.0
-            slopes[m, slopes.shape[1] - 1, n] = (1.0 + beta * deviation) / members
-        descend(net, m, slopes[m])
-        matrix, _ = layer_of(net.trained[m, 0], net.sizes, 1)
-        add_matrix(matrix[:, d:].T, slopes[m, :hidden], total)
-    for n in range(width):
-        for i in range(out.shape[1]):
-            out[n, i] = net.reward[1] * net.scale[d + i] * total[i, n]
-
-
 class EnsembleObjective:
     """mean + beta std of an ensemble as a function of actions, for one state or for many at once.
 
@@ -155,8 +93,8 @@ class EnsembleObjective:
         """Make the objective; `states` have been checked."""
         self.beta = beta
         self.single = states.ndim == 1
-        self._net = net
-        self._parts = state_parts(net, np.atleast_2d(states))
+        self.net = net
+        self.parts = state_parts(net, np.atleast_2d(states))
         self._lead = (None,) if self.single else (len(states), None)
 
     def __call__(self, actions: FloatArray) -> FloatArray:
@@ -167,21 +105,14 @@ class EnsembleObjective:
 
     def mean_std(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of each action and the standard deviation over members."""
-        checked = self._checked(actions)
-        mean = np.empty(checked.shape[:2])
-        std = np.empty(checked.shape[:2])
-        mean_std(self._net, self._parts, checked, mean, std)
+        requests = self.checked(actions)
+        mean = np.empty(requests.shape[:2])
+        std = np.empty(requests.shape[:2])
+        mean_std(self.net, self.parts, requests, mean, std)
         return (mean[0], std[0]) if self.single else (mean, std)
 
-    def gradient(self, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean + beta std of each action, and its gradient in the action, of the shape of `actions`."""
-        checked = self._checked(actions)
-        value = np.empty(checked.shape[:2])
-        slope = np.empty(checked.shape)
-        value_and_slope(self._net, self._parts, checked, self.beta, value, slope)
-        return (value[0], slope[0]) if self.single else (value, slope)
-
-    def _checked(self, actions: FloatArray) -> FloatArray:
-        width = len(self._net.centre) - self._net.states
+    def checked(self, actions: FloatArray) -> FloatArray:
+        """Return actions `(m, n, d_a)`, those of a single state as of one request; raises `DataError`."""
+        width = len(self.net.centre) - self.net.states
         checked = check_array("actions", actions, (*self._lead, width))
         return checked[None] if self.single else checked

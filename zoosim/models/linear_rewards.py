@@ -157,15 +157,13 @@ def sum_moments(rows: Rows, rewards: FloatArray, folds: int, k: int) -> Moments:
     """Return sums over rows, added in a fixed number of pieces so that threads do not change the bits."""
     d = rows.inputs.shape[1] + 1
     shapes = ((folds, k, d, d), (folds, k, d), (folds, k))
-    parts = [Moments(*(np.zeros(shape) for shape in shapes)) for _ in range(PIECES)]
+    parts = [Moments(*map(np.zeros, shapes)) for _ in range(PIECES)]
     bounds = np.linspace(0, len(rewards), PIECES + 1).astype(int).tolist()
 
-    def add(piece: int) -> None:
-        piece_rows = slice(bounds[piece], bounds[piece + 1])
+    def add(number: int) -> None:
+        piece = slice(bounds[number], bounds[number + 1])
         inputs, centre, scale, fold, actions = rows
-        _add_moments(
-            parts[piece], inputs[piece_rows], centre, scale, fold[piece_rows], actions[piece_rows], rewards[piece_rows]
-        )
+        _add_moments(parts[number], inputs[piece], centre, scale, fold[piece], actions[piece], rewards[piece])
 
     in_threads(add, PIECES)
     gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*parts, strict=True))

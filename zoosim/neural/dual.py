@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from zoosim.core.arrays import resized
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower
@@ -154,11 +155,11 @@ class Dual:
     def _grow(self, needed: int) -> None:
         """Make room for `needed` observations, at least twice as many as before."""
         room = len(self.factors)
-        n = self.n
-        if needed > room:
-            room = max(needed, 2 * room, 64)
-            old = self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n]
-            self.factors = np.zeros((room, self.factors.shape[1]))
-            self.lower = np.zeros((room, room))
-            self.target, self.weights, self.sums = np.zeros((3, room))
-            self.factors[:n], self.lower[:n, :n], self.target[:n], self.weights[:n], self.sums[:n] = old
+        if needed <= room:
+            return
+        room = max(needed, 2 * room, 64)
+        self.factors = resized(self.factors, room, self.factors.shape[1])
+        self.lower = resized(self.lower, room, room)
+        self.target = resized(self.target, room)
+        self.weights = resized(self.weights, room)
+        self.sums = resized(self.sums, room)

@@ -81,9 +81,5 @@ def matrix_bytes(requested: str, sizes: tuple[int, ...]) -> int:
 
 def new_form(name: str, sizes: IntArray, first: int, noise: float) -> Form | Rows:
     """Return an empty posterior over the parameters of layers `first` and up."""
-    makers: dict[str, Callable[[], Form | Rows]] = {
-        "rows": lambda: Rows(sizes, first, noise),
-        "dual": lambda: Dual(sizes, first, noise),
-        "primal": lambda: Primal(sizes, first, noise),
-    }
-    return makers[name]()
+    makers: dict[str, Callable[[IntArray, int, float], Form | Rows]] = {"rows": Rows, "dual": Dual, "primal": Primal}
+    return makers[name](sizes, first, noise)

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.arrays import resized
 from zoosim.core.types import FloatArray, IntArray
 
 FORGOTTEN = 1e-9
@@ -116,7 +117,7 @@ class History:
         self._index = {(x + 0.0).tobytes(): n for n, x in enumerate(xs)}
 
     def _grow(self, room: int) -> None:
-        more = room - len(self._xs)
-        self._xs = np.vstack([self._xs, np.zeros((more, self._xs.shape[1]))])
-        self._counts, self._sums = (np.append(a, np.zeros(more)) for a in (self._counts, self._sums))
-        self._last = np.append(self._last, np.zeros(more, np.int64))
+        self._xs = resized(self._xs, room, self._xs.shape[1])
+        self._counts = resized(self._counts, room)
+        self._sums = resized(self._sums, room)
+        self._last = resized(self._last, room)

@@ -130,11 +130,11 @@ class Learner:
             self._enter(candidates)
         if isinstance(self.form, Rows):
             return self.form.posterior(candidates.numbers if which is None else candidates.numbers[which])
-        means, variances = np.empty((2, len(candidates.xs) if which is None else len(which)))
-        for i in range(0, len(means), CHUNK):
+        xs = candidates.xs if which is None else candidates.xs[which]
+        means, variances = np.empty((2, len(xs)))
+        for i in range(0, len(xs), CHUNK):
             part = slice(i, i + CHUNK)
-            xs = candidates.xs[part] if which is None else candidates.xs[which[part]]
-            means[part], variances[part] = self.form.posterior(self.network.factors(xs))
+            means[part], variances[part] = self.form.posterior(self.network.factors(xs[part]))
         return means, variances
 
     def learn(self, x: FloatArray, reward: float) -> None:
@@ -181,12 +181,22 @@ class Learner:
             raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
         form = self._new_form(name)
         network = self.network
-        sides = {"d": network.sizes[0], "f": count_factors(network.sizes), "m": 3, "w": network.trained.shape[1]}
-        sides |= {"p": network.slopes, "q": network.slopes + 1}
-        shapes = {"learner": dict.fromkeys(("since", "few", "trace"), ""), "form": form.saved}
-        shapes |= {"network": network.saved, "history": self.history.saved}
-        named = {key: value for key, value in state.items() if key not in ("made_for", "form")}
-        parts = taken(named, shapes, sides)
+        sides = {
+            "d": network.sizes[0],
+            "f": count_factors(network.sizes),
+            "m": 3,
+            "w": network.trained.shape[1],
+            "p": network.slopes,
+            "q": network.slopes + 1,
+        }
+        shapes = {
+            "learner": dict.fromkeys(("since", "few", "trace"), ""),
+            "form": form.saved,
+            "network": network.saved,
+            "history": self.history.saved,
+        }
+        saved = {key: value for key, value in state.items() if key not in ("made_for", "form")}
+        parts = taken(saved, shapes, sides)
         if not 0 <= parts["form"].get("n", 0) <= sides.get("r", 0):
             raise ConfigError(OTHER)
         return form, parts

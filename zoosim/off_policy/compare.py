@@ -57,7 +57,7 @@ class Comparison:
         options = self._options
         drawn = bootstrap(sums, samples=options.samples, seed=options.seed)
         interval = bootstrap_interval(sums, options.level, drawn=drawn)
-        p = bootstrap_p(sums, drawn=drawn)
+        p = bootstrap_p(sums, drawn)
         error = standard_error(sums)
         rows_needed = rows_to_decide(sums, options.level) if math.isfinite(error) else None
         self.differences.append(Difference(policy, other, estimator, *interval, p, rows_needed, verdict))

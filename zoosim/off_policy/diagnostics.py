@@ -11,6 +11,10 @@ from zoosim.off_policy.intervals.clusters import Clusters, Sums, dot, group_sums
 
 SHORTFALL_ERRORS = 3.0
 """By how many standard errors an action's weights must fall short before its mass counts as lost."""
+CLIPPED_SHARE = 0.001
+LEAST_CLIPPED = 10
+"""How many of the largest weights are clipped: a share of those above 0, and a least number."""
+
 ROUNDING = 1e-9
 """What moves by less than this share of itself stays."""
 
@@ -140,10 +144,10 @@ def drift_between_halves(terms: Terms, later: BoolArray, clusters: Clusters) -> 
     return Drift(value - share * difference.value, value + (1.0 - share) * difference.value, apart)
 
 
-def clip_weights(weights: FloatArray, share: float = 0.001, least: int = 10) -> FloatArray:
-    """Return weights whose largest are clipped to the next: one in a thousand of those above 0, `least` at least."""
+def clip_weights(weights: FloatArray) -> FloatArray:
+    """Return weights whose largest are clipped to the next: one in a thousand of those above 0, ten at least."""
     positive = int(np.count_nonzero(weights))
-    n_clipped = min(max(least, int(share * positive)), max(positive - 1, 0))
+    n_clipped = min(max(LEAST_CLIPPED, int(CLIPPED_SHARE * positive)), max(positive - 1, 0))
     rank = len(weights) - 1 - n_clipped
     clipped: FloatArray = np.minimum(weights, np.partition(weights, rank)[rank])
     return clipped

@@ -174,9 +174,7 @@ def evaluate(
         EvaluationInterrupted: on Ctrl-C, a `KeyboardInterrupt` with the results so far.
     """
     if LOGGED in policies:
-        raise ConfigError(
-            f"policies: got one named {LOGGED}, which is what the log's own choices are called; rename it"
-        )
+        raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
     if not log.has_propensities:
         wanted = "expected a column propensity, the probability with which each product was shown"
         raise DataError(f"{log.source}: got a log without propensities, {wanted}; let the shop log it from now on")

@@ -44,12 +44,11 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
     Otherwise by k-means on all columns, scaled to variance 1, into `clusters` groups (Lloyd 1982), always the same for
     the same rows.
     """
-    one_group = np.zeros(len(features), np.int64)
     spread: FloatArray = features.std(axis=0) if len(features) else np.zeros(features.shape[1])
-    binary = np.isin(features, (0.0, 1.0)).all(axis=0)
     varied = spread > 0.0
     if not varied.any():
-        return _ordered(one_group, features, np.zeros(len(varied)), "one group: nothing tells them apart")
+        return _one_group(features, "nothing tells them apart")
+    binary = np.isin(features, (0.0, 1.0)).all(axis=0)
     used = binary & varied
     if used.any():
         patterns, labels = np.unique(_codes(features[:, used]), return_inverse=True)
@@ -59,10 +58,15 @@ def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:
             how = f"patterns of {int(used.sum())} columns{unused}"
             return _ordered(labels.reshape(-1), features, used.astype(float), how)
     if clusters < 2:
-        return _ordered(one_group, features, np.zeros(len(varied)), "one group: too few clicks for more")
+        return _one_group(features, "too few clicks for more")
     scale: FloatArray = np.where(varied, 1.0 / np.where(varied, spread, 1.0), 0.0)
     how = f"clusters of {int(varied.sum())} columns (k-means), which need not be how tastes differ"
     return _ordered(_clustered((features - features.mean(axis=0)) * scale, clusters), features, scale, how)
+
+
+def _one_group(features: FloatArray, reason: str) -> Groups:
+    labels = np.zeros(len(features), np.int64)
+    return _ordered(labels, features, np.zeros(features.shape[1]), f"one group: {reason}")
 
 
 def _codes(patterns: FloatArray) -> IntArray:

@@ -31,14 +31,14 @@ class Part(NamedTuple):
 class ActionShare(NamedTuple):
     """How often the log shows an action, and how often the policy would: shares of all choices.
 
-    `found` is the share that the log's weights give it, `wanted` that which the policy's probabilities do; None where
+    `weighted` is the share that the log's weights give it, `chosen` that of the policy's probabilities; None where
     they are not known. Where the log overlaps with the policy both are the same, give or take.
     """
 
     action: int
     logged: float
-    found: float
-    wanted: float | None
+    weighted: float
+    chosen: float | None
 
 
 class Overlap(NamedTuple):
@@ -82,9 +82,9 @@ def action_shares(
 ) -> tuple[ActionShare, ...]:
     """Return the share of `n` choices that each action has, from `actions (m,)`, `weights (m,)` and `mass (K,)`."""
     logged = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
-    found = np.bincount(actions, weights, n_actions) / n
-    wanted = [None] * n_actions if mass is None else (mass / n).tolist()
-    return tuple(map(ActionShare, range(n_actions), logged.tolist(), found.tolist(), wanted))
+    weighted = np.bincount(actions, weights, n_actions) / n
+    chosen = [None] * n_actions if mass is None else (mass / n).tolist()
+    return tuple(map(ActionShare, range(n_actions), logged.tolist(), weighted.tolist(), chosen))
 
 
 def _categories(log: Log, weights: FloatArray) -> tuple[tuple[Part, ...], str]:

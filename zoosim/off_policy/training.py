@@ -32,7 +32,7 @@ def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:
 
     Raises `DataError` where the later part has few rows.
     """
-    ordered = log if log.times is None else log.rows(np.argsort(log.times, kind="stable"))
+    ordered = log.in_order()
     cut = int(share * len(log))
     if len(log) - cut < LEAST_ROWS:
         raise DataError(f"{log.source}: {len(log):,} rows, too few to learn from some and judge by the others")

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from zoosim.core import number_format
 from zoosim.core.statistics import Interval
 from zoosim.off_policy.diagnostics import ErrorFigures, ModelFigures, WeightFigures
 
@@ -115,9 +116,8 @@ def judge_weighted(
     _check_support(findings, weights, interval)
     rows = f"the log counts for {weights.ess:,.0f} rows of this policy's own (effective sample size)"
     findings.below(weights.ess, ESS, rows)
-    largest = f"{weights.max_weight:,.0f}" if weights.max_weight >= 100.0 else f"{weights.max_weight:.3g}"
-    share = f"the largest weight, {largest}, is {100 * weights.max_share:.0f}% of all weight"
-    findings.above(weights.max_share, MAX_SHARE, share)
+    largest = f"the largest weight, {number_format.weight(weights.max_weight)}"
+    findings.above(weights.max_share, MAX_SHARE, f"{largest}, is {100 * weights.max_share:.0f}% of all weight")
     _check_error(findings, errors, interval, n_clusters, min_groups)
     if errors.clip_shift is not None:
         shift = f"cutting the largest weights moves the value by {errors.clip_shift:.1f} standard errors"

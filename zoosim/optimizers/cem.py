@@ -76,8 +76,9 @@ class CEMConfig:
         check_optional("CEMConfig.trust_region_delta", self.trust_region_delta, SMALLEST_RADIUS, 1e9)
         for name in ("init_std", "min_std", "tolerance"):
             check_optional(f"CEMConfig.{name}", getattr(self, name), 0.0, 1e9)
-        if self.init_std is not None and self.init_std <= max(self.min_std or 0.0, self.tolerance or 0.0):
-            expected = f"more than min_std and tolerance, {max(self.min_std or 0.0, self.tolerance or 0.0):g}"
+        stop = max(self.min_std or 0.0, self.tolerance or 0.0)
+        if self.init_std is not None and self.init_std <= stop:
+            expected = f"more than min_std and tolerance, {stop:g}"
             raise ConfigError(f"CEMConfig.init_std: got {self.init_std:g}, expected {expected}: it would end at once")
         if self.n_elites < 2:
             raise ConfigError(
@@ -220,25 +221,23 @@ class Search(NamedTuple):
 
 def _search(objective: Callable[[FloatArray], FloatArray], region: Region, config: CEMConfig) -> CEMResults:
     search = _begin(region, config)
-    starts = config.n_starts
     rows, d = search.mean.shape
-    requests = rows // starts
-    n = config.n_samples
+    per_request = (-1, config.n_starts)
     history = []
     for iteration in range(config.n_iters):
-        actions = np.empty((requests, starts * n, d))
-        samples = actions.reshape(rows, n, d)
+        samples = np.empty((rows, config.n_samples, d))
         draw(search.mean, search.std, search.active, region, iteration, samples)
-        values = objective(actions).reshape(rows, n)
+        values = objective(samples.reshape(rows // config.n_starts, -1, d)).reshape(rows, -1)
         wrong = refit_all(samples, values, config.n_elites, config.alpha, config.spread == "elites", search)
         if wrong >= 0:
             refuse_output("values", float(values.flat[wrong]), samples.reshape(-1, d)[wrong])
         history.append(search.best_value.copy())
         if not search.active.any():
             break
-    stopped: BoolArray = np.logical_not(search.active.reshape(-1, starts).any(axis=1))
-    drawn: IntArray = n * search.iterations.reshape(-1, starts).sum(axis=1)
-    return CEMResults(*best_starts(search.best, search.best_value, history, starts), stopped, drawn)
+    best = best_starts(search.best, search.best_value, history, config.n_starts)
+    converged: BoolArray = np.logical_not(search.active.reshape(per_request).any(axis=1))
+    n_evaluations: IntArray = config.n_samples * search.iterations.reshape(per_request).sum(axis=1)
+    return CEMResults(*best, converged, n_evaluations)
 
 
 def _begin(region: Region, config: CEMConfig) -> Search:

@@ -49,27 +49,28 @@ def make_region(
     check_whole("action_dim", d, 1, 100_000)
     check_rng(rng)
     a_max = float(config.a_max)
-    starts = config.n_starts
+    n_starts = config.n_starts
     shape = (d,) if n_requests is None else (n_requests, d)
     radii = np.broadcast_to(_radii(config, shape[:-1], base, radius), (requests,))
     centre = np.zeros(shape) if base is None else check_base("base_action", base, shape, a_max)
     first = centre if init is None else check_base("init_mean", init, shape, a_max)
-    keys = rng.integers(0, 2**64, size=requests * starts, dtype=np.uint64)
-    centres = np.repeat(centre.reshape(requests, d), starts, axis=0)
-    begin = np.repeat(first.reshape(requests, d), starts, axis=0)
-    spread = np.repeat(radii, starts)
-    _place_starts(keys, starts, begin, centres, spread, a_max)
-    return Region(keys, begin, centres, spread, np.minimum(spread, a_max), a_max)
+    # From one row per request to one row per start.
+    centres = np.repeat(centre.reshape(requests, d), n_starts, axis=0)
+    starts = np.repeat(first.reshape(requests, d), n_starts, axis=0)
+    radii = np.repeat(radii, n_starts)
+    keys = rng.integers(0, 2**64, size=len(starts), dtype=np.uint64)
+    _place_starts(keys, n_starts, starts, centres, radii, a_max)
+    return Region(keys, starts, centres, radii, np.minimum(radii, a_max), a_max)
 
 
 def _radii(config: Bounds, shape: tuple[int, ...], base: Any, radius: Any) -> FloatArray:
-    wanted = config.trust_region_delta if radius is None else radius
-    if (wanted is None) != (base is None):
-        given, missing = ("a radius", "base_action") if base is None else ("base_action", "radius")
-        raise ConfigError(f"{missing}: got none, but {given}; a trust region needs both, or neither")
-    if wanted is None:
+    radius = config.trust_region_delta if radius is None else radius
+    if (radius is None) != (base is None):
+        present, missing = ("a radius", "base_action") if base is None else ("base_action", "radius")
+        raise ConfigError(f"{missing}: got none, but {present}; a trust region needs both, or neither")
+    if radius is None:
         return np.full(shape, np.inf)
-    return check_radius("radius", wanted, shape)
+    return check_radius("radius", radius, shape)
 
 
 @jit

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.blame import one_line
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.files import atomic
@@ -38,29 +39,32 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
     if where.suffix != SUFFIX or not where.parent.is_dir():
         raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
     header, arrays = packed_policy(policy)
-    named: dict[str, Any] = dict(arrays)
     with atomic(where) as temporary, temporary.open("wb") as file:
-        np.savez(file, **named, header=np.array(json.dumps(header)))
+        np.savez(file, **arrays, header=np.array(json.dumps(header)))
     return where
 
 
-def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a policy's class, parameters, task and state as JSON has them, and its arrays by name.
 
     Raises `PolicyError` where they do not bring the policy back.
     """
     name = policy_name(type(policy))
-    arrays = list[np.ndarray]()
-    params = {key: getattr(policy, key) for key in parameters_of(type(policy))}
-    spec, state = _packed_spec(name, policy.spec), _packed(name, policy.state_dict(), arrays)
-    header = dict(zip(FIELDS, (FORMAT, _source_of(policy), params, spec, state), strict=True))
-    named = {f"array_{n}": array for n, array in enumerate(arrays)}
+    arrays: dict[str, Any] = {}
+    header = {
+        "format": FORMAT,
+        "policy": _source_of(policy),
+        "params": {key: getattr(policy, key) for key in parameters_of(type(policy))},
+        "spec": _packed_spec(name, policy.spec),
+        "state": _packed(name, policy.state_dict(), arrays),
+    }
     try:
-        unpacked_policy(json.loads(json.dumps(header)), named)
+        unpacked_policy(json.loads(json.dumps(header)), arrays)
     except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        raise PolicyError(f"policy {name}: class, parameters and state do not bring it back: {reason}") from error
-    return header, named
+        raise PolicyError(
+            f"policy {name}: class, parameters and state do not bring it back: {one_line(error)}"
+        ) from error
+    return header, arrays
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -114,17 +118,19 @@ def _source_of(policy: Policy) -> str:
     return f"{Path(file).resolve()}:{cls.__name__}"
 
 
-def _packed(name: str, value: Any, arrays: list[np.ndarray]) -> Any:
-    """Return a value as JSON has it, its arrays by number."""
+def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value as JSON has it; its arrays go to `arrays`, as array_0 and so on, and stand there by number."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
-        arrays.append(value)
-        return {"array": len(arrays) - 1}
+        number = len(arrays)
+        arrays[f"array_{number}"] = value
+        return {"array": number}
     if isinstance(value, np.generic):
         return _packed(name, value.item(), arrays)
     if isinstance(value, Mapping) and all(isinstance(key, str | int) for key in value):
-        return {"items": [[key, _packed(name, held, arrays)] for key, held in value.items()]}
+        return {"items": [[key, _packed(name, entry, arrays)] for key, entry in value.items()]}
     if isinstance(value, list | tuple):
-        return {"list" if isinstance(value, list) else "tuple": [_packed(name, held, arrays) for held in value]}
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_packed(name, entry, arrays) for entry in value]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise PolicyError(f"policy {name}: its state holds a {type(value).__name__}, expected arrays and plain values")
@@ -133,12 +139,12 @@ def _packed(name: str, value: Any, arrays: list[np.ndarray]) -> Any:
 def _unpacked(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if not isinstance(packed, dict):
         return packed
-    ((kind, held),) = packed.items()
+    ((kind, content),) = packed.items()
     if kind == "array":
-        return arrays[f"array_{held}"]
+        return arrays[f"array_{content}"]
     if kind == "items":
-        return {key: _unpacked(value, arrays) for key, value in held}
-    return {"list": list, "tuple": tuple}[kind](_unpacked(value, arrays) for value in held)
+        return {key: _unpacked(value, arrays) for key, value in content}
+    return {"list": list, "tuple": tuple}[kind](_unpacked(value, arrays) for value in content)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

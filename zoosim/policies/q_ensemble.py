@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array, check_number, check_whole, check_widths
+from zoosim.core.checks import all_alike, check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
@@ -95,21 +95,28 @@ class QEnsembleRegressor:
         targets = check_array("rewards", rewards, (len(rows),))
         epochs = check_whole("n_epochs", n_epochs, 1, 1_000_000)
         size = check_whole("batch_size", batch_size, 1, 1_000_000)
-        own = weights if weights is None else check_array("weights", weights, (self.config.n_ensembles, len(rows)))
-        moments = self._moments.joined(np.column_stack([rows, targets]))
+        examples = np.column_stack([rows, targets])
+        if weights is None:
+            shares = self._weights(examples)
+        else:
+            shares = check_array("weights", weights, (self.config.n_ensembles, len(rows))).astype(np.float32)
+        moments = self._moments.joined(examples)
         net = self._net(self._trained.copy(), moments)
-        shares = self._weights(np.column_stack([rows, targets])) if own is None else own.astype(np.float32)
-        key, (shift, unit) = stream_key(self.config.seed, "q-ensemble", "order"), net.reward
+        shift, unit = net.reward
+        key = stream_key(self.config.seed, "q-ensemble", "order")
         steps = self._steps.copy()
         fit(net, rows, (targets - shift) / unit, shares, key, steps, epochs, size, self.config.learning_rate)
         if not np.isfinite(net.trained).all():
             raise DataError("update_batch: training diverged and is undone; take a smaller learning_rate")
-        self._trained, self._moments, self._steps = net.trained, moments, steps
+        self._trained = net.trained
+        self._moments = moments
+        self._steps = steps
 
     def predict(self, states: FloatArray, actions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean reward and the population standard deviation over members, `(n,)` each, at n rows."""
         rows = self._rows(states, actions)
-        mean, std = np.empty(len(rows)), np.empty(len(rows))
+        mean = np.empty(len(rows))
+        std = np.empty(len(rows))
         predict_rows(self.network(), rows, mean, std)
         return mean, std
 
@@ -123,7 +130,8 @@ class QEnsembleRegressor:
     def members(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         """Return what each member predicts, `(n_ensembles, n)`."""
         rows = self._rows(states, actions)
-        out, net = np.empty((self.config.n_ensembles, len(rows))), self.network()
+        net = self.network()
+        out = np.empty((self.config.n_ensembles, len(rows)))
         for member, values in zip(net.trained, out, strict=True):
             predict_rows(net._replace(trained=member[None]), rows, values, np.empty(len(rows)))
         return out
@@ -146,16 +154,18 @@ class QEnsembleRegressor:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what an ensemble of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        own = self.state_dict()
-        fits = set(state) == set(own) and all(alike(state[name], own[name]) for name in own)
-        if not fits or any((state[name] < 0).any() for name in ("steps", "seen", "squares")):
+        if not all_alike(state, self.state_dict()) or any(
+            (state[name] < 0).any() for name in ("steps", "seen", "squares")
+        ):
             raise DataError("QEnsembleRegressor: the saved state is of another ensemble, or broken")
-        self._trained, self._steps = state["trained"].copy(), state["steps"].copy()
+        self._trained = state["trained"].copy()
+        self._steps = state["steps"].copy()
         self._moments = Moments(*(state[name].copy() for name in Moments._fields))
 
     def _rows(self, states: FloatArray, actions: FloatArray) -> FloatArray:
-        left = check_array("states", states, (None, self.state_dim))
-        return np.column_stack([left, check_array("actions", actions, (len(left), self.action_dim))])
+        checked_states = check_array("states", states, (None, self.state_dim))
+        checked_actions = check_array("actions", actions, (len(checked_states), self.action_dim))
+        return np.column_stack([checked_states, checked_actions])
 
     def _weights(self, rows: FloatArray) -> Any:
         if not self.config.bootstrap:

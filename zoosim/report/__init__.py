@@ -3,15 +3,15 @@
 from zoosim.report.data import Curve, ReportData
 from zoosim.report.figures import figures
 from zoosim.report.page import render_page
-from zoosim.report.sections import Drawing, Story, Table, render_story
+from zoosim.report.sections import Drawing, Page, Table, render_sections
 
 __all__ = [
     "Curve",
     "Drawing",
+    "Page",
     "ReportData",
-    "Story",
     "Table",
     "figures",
     "render_page",
-    "render_story",
+    "render_sections",
 ]

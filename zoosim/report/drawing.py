@@ -118,6 +118,19 @@ def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:
     return {"mode": "markers", "marker": marker}
 
 
+def error_bar(middle: float, low: float | None, high: float | None) -> dict[str, Any]:
+    """Return the style of a bar from `low` to `high` around a dot; an end that is None is left out."""
+    up = 0.0 if high is None else high - middle
+    down = 0.0 if low is None else middle - low
+    return {"type": "data", "array": [up], "arrayminus": [down], "thickness": 1.8, "width": 0}
+
+
+def legend_style(y: float = 1.0, color: str = INK) -> dict[str, Any]:
+    """Return the layout of a legend in a line above the plot, its lower edge at `y`."""
+    legend = {"orientation": "h", "x": 0, "y": y, "yanchor": "bottom", "font": {"color": color}}
+    return {"showlegend": True, "legend": legend}
+
+
 def words_style(text: list[str], position: str) -> dict[str, Any]:
     """Return the style of words beside a dot."""
     spacer = {"mode": "markers+text", "marker": {"size": 14, "opacity": 0}, "hoverinfo": "skip", "cliponaxis": False}

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from zoosim.core import number_format
 from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.evaluate import Evaluation, Result
 from zoosim.off_policy.overlap import Part
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
 from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.filters import p_value
+from zoosim.report.sections import Drawing, Page, Table
 
 MOST_POLICIES = 6
 """Policies whose actions are drawn, and the most bars side by side."""
@@ -32,7 +34,7 @@ KERNEL_TERMS = {
 }
 
 
-def build_page(evaluation: Evaluation) -> Story:
+def build_page(evaluation: Evaluation) -> Page:
     """Build the page of an evaluation, which must hold overlaps."""
     drawn = dict(list(evaluation.overlaps.items())[:MOST_POLICIES])
     values = Drawing(
@@ -71,7 +73,7 @@ def build_page(evaluation: Evaluation) -> Story:
         terms |= RANKING_TERMS
     if "kernel" in families:
         terms |= KERNEL_TERMS
-    return Story(_verdict(evaluation), tables, [values, weights, *actions], terms)
+    return Page(_verdict(evaluation), tables, [values, weights, *actions], terms)
 
 
 def _verdict(evaluation: Evaluation) -> str:
@@ -107,15 +109,14 @@ def _value(row: Result) -> str:
 
 
 def _range(row: Result | Difference) -> str:
-    ends = ["open" if end is None or not math.isfinite(end) else f"{end:.4g}" for end in (row.low, row.high)]
-    return " to ".join(ends)
+    return number_format.ends(row.low, row.high, 4)
 
 
 def _results(evaluation: Evaluation) -> Table:
     rows = [
         (
             *(row.policy, row.estimator, row.verdict, _value(row), _range(row)),
-            *(f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", _weight(row.max_weight)),
+            *(f"{row.ess:,.0f}", f"{row.mean_weight:.3g}", number_format.weight(row.max_weight)),
         )
         for row in evaluation.results
     ]
@@ -142,7 +143,7 @@ def _ranking(evaluation: Evaluation) -> Table:
     rows = [
         (
             *(row.estimator, row.policy, "yes" if row.may_be_best else "no", f"{row.place}", f"{row.value:.5g}"),
-            *(f"{row.low:+.4g}", _p_value(row.p_better)),
+            *(f"{row.low:+.4g}", p_value(row.p_better)),
         )
         for row in evaluation.ranking
     ]
@@ -158,7 +159,7 @@ def _differences(evaluation: Evaluation) -> Table:
     rows = [
         (
             *(f"{row.policy} less {row.other}", row.estimator, row.verdict),
-            *(f"{row.value:+.4g}", _range(row), _p_value(row.p)),
+            *(f"{row.value:+.4g}", _range(row), p_value(row.p)),
             "" if row.rows_needed is None else f"{row.rows_needed:,}",
         )
         for row in evaluation.differences
@@ -166,14 +167,6 @@ def _differences(evaluation: Evaluation) -> Table:
     heads = ("", "estimator", "verdict", "difference", "interval", "p", "rows that would show it")
     caption = "On the same rows; p is not corrected for several comparisons."
     return Table("Differences", heads, rows, n_text=3, caption=caption)
-
-
-def _p_value(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _weight(weight: float) -> str:
-    return f"{weight:,.0f}" if weight >= 100.0 else f"{weight:.3g}"
 
 
 def _segments(evaluation: Evaluation) -> Table:
@@ -195,7 +188,7 @@ def _parts(title: str, kind: str, parts: Mapping[str, Sequence[Part]], caption: 
     rows = [
         (
             *(name, part.name, f"{part.rows:,}", f"{part.mean_weight:.3g}", f"{part.ess:,.0f}"),
-            _weight(part.max_weight),
+            number_format.weight(part.max_weight),
         )
         for name, held in parts.items()
         for part in held

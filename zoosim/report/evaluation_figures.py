@@ -18,6 +18,7 @@ from zoosim.report.drawing import (
     escaped,
     label_of,
     layout_style,
+    legend_style,
     panel_of,
     panels,
 )
@@ -80,9 +81,7 @@ def weights_figure(overlaps: Mapping[str, Overlap]) -> go.Figure:
         )
     figure.update_xaxes(**axis_style(), title_text="weight from", type="category")
     figure.update_yaxes(**axis_style(), tickformat="~%", title_text="share of rows")
-    figure.update_layout(
-        showlegend=len(names) > 1, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"color": MUTED}}
-    )
+    figure.update_layout(legend_style(1.02, MUTED) | {"showlegend": len(names) > 1})
     return figure
 
 
@@ -92,13 +91,13 @@ def _classes(overlap: Overlap) -> Sequence[float]:
 
 def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
     """Draw how often the log shows each action and how often the policy would, for those that it takes most."""
-    shares = sorted(overlap.actions, key=lambda share: (-_wanted(share), share.logged))[:MOST_ACTIONS]
+    shares = sorted(overlap.actions, key=lambda share: (-_policy_share(share), share.logged))[:MOST_ACTIONS]
     labels = [label_of(names[share.action] if names else f"action {share.action}", 26) for share in shares]
     margin = {"l": 40 + CHARACTER * max(map(len, labels)), "r": 24, "t": 40, "b": 54}
     figure = go.Figure(layout=layout_style(height=110 + 22 * len(shares), margin=margin))
     for name, color, values in (
         ("logged", MUTED, [share.logged for share in shares]),
-        ("by the policy", ACCENT, [_wanted(share) for share in shares]),
+        ("by the policy", ACCENT, [_policy_share(share) for share in shares]),
     ):
         hover = f"{name}: %{{x:.2%}}<extra></extra>"
         rows = {"x": values, "y": list(range(len(shares))), "name": name, "showlegend": True}
@@ -106,11 +105,9 @@ def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
     ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="share of choices")
-    figure.update_layout(
-        showlegend=True, legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "font": {"color": MUTED}}
-    )
+    figure.update_layout(legend_style(1.0, MUTED))
     return figure
 
 
-def _wanted(share: ActionShare) -> float:
-    return share.found if share.wanted is None else share.wanted
+def _policy_share(share: ActionShare) -> float:
+    return share.weighted if share.chosen is None else share.chosen

@@ -23,6 +23,7 @@ from zoosim.report.drawing import (
     axis_style,
     darker,
     dot_style,
+    error_bar,
     escaped,
     label_of,
     layout_style,
@@ -63,9 +64,9 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
 def _all_curves(report: ReportData) -> dict[str, go.Figure | None]:
     rewards = "clicks" if report.reward_name == "CTR" else "reward"
     unit = ", EUR" * (report.reward_key == "reward")
-    rate = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
+    rate, title = ("ctr", report.reward_name) if report.reward_key == "ctr" else ("share", "share of the oracle")
     return {
-        rate[0]: _curves(report, rate[0], f"{rate[1]}, moving average", "~%"),
+        rate: _curves(report, rate, f"{title}, moving average", "~%"),
         "clicks": _curves(report, "clicks", f"{rewards} so far{unit}", ",.0f"),
         "regret": _curves(report, "regret", f"regret so far{unit}", ",.0f"),
     }
@@ -75,22 +76,26 @@ def _curves(report: ReportData, key: str, title: str, tick_format: str) -> go.Fi
     names = [name for name in ranked(report.summary) if _drawable(report.curves.get(name, {}).get(key))]
     if not names:
         return None
+    steps = report.summary["steps"]
     styles = policy_styles(report.summary["policies"], report.features)
     curves = {name: report.curves[name][key] for name in names}
     labelled = _labelled(names, styles)
-    levels = _levels(report.shocks, report.summary["steps"])
+    levels = _levels(report.shocks, steps)
     layout = layout_style(margin=_curve_margin(labelled, levels), height=390 + LINE_HEIGHT * max(levels, default=0))
     figure = go.Figure(layout=layout)
     for name in reversed(names):
         _add_curve(figure, name, curves[name], styles[name])
+
     reference = report.reference if key == "ctr" else None
     bounds = _bounds(curves.values(), reference, settle=key in ("ctr", "share"))
-    figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, report.summary["steps"]])
-    figure.update_yaxes(**axis_style(), title_text=title, tickformat=tick_format, range=bounds)
-    figure.update_yaxes(hoverformat={"~%": ".1%", "~g": ".2f"}.get(tick_format, tick_format))
+    hover_format = ".1%" if tick_format == "~%" else tick_format
+    spikes = {"spikecolor": MUTED, "spikethickness": 1, "spikedash": "solid"}
+    figure.update_xaxes(**axis_style(), title_text="visits", tickformat=",d", range=[0, steps], **spikes)
+    figure.update_yaxes(
+        **axis_style(), title_text=title, tickformat=tick_format, hoverformat=hover_format, range=bounds
+    )
     figure.update_layout(hovermode="x unified", hoverlabel_namelength=-1)
-    figure.update_xaxes(spikecolor=MUTED, spikethickness=1, spikedash="solid")
-    _add_shocks(figure, report.shocks, levels, report.summary["steps"])
+    _add_shocks(figure, report.shocks, levels, steps)
     if reference is not None:
         _add_reference(figure, reference, report.reference_name)
     inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
@@ -202,14 +207,16 @@ def _phases(report: ReportData) -> go.Figure | None:
         return None
     spans = [(phase["from"], phase["to"]) for phase in policies[names[0]]["phases"]]
     figure = panels(names, [_phase_title(span, report.shocks) for span in spans], PHASES_ACROSS)
-    drawn: list[Mapping[str, Any]] = []
+    styles = policy_styles(policies, report.features)
+    fractions: list[Mapping[str, Any]] = []
     for row, name in enumerate(names):
         for index, phase in enumerate(policies[name]["phases"]):
-            if phase["oracle_fraction"]["mean"] is not None:
-                drawn.append(phase["oracle_fraction"])
-                cell = panel_of(index, len(spans), PHASES_ACROSS)
-                _add_fraction(figure, drawn[-1], row, cell, name, policy_styles(policies, report.features)[name].color)
-    figure.update_xaxes(**_fraction_axis(drawn))
+            fraction = phase["oracle_fraction"]
+            if fraction["mean"] is not None:
+                fractions.append(fraction)
+                panel = panel_of(index, len(spans), PHASES_ACROSS)
+                _add_fraction(figure, fraction, row, panel, name, styles[name].color)
+    figure.update_xaxes(**_fraction_axis(fractions))
     return figure
 
 
@@ -245,9 +252,10 @@ def _add_fraction(
 ) -> None:
     mean = float(value["mean"])
     low, high = (mean if value[key] is None else float(value[key]) for key in ("low", "high"))
-    hover = f"{escaped(name)}<br>{mean:.1%} of oracle" + (f"<br>{low:.1%} to {high:.1%}" if high > low else "")
-    bars = {"type": "data", "array": [high - mean], "arrayminus": [mean - low], "thickness": 1.8, "width": 0}
-    dot = {**dot_style(color), "error_x": bars, "hovertemplate": hover + "<extra></extra>"}
+    hover = f"{escaped(name)}<br>{mean:.1%} of oracle"
+    if high > low:
+        hover += f"<br>{low:.1%} to {high:.1%}"
+    dot = {**dot_style(color), "error_x": error_bar(mean, low, high), "hovertemplate": hover + "<extra></extra>"}
     figure.add_scatter(x=[mean], y=[row], **dot, **cell)
     figure.add_scatter(x=[high], y=[row], **words_style([f"{mean:.1%}"], "middle right"), **cell)
 
@@ -259,19 +267,17 @@ def _seeds(report: ReportData) -> go.Figure | None:
     names = [name for name in ranked(report.summary) if policies[name]["oracle_fraction"]["mean"] is not None]
     if not names or len(seeds) < 2:
         return None
+    styles = policy_styles(policies, report.features)
     width = CHARACTER * max(len(shortened(name, NAME)) for name in names)
     margin = {"l": width + 24, "r": 16, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=66 + 28 * len(names), margin=margin))
     for row, name in enumerate(names):
-        marks = [
-            (x, seed)
-            for x, seed in zip(policies[name]["oracle_fraction"]["per_seed"], seeds, strict=True)
-            if x is not None
-        ]
-        dot = dot_style(policy_styles(policies, report.features)[name].color, "line-ns")
+        by_seed = zip(seeds, policies[name]["oracle_fraction"]["per_seed"], strict=True)
+        fractions = {seed: fraction for seed, fraction in by_seed if fraction is not None}
+        dot = dot_style(styles[name].color, "line-ns")
         dot["marker"] |= {"size": 13, "opacity": 0.75}
-        hover = [f"{escaped(name)}<br>seed {seed}: {x:.1%}" for x, seed in marks]
-        points = {"x": [x for x, _ in marks], "y": [row] * len(marks)}
+        hover = [f"{escaped(name)}<br>seed {seed}: {fraction:.1%}" for seed, fraction in fractions.items()]
+        points = {"x": list(fractions.values()), "y": [row] * len(fractions)}
         figure.add_scatter(**points, **dot, text=hover, hovertemplate="%{text}<extra></extra>")
     figure.update_yaxes(**row_axis_style([label_of(name, NAME) for name in names], size=12))
     figure.update_xaxes(**axis_style(), tickformat=".0%", title_text="% of oracle, one mark per seed")
@@ -286,24 +292,29 @@ def _recovery(report: ReportData) -> go.Figure | None:
         return None
     figure = panels(names, [f"<b>after {label_of(name, NAME)}</b>" for name in shocks], RECOVERY_ACROSS)
     recoveries = {(name, shock): policies[name]["recovery_steps"].get(shock) for name in names for shock in shocks}
+    styles = policy_styles(policies, report.features)
     top = max((value["median"] or 0 for value in recoveries.values() if value), default=0) or 1
     never = any(value and value["median"] is None for value in recoveries.values())
     for (name, shock), value in recoveries.items():
         if value:
-            color = policy_styles(policies, report.features)[name].color
-            cell = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
-            _add_recovery(figure, value, names.index(name), cell, name, color, 1.36 * top)
-    ticks = _ticks(top) if top > 1 else [0.0]
-    if never:
-        zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
-        figure.add_vrect(x0=1.17 * top, x1=1.75 * top, **zone, row="all", col="all")
-    figure.update_xaxes(
-        tickvals=[*ticks, 1.46 * top] if never else ticks,
-        ticktext=[*(f"{tick:,.0f}" for tick in ticks), "never"] if never else [f"{tick:,.0f}" for tick in ticks],
-        range=[-0.08 * top, (1.75 if never else 1.4) * top],
-        title_text="visits until recovered",
-    )
+            panel = panel_of(shocks.index(shock), len(shocks), RECOVERY_ACROSS)
+            _add_recovery(figure, value, names.index(name), panel, name, styles[name].color, 1.36 * top)
+    _set_recovery_axis(figure, top, never)
     return figure
+
+
+def _set_recovery_axis(figure: go.Figure, top: float, never: bool) -> None:
+    """Put ticks from 0 to `top`, and where a policy `never` recovered a grey zone for that right of them."""
+    ticks = _ticks(top) if top > 1 else [0.0]
+    words = [f"{tick:,.0f}" for tick in ticks]
+    end = 1.4 * top
+    if never:
+        ticks.append(1.46 * top)
+        words.append("never")
+        end = 1.75 * top
+        zone = {"fillcolor": "#f1f3f5", "line_width": 0, "layer": "below"}
+        figure.add_vrect(x0=1.17 * top, x1=end, **zone, row="all", col="all")
+    figure.update_xaxes(tickvals=ticks, ticktext=words, range=[-0.08 * top, end], title_text="visits until recovered")
 
 
 def _add_recovery(
@@ -352,11 +363,12 @@ def _add_pair(figure: go.Figure, pair: Mapping[str, Any], row: int) -> None:
     middle = 100 * pair["difference"]
     sure = pair["p"] is not None and pair["p"] < SIGNIFICANT
     low, high = (middle if pair[key] is None else 100 * pair[key] for key in ("low", "high"))
-    bars = {"type": "data", "array": [high - middle], "arrayminus": [middle - low], "thickness": 1.8, "width": 0}
     hover = f"{escaped(pair['a'])} over {escaped(pair['b'])}<br>{middle:+.1f} points"
-    hover += "" if pair["p"] is None else f"<br>{low:+.1f} to {high:+.1f}, p = {pair['p']:.2g}"
+    if pair["p"] is not None:
+        hover += f"<br>{low:+.1f} to {high:+.1f}, p = {pair['p']:.2g}"
+    bar = error_bar(middle, low, high)
     dot = dot_style(ACCENT if sure else GREYS[0], "circle" if sure else "circle-open")
-    figure.add_scatter(x=[middle], y=[row], error_x=bars, **dot, hovertemplate=hover + "<extra></extra>")
+    figure.add_scatter(x=[middle], y=[row], error_x=bar, **dot, hovertemplate=hover + "<extra></extra>")
 
 
 def _curve_margin(names: Sequence[str], levels: Sequence[int]) -> dict[str, float]:

@@ -5,7 +5,7 @@ import numpy as np
 from zoosim.fitting.fit import FittedWorld
 from zoosim.fitting.holdout import Fit, Share
 from zoosim.report.fit_figures import MOST_ROWS, calibration_figure, expected_figure, table_figure
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 MOST_CELLS = 300
 MOST_COLUMNS = 4
@@ -28,7 +28,7 @@ TERMS = {
 }
 
 
-def build_page(world: FittedWorld, fit: Fit) -> Story:
+def build_page(world: FittedWorld, fit: Fit) -> Page:
     """Return the page of a fitted world: its click table, and its fit on held-out rows."""
     drawings = [
         Drawing(
@@ -52,7 +52,7 @@ def build_page(world: FittedWorld, fit: Fit) -> Story:
         ),
     ]
     tables = [_parts(world), _segments(world), _changes(world), _cells(world), _fit(fit)]
-    return Story(_verdict(world, fit), tables, drawings, TERMS)
+    return Page(_verdict(world, fit), tables, drawings, TERMS)
 
 
 def _verdict(world: FittedWorld, fit: Fit) -> str:

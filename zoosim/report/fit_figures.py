@@ -1,6 +1,8 @@
 """Figures of a fitted world: its click table, and expected against observed clicks."""
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -11,13 +13,17 @@ from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, dot_style, 
 MOST_ROWS = 25
 """Categories that a figure shows, those that were shown most."""
 
+RANGE = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
+"""The style of a bar over the clicks that the world allows."""
+
 
 def table_figure(world: FittedWorld) -> go.Figure:
     """Draw the click probabilities at the log's end, one panel per segment, with their intervals."""
-    shown: dict[str, int] = {}
+    rows_of = Counter[str]()
     for cell in world.cells:
-        shown[cell.category] = shown.get(cell.category, 0) + cell.rows
-    names = sorted(sorted(shown, key=lambda name: -shown[name])[:MOST_ROWS], key=world.category_names.index)
+        rows_of[cell.category] += cell.rows
+    most_shown = [name for name, _ in rows_of.most_common(MOST_ROWS)]
+    names = sorted(most_shown, key=world.category_names.index)
     last = {(cell.segment, cell.category): cell for cell in world.cells}
     titles = [f"{name}, {100 * mix:.0f}% of visits" for name, mix in zip(world.segment_names, world.mix, strict=True)]
     across = min(4, len(titles))
@@ -51,19 +57,23 @@ def expected_figure(shares: Sequence[Share]) -> go.Figure:
     margin = {"l": 190, "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))
     for row, share in enumerate(shares):
-        rates = [value / share.rows for value in (share.low, share.expected, share.high)]
-        bar = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
-        figure.add_scatter(x=[rates[0], rates[2]], y=[row, row], **bar)
-        inside = share.low <= share.clicks <= share.high
-        words = f"{escaped(share.name)}: {share.clicks:,} clicks of {share.rows:,}<br>expected {share.expected:,.1f} "
-        words += f"({share.low:,.1f} to {share.high:,.1f})"
-        dot = dot_style(ACCENT if inside else COLORS[1])
-        figure.add_scatter(x=[share.clicks / share.rows], y=[row], hovertemplate=words + "<extra></extra>", **dot)
+        figure.add_scatter(x=[share.low / share.rows, share.high / share.rows], y=[row, row], **RANGE)
+        words = (
+            f"{escaped(share.name)}: {share.clicks:,} clicks of {share.rows:,}<br>expected {share.expected:,.1f} "
+            f"({share.low:,.1f} to {share.high:,.1f})<extra></extra>"
+        )
+        figure.add_scatter(x=[share.clicks / share.rows], y=[row], hovertemplate=words, **_dot(share))
     labels = [escaped(f"{share.name}"[:28]) for share in shares]
     ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="click rate")
     return figure
+
+
+def _dot(share: Share) -> dict[str, Any]:
+    """Return the style of observed clicks: another colour where they lie beyond what the world allows."""
+    is_within = share.low <= share.clicks <= share.high
+    return dot_style(ACCENT if is_within else COLORS[1])
 
 
 def _most(shares: Sequence[Share], kind: str) -> list[Share]:
@@ -80,13 +90,11 @@ def calibration_figure(shares: Sequence[Share]) -> go.Figure:
     line = {"mode": "lines", "line": {"color": MUTED, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
     figure.add_scatter(x=[0.0, top], y=[0.0, top], **line)
     for share in tenths:
-        x = share.expected / share.rows
-        inside = share.low <= share.clicks <= share.high
-        bar = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo": "skip"}
-        figure.add_scatter(x=[x, x], y=[share.low / share.rows, share.high / share.rows], **bar)
-        words = f"expected {x:.2%}, came {share.clicks / share.rows:.2%}<extra></extra>"
-        dot = dot_style(ACCENT if inside else COLORS[1])
-        figure.add_scatter(x=[x], y=[share.clicks / share.rows], hovertemplate=words, **dot)
+        expected = share.expected / share.rows
+        observed = share.clicks / share.rows
+        figure.add_scatter(x=[expected, expected], y=[share.low / share.rows, share.high / share.rows], **RANGE)
+        words = f"expected {expected:.2%}, came {observed:.2%}<extra></extra>"
+        figure.add_scatter(x=[expected], y=[observed], hovertemplate=words, **_dot(share))
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="click rate expected")
     figure.update_yaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="click rate that came")
     return figure

@@ -1,33 +1,26 @@
 """The report of a run as one HTML file that needs no network."""
 
-import itertools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import jinja2
-import plotly.graph_objects as go
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from zoosim.report.data import ReportData, oriented, ranked, shock_names
 from zoosim.report.drawing import policy_styles
 from zoosim.report.figures import SIGNIFICANT, figures
+from zoosim.report.rendering import render
 
 CURVES = ("ctr", "share", "clicks", "regret")
 FIRST = ("features",)
-MISSING = "\u2013"
-NBSP = "\u00a0"
-_SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 def render_page(report: ReportData) -> str:
-    """Render the report of a run as one self-contained HTML page: texts are escaped, plotly.js is inlined."""
+    """Render the report of a run as one self-contained HTML page."""
     drawn = figures(report)
-    parts = [(key, *_words(report)[key], _height(drawn[key])) for key in drawn]
+    words = _words(report)
+    parts = [(key, *words[key], int(figure.layout.height)) for key, figure in drawn.items()]
     summary = report.summary
-    template = environment().get_template("page.html")
-    return template.render(
+    return render(
+        "page.html",
+        drawn,
         title=report.title,
         report=report,
         summary=summary,
@@ -38,40 +31,9 @@ def render_page(report: ReportData) -> str:
         curves=[part for part in parts if part[0] in CURVES],
         first=[part for part in parts if part[0] in FIRST],
         others=[part for part in parts if part[0] not in (*CURVES, *FIRST)],
-        figures_json=figures_json(drawn),
-        plotly_js=plotly_js(),
         significant=SIGNIFICANT,
         failures=_failures(summary["policies"]),
     )
-
-
-def plotly_js() -> Markup:
-    """Return the source of plotly.js."""
-    return Markup(get_plotlyjs())
-
-
-def environment() -> jinja2.Environment:
-    """Return the templates' environment: everything escaped, nothing undefined."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("zoosim.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters = (percent, amount, signed, points, interval, amounts, count, p_value, duration, seed_list, breakable)
-    environment.filters.update({function.__name__: function for function in filters})
-    return environment
-
-
-def figures_json(drawn: Mapping[str, go.Figure]) -> Markup:
-    """Return figures as JSON in which no character can end the script element around it."""
-    parts = (f'"{key}":{figure.to_json()}' for key, figure in drawn.items())
-    return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))
-
-
-def _height(figure: go.Figure) -> int:
-    return int(figure.layout.height)
 
 
 def _failures(policies: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -135,76 +97,3 @@ def _tail(summary: Mapping[str, Any]) -> int:
     """Count the visits of the last phase."""
     last = next((policy["phases"][-1] for policy in summary["policies"].values() if policy["phases"]), None)
     return int(summary["steps"] if last is None else last["to"] - last["from"])
-
-
-def percent(value: float | None) -> str:
-    """0.8412 as 84.1%."""
-    return MISSING if value is None else f"{100 * value:.1f}%"
-
-
-def interval(value: Mapping[str, float | None]) -> str:
-    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty if none."""
-    low, high = value["low"], value["high"]
-    if low is None or high is None:
-        return ""
-    mean = value.get("mean") or 0.0
-    shown_low = low if mean < 0.0 else max(low, 0.0)
-    shown_high = high if mean > 1.0 else min(high, 1.0)
-    return f"{100 * shown_low:.1f}\u2060\u2013\u2060{100 * shown_high:.1f}%"
-
-
-def amount(value: float | None) -> str:
-    """8.4123 as 8.41."""
-    return MISSING if value is None else f"{value:,.2f}"
-
-
-def signed(value: float | None) -> str:
-    """An amount that may be negative: -0.4123 as 0.41 with a true minus before it."""
-    return MISSING if value is None else f"{round(value, 2) + 0.0:,.2f}".replace("-", "\u2212")
-
-
-def amounts(value: Mapping[str, float | None]) -> str:
-    """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
-    low, high = value["low"], value["high"]
-    return "" if low is None or high is None else f"{low:,.2f}\u2060\u2013\u2060{high:,.2f}"
-
-
-def points(value: float | None) -> str:
-    """A signed difference in percentage points, with a true minus."""
-    return MISSING if value is None else f"{100 * value:+.1f}".replace("-", "\u2212")
-
-
-def count(value: float | None) -> str:
-    """12345 as 12,345."""
-    return MISSING if value is None else f"{value:,.0f}"
-
-
-def p_value(value: float | None) -> str:
-    """A p-value to three decimals; smaller ones as <0.001."""
-    if value is None:
-        return MISSING
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def duration(seconds: float | None) -> str:
-    """372.4 as 6 min 12 s."""
-    if seconds is None:
-        return MISSING
-    if seconds < 60:
-        return f"{seconds:.1f}{NBSP}s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest if not hours else 0, "s")]
-    return NBSP.join(f"{number}{NBSP}{unit}" for number, unit in parts if number)
-
-
-def seed_list(seeds: Iterable[int]) -> str:
-    """[0, 1, 2, 7] as 0–2, 7."""
-    runs = itertools.groupby(enumerate(sorted(seeds)), key=lambda item: item[1] - item[0])
-    ends = [[seed for _, seed in run] for _, run in runs]
-    return ", ".join(f"{run[0]}{MISSING}{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
-
-
-def breakable(name: str) -> Markup:
-    """The name, escaped, with a place to break the line after each joint."""
-    return Markup("<wbr>").join(re.split("(?<=[_./-])", name))

@@ -1,7 +1,7 @@
 """The page of a recommendation world: who comes, what is for sale, who clicks what, and when that changes."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,8 +9,18 @@ from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
 from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
-from zoosim.report.drawing import COLORS, INK, NAME, axis_style, escaped, label_of, layout_style, row_axis_style
-from zoosim.report.page import environment, figures_json, plotly_js
+from zoosim.report.drawing import (
+    COLORS,
+    INK,
+    NAME,
+    axis_style,
+    escaped,
+    label_of,
+    layout_style,
+    legend_style,
+    row_axis_style,
+)
+from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
 RATES = {"oracle": "the best product for each visitor", "single": "one product for all", "random": "random products"}
@@ -21,22 +31,12 @@ def recommendation_figures(world: RecommendationDescription) -> dict[str, go.Fig
     return {"chances": _chances(world), "rates": _rates(world)}
 
 
-def render_recommendation(world: RecommendationDescription, title: str, command: str, config_yaml: str) -> str:
+def render_recommendation(
+    world: RecommendationDescription, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str
+) -> str:
     """Render one self-contained HTML page."""
-    drawn = recommendation_figures(world)
-    return (
-        environment()
-        .get_template("recommendation.html")
-        .render(
-            title=title,
-            world=world,
-            rates=RATES,
-            heights={key: int(figure.layout.height) for key, figure in drawn.items()},
-            command=command,
-            config_yaml=config_yaml,
-            figures_json=figures_json(drawn),
-            plotly_js=plotly_js(),
-        )
+    return render(
+        "recommendation.html", figures, title=title, world=world, rates=RATES, command=command, config_yaml=config_yaml
     )
 
 
@@ -82,9 +82,8 @@ def _mark_changes(figure: go.Figure, before: FloatArray, after: FloatArray, row:
 
 
 def _rates(world: RecommendationDescription) -> go.Figure:
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"color": INK}}
-    layout = layout_style(height=320, margin={"l": 52, "r": 16, "t": 66, "b": 48})
-    figure = go.Figure(layout={**layout, "showlegend": True, "legend": legend})
+    margin = {"l": 52, "r": 16, "t": 66, "b": 48}
+    figure = go.Figure(layout=layout_style(height=320, margin=margin) | legend_style())
     starts = [*(period.start for period in world.periods), world.steps]
     for color, (key, name) in zip(itertools.cycle(COLORS), RATES.items(), strict=False):
         values = [getattr(period, key) for period in world.periods]

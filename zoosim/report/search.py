@@ -21,10 +21,11 @@ from zoosim.report.drawing import (
     escaped,
     label_of,
     layout_style,
+    legend_style,
     rgba,
     row_axis_style,
 )
-from zoosim.report.page import environment, figures_json, plotly_js
+from zoosim.report.rendering import render
 from zoosim.report.shades import column_axis, column_room, row_room, shades
 
 SHOP = "shop"
@@ -86,22 +87,21 @@ def search_figures(world: SearchDescription) -> dict[str, go.Figure]:
     }
 
 
-def render_search(world: SearchDescription, title: str, command: str, config_yaml: str) -> str:
+def render_search(
+    world: SearchDescription, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str
+) -> str:
     """Render one self-contained HTML page."""
-    drawn = search_figures(world)
-    places = {key: (key, *WORDS[key], int(figure.layout.height)) for key, figure in drawn.items()}
-    template = environment().get_template("search.html")
-    return template.render(
+    return render(
+        "search.html",
+        figures,
         title=title,
         world=world,
         example=world.example,
         config=world.config,
-        places=places,
+        places={key: (key, *WORDS[key], int(figure.layout.height)) for key, figure in figures.items()},
         replicates=REPLICATES,
         command=command,
         config_yaml=config_yaml,
-        figures_json=figures_json(drawn),
-        plotly_js=plotly_js(),
     )
 
 
@@ -154,9 +154,8 @@ def _positions(facts: Sequence[PositionFacts]) -> go.Figure:
     """Draw shares of visits in which a position was looked at, clicked and bought, a line for each query type."""
     panels = ("looked at", "clicked", "bought")
     figure = make_subplots(3, 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=panels)
-    legend = {"orientation": "h", "x": 0, "y": 1.06, "yanchor": "bottom", "font": {"color": INK}}
-    layout = layout_style(height=620, margin={"l": 52, "r": 16, "t": 70, "b": 48})
-    figure.update_layout(**{**layout, "showlegend": True, "legend": legend})
+    margin = {"l": 52, "r": 16, "t": 70, "b": 48}
+    figure.update_layout(layout_style(height=620, margin=margin) | legend_style(1.06))
     figure.update_annotations(font={"size": 12, "color": INK}, x=0, xanchor="left")
     for color, positions in zip(itertools.cycle(COLORS), facts, strict=False):
         name = f"{positions.query_type} ({positions.visits:,} visits)"
@@ -190,16 +189,12 @@ def _add_shares(figure: go.Figure, name: str, hits: IntArray, visits: int, color
 def _rankings(rankings: Sequence[Ranking], colors: Mapping[str, str], title: str, *, linked: bool = True) -> go.Figure:
     """Draw what rankings earn, and below their products: one column per ranking, one dot per product."""
     k = len(rankings[0].shown)
-    lower = 24 * k + 12
-    upper = 130
-    gap = 34
+    upper, lower, gap = 130, 24 * k + 12, 34  # px
     height = lower + upper + gap
-    figure = make_subplots(
-        2, 1, shared_xaxes=True, row_heights=[upper / height, lower / height], vertical_spacing=gap / height
-    )
-    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"color": INK}}
-    layout = layout_style(height=height + 150, margin={"l": 52, "r": 16, "t": 50, "b": 100})
-    figure.update_layout(**{**layout, "showlegend": True, "legend": legend})
+    shares = [upper / height, lower / height]
+    figure = make_subplots(2, 1, shared_xaxes=True, row_heights=shares, vertical_spacing=gap / height)
+    margin = {"l": 52, "r": 16, "t": 50, "b": 100}
+    figure.update_layout(layout_style(height=height + 150, margin=margin) | legend_style())
     _add_earnings(figure, rankings)
     if linked:
         _add_links(figure, rankings, colors)
@@ -247,6 +242,7 @@ def _add_links(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[s
 
 
 def _add_products(figure: go.Figure, rankings: Sequence[Ranking], colors: Mapping[str, str]) -> None:
+    """Draw a dot with the price for every product of every ranking, a colour per category."""
     for category, color in colors.items():
         items = [
             (column, place, item)
@@ -254,15 +250,23 @@ def _add_products(figure: go.Figure, rankings: Sequence[Ranking], colors: Mappin
             for place, item in enumerate(ranking.shown, start=1)
             if item.category == category
         ]
-        if items:
-            hover = [
+        if not items:
+            continue
+        figure.add_scatter(
+            x=[column for column, _, _ in items],
+            y=[place for _, place, _ in items],
+            mode="markers+text",
+            marker={"size": 20, "color": "white", "line": {"color": color, "width": 1.8}},
+            text=[f"{item.price:.0f}" for _, _, item in items],
+            textfont={"size": 10, "color": INK},
+            hovertext=[
                 f"product {item.product}, {escaped(category)}<br>EUR {item.price:.2f}, CM2 {item.cm2:.2f}"
                 f"<br>place {place}, {item.place:,} without boosts"
                 for _, place, item in items
-            ]
-            dot = {"size": 20, "color": "white", "line": {"color": color, "width": 1.8}}
-            words = {"text": [f"{item.price:.0f}" for *_, item in items], "textfont": {"size": 10, "color": INK}}
-            style = {"mode": "markers+text", "marker": dot, "hovertext": hover}
-            hovered = {"hovertemplate": "%{hovertext}<extra></extra>", "name": escaped(category)}
-            places = {"x": [column for column, *_ in items], "y": [place for _, place, _ in items]}
-            figure.add_scatter(**places, **words, **style, **hovered, legendgroup=category, row=2, col=1)
+            ],
+            hovertemplate="%{hovertext}<extra></extra>",
+            name=escaped(category),
+            legendgroup=category,
+            row=2,
+            col=1,
+        )

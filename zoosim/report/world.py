@@ -1,5 +1,7 @@
 """The page and figures that describe a world, for search and recommendation worlds alike."""
 
+from collections.abc import Mapping
+
 import plotly.graph_objects as go
 
 from zoosim.describe import RecommendationDescription, SearchDescription
@@ -16,8 +18,8 @@ def world_figures(facts: Facts) -> dict[str, go.Figure]:
     return recommendation_figures(facts)
 
 
-def render_world(facts: Facts, title: str, command: str, config_yaml: str) -> str:
-    """Render one self-contained HTML page."""
+def render_world(facts: Facts, figures: Mapping[str, go.Figure], title: str, command: str, config_yaml: str) -> str:
+    """Render one self-contained HTML page with the `figures` of `world_figures`."""
     if isinstance(facts, SearchDescription):
-        return render_search(facts, title, command, config_yaml)
-    return render_recommendation(facts, title, command, config_yaml)
+        return render_search(facts, figures, title, command, config_yaml)
+    return render_recommendation(facts, figures, title, command, config_yaml)

@@ -56,9 +56,9 @@ def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None)
         rewards: Expected reward of each candidate, `(K,)`.
         available: Which candidates may be chosen, `(K,)`; all of them by default.
     """
-    candidates = rewards if available is None else np.where(available, rewards, -np.inf)
-    best = int(candidates.argmax())
-    return Truth(lambda action: float(rewards[action]), float(rewards[best]), best)
+    known = rewards if available is None else np.where(available, rewards, np.nan)
+    best = int((rewards if available is None else np.where(available, rewards, -np.inf)).argmax())
+    return Truth(lambda action: float(known[action]), float(known[best]), best)
 
 
 class ProductList(NamedTuple):

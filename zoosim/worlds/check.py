@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.blame import source_file, user_place
 from zoosim.core.types import Context, FloatArray
-from zoosim.policies.checks.products import CheckResult, ContractViolation
+from zoosim.policies.checks.contract import Check, CheckResult, ask_checks, must
 from zoosim.policies.checks.sameness import same
 from zoosim.worlds.base import World
 from zoosim.worlds.contexts import context_fault
@@ -28,9 +27,10 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Subject:
-    """The world that is checked: `make` returns it anew for a seed."""
+class MadeWorlds:
+    """The worlds of the class that is checked: `make` returns one anew for a seed."""
 
+    cls: type[World]
     make: Callable[[int], World]
 
     def visits(self, seed: int = 0, n: int = VISITS) -> Iterator[tuple[int, World, Any, Context]]:
@@ -53,28 +53,7 @@ def check_world(source: str) -> list[CheckResult]:
 
 def check_worlds_of(cls: type[World], make: Callable[[int], World]) -> list[CheckResult]:
     """Ask every check about worlds of a class, which `make` returns for each seed."""
-    subject = Subject(make)
-    results: list[CheckResult] = []
-    for name, check in CHECKS.items():
-        if any(not result.ok for result in results[:2]):
-            results.append(CheckResult(name, False, "not asked: a check before it failed", asked=False))
-            continue
-        try:
-            check(subject)
-        except ContractViolation as violation:
-            results.append(CheckResult(name, False, str(violation)))
-        except (Exception, SystemExit) as error:
-            place = user_place(error, source_file(cls))
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-            results.append(CheckResult(name, False, f"{place}: {reason}" if place else reason))
-        else:
-            results.append(CheckResult(name, True))
-    return results
-
-
-def _must(holds: Any, message: str) -> None:
-    if not holds:
-        raise ContractViolation(message)
+    return ask_checks(CHECKS, MadeWorlds(cls, make))
 
 
 def _any_action(world: World, context: Context, rng: np.random.Generator) -> Any:
@@ -85,128 +64,133 @@ def _any_action(world: World, context: Context, rng: np.random.Generator) -> Any
     return int(rng.choice(np.flatnonzero(context.available)))
 
 
-def _makes(subject: Subject) -> None:
+def _makes(worlds: MadeWorlds) -> None:
     for seed in (0, 1):
-        world = subject.make(seed)
-        _must(world.seed == seed, f"world.seed is {world.seed!r}, expected {seed}; call super().__init__")
+        world = worlds.make(seed)
+        must(world.seed == seed, f"world.seed is {world.seed!r}, expected {seed}; call super().__init__")
         spec = world.spec(VISITS)
-        _must(spec.steps == VISITS, f"spec({VISITS}).steps is {spec.steps}, expected {VISITS}")
+        must(spec.steps == VISITS, f"spec({VISITS}).steps is {spec.steps}, expected {VISITS}")
 
 
-def _contexts(subject: Subject) -> None:
-    for step, world, _, context in subject.visits():
+def _contexts(worlds: MadeWorlds) -> None:
+    for step, world, _, context in worlds.visits():
         fault = context_fault(context, world.action_space, world.spec(VISITS))
-        _must(not fault, f"visit {step}: {fault}")
+        must(not fault, f"visit {step}: {fault}")
 
 
-def _any_order(subject: Subject) -> None:
-    forward = [context for *_, context in subject.visits()]
-    world = subject.make(0)
+def _any_order(worlds: MadeWorlds) -> None:
+    forward = [context for *_, context in worlds.visits()]
+    world = worlds.make(0)
     for step in reversed(range(VISITS)):
         context = world.context(world.arrive(step))
-        _must(same(context, forward[step]), f"visit {step} is another one when visits are asked for in another order")
+        must(same(context, forward[step]), f"visit {step} is another one when visits are asked for in another order")
 
 
-def _seeds(subject: Subject) -> None:
-    first, second = ([context for *_, context in subject.visits(seed)] for seed in (0, 1))
+def _seeds(worlds: MadeWorlds) -> None:
+    first, second = ([context for *_, context in worlds.visits(seed)] for seed in (0, 1))
     differ = any(not same(one, other) for one, other in zip(first, second, strict=True))
-    _must(differ, f"seeds 0 and 1 bring the same {VISITS} visits; draw from self.rng, which depends on the seed")
+    must(differ, f"seeds 0 and 1 bring the same {VISITS} visits; draw from self.rng, which depends on the seed")
 
 
-def _outcomes(subject: Subject) -> None:
+def _outcomes(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
-    other = subject.make(0)
+    other = worlds.make(0)
     low, high = other.reward_range
-    for step, world, visit, context in subject.visits():
+    for step, world, visit, context in worlds.visits():
         action = _any_action(world, context, rng)
         first = world.serve(visit, action)
-        _must(np.isfinite(first.reward), f"visit {step}: the reward is {first.reward!r}, expected a finite number")
+        must(np.isfinite(first.reward), f"visit {step}: the reward is {first.reward!r}, expected a finite number")
         inside = low <= first.reward <= high
-        _must(inside, f"visit {step}: the reward {first.reward:g} lies outside reward_range, {low:g} to {high:g}")
+        must(inside, f"visit {step}: the reward {first.reward:g} lies outside reward_range, {low:g} to {high:g}")
         world.serve(visit, _any_action(world, context, rng))
         again = world.serve(visit, action).reward
-        _must(first.reward == again, f"visit {step}: the same action earned {first.reward:g}, and then {again:g}")
+        must(first.reward == again, f"visit {step}: the same action earned {first.reward:g}, and then {again:g}")
         elsewhere = other.serve(other.arrive(step), action).reward
-        _must(
+        must(
             first.reward == elsewhere,
             f"visit {step}: an action earned {first.reward:g}, and {elsewhere:g} where other actions came before; "
             "what happens at a visit may depend on its number alone",
         )
 
 
-def _truth(subject: Subject) -> None:
+def _truth(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
-    for step, world, visit, context in subject.visits():
+    for step, world, visit, context in worlds.visits():
         truth = world.truth(visit)
-        _must(np.isfinite(truth.best_reward), f"visit {step}: best_reward is {truth.best_reward!r}")
+        must(np.isfinite(truth.best_reward), f"visit {step}: best_reward is {truth.best_reward!r}")
         if truth.best_action is not None:
             best = truth.expected_reward(truth.best_action)
             agrees = abs(best - truth.best_reward) <= ROUNDING
-            _must(agrees, f"visit {step}: best_action is worth {best:g}, but best_reward is {truth.best_reward:g}")
+            must(agrees, f"visit {step}: best_action is worth {best:g}, but best_reward is {truth.best_reward:g}")
         action = _any_action(world, context, rng)
         expected = truth.expected_reward(action)
-        _must(np.isfinite(expected), f"visit {step}: the expected reward of action {action} is {expected!r}")
+        must(np.isfinite(expected), f"visit {step}: the expected reward of action {action} is {expected!r}")
         if world.action_space != ActionSpace.BOOSTS:
             worse = expected <= truth.best_reward + ROUNDING
-            _must(
+            must(
                 worse, f"visit {step}: action {action} is worth {expected:g}, more than the best {truth.best_reward:g}"
             )
 
 
-def _averages(subject: Subject) -> None:
+def _averages(worlds: MadeWorlds) -> None:
     rng = np.random.default_rng(0)
     rewards: list[float] = []
     expected: list[float] = []
-    for _, world, visit, context in subject.visits(n=LONG):
+    for _, world, visit, context in worlds.visits(n=LONG):
         action = _any_action(world, context, rng)
         rewards.append(world.serve(visit, action).reward)
         expected.append(world.truth(visit).expected_reward(action))
     surprise: FloatArray = np.array(rewards) - np.array(expected)
     error = surprise.std(ddof=1) / np.sqrt(LONG)
     limit = ERRORS * error + ROUNDING
-    _must(
+    must(
         abs(surprise.mean()) <= limit,
         f"over {LONG:,} visits random actions earned {np.mean(rewards):.4g} on average, and the truth expects "
         f"{np.mean(expected):.4g}; they may lie {limit:.2g} apart, {ERRORS:g} standard errors",
     )
 
 
-def _asking(subject: Subject) -> None:
-    quiet = subject.make(0)
+def _asking(worlds: MadeWorlds) -> None:
+    quiet = worlds.make(0)
     rng = np.random.default_rng(0)
-    for step, world, visit, context in subject.visits():
+    for step, world, visit, context in worlds.visits():
         before = {name: np.copy(value) for name, value in context.items() if isinstance(value, np.ndarray)}
         world.truth(visit)
         world.serve(visit, _any_action(world, context, rng))
         changed = [name for name, value in before.items() if not np.array_equal(value, context[name])]
-        _must(not changed, f"visit {step}: serving changed {', '.join(changed)} of the context")
-        _must(
+        must(not changed, f"visit {step}: serving changed {', '.join(changed)} of the context")
+        must(
             same(quiet.context(quiet.arrive(step)), world.context(world.arrive(step))),
             f"visit {step} is another one after earlier visits were served",
         )
 
 
-def _products(subject: Subject) -> None:
-    listed = subject.make(0).all_products()
-    if listed is None or subject.make(0).action_space == ActionSpace.BOOSTS:
+def _products(worlds: MadeWorlds) -> None:
+    listed = worlds.make(0).all_products()
+    if listed is None or worlds.make(0).action_space == ActionSpace.BOOSTS:
         return
     row_of = {int(product): row for row, product in enumerate(listed.ids)}
-    for step, _, _, context in subject.visits():
+    for step, _, _, context in worlds.visits():
         for product, features in zip(context.product_ids.tolist(), context.products, strict=True):
-            _must(product in row_of, f"visit {step}: product {product} is not in all_products()")
+            must(product in row_of, f"visit {step}: product {product} is not in all_products()")
             equal = np.array_equal(listed.features[row_of[product]], features)
-            _must(equal, f"visit {step}: product {product} has other features than in all_products()")
+            must(equal, f"visit {step}: product {product} has other features than in all_products()")
 
 
-CHECKS: dict[str, Callable[[Subject], None]] = {
-    "is made for a seed and tells its dimensions": _makes,
-    "gives contexts with every field, read-only and of the right shapes": _contexts,
-    "brings the same visits in any order": _any_order,
-    "brings other visits for another seed": _seeds,
-    "gives an action the same reward whatever was asked before": _outcomes,
-    "names the best action and no better one is found": _truth,
-    "rewards average to their expectation": _averages,
-    "does not change when asked": _asking,
-    "lists all products, where it lists any": _products,
-}
-"""The checks, by what a world does that keeps the contract; the others need the first two."""
+MADE = "is made for a seed and tells its dimensions"
+CONTEXTS = "gives contexts with every field, read-only and of the right shapes"
+FIRST = (MADE, CONTEXTS)
+"""The checks that all others need."""
+
+CHECKS = (
+    Check(MADE, _makes),
+    Check(CONTEXTS, _contexts, (MADE,)),
+    Check("brings the same visits in any order", _any_order, FIRST),
+    Check("brings other visits for another seed", _seeds, FIRST),
+    Check("gives an action the same reward whatever was asked before", _outcomes, FIRST),
+    Check("names the best action and no better one is found", _truth, FIRST),
+    Check("rewards average to their expectation", _averages, FIRST),
+    Check("does not change when asked", _asking, FIRST),
+    Check("lists all products, where it lists any", _products, FIRST),
+)
+"""The checks, by what a world does that keeps the contract."""

@@ -24,14 +24,17 @@ def context_fault(context: Any, action_space: str, spec: PolicySpec) -> str:
     if missing:
         return f"the context lacks {', '.join(missing)}"
     count = len(np.atleast_1d(context.product_ids))
-    shapes: dict[str, tuple[int, ...]] = {"product_ids": (count,)}
-    if action_space == ActionSpace.BOOSTS:
-        shapes |= {"features": (spec.user_dim,), "base_scores": (count,)}
-        shapes |= {"boost_features": (count, spec.product_dim)}
-    else:
-        shapes |= {"user": (spec.user_dim,), "products": (count, spec.product_dim), "available": (count,)}
-    for name, shape in shapes.items():
-        fault = _array_fault(name, context[name], shape)
+    shapes = {
+        "product_ids": (count,),
+        "user": (spec.user_dim,),
+        "products": (count, spec.product_dim),
+        "available": (count,),
+        "features": (spec.user_dim,),
+        "base_scores": (count,),
+        "boost_features": (count, spec.product_dim),
+    }
+    for name in FIELDS[ActionSpace(action_space)]:
+        fault = _array_fault(name, context[name], shapes[name]) if name in shapes else ""
         if fault:
             return fault
     if len(np.unique(context.product_ids)) < count:

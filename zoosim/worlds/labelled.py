@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,9 +59,11 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
 
     Rows come back from the second pass on, and are not to be recognised: visitors are anonymous.
     """
-    rng, rows, n_classes = stream(seed, "visits"), len(table.labels), len(table.classes)
-    passes = -(-steps // rows)
-    schedule = np.concatenate([rng.permutation(rows) for _ in range(passes)])[:steps]
+    rng = stream(seed, "visits")
+    n_rows = len(table.labels)
+    n_classes = len(table.classes)
+    passes = ceil(steps / n_rows)
+    schedule = np.concatenate([rng.permutation(n_rows) for _ in range(passes)])[:steps]
     return TableWorld(
         seed=seed,
         users=frozen(table.features.copy()),
@@ -81,10 +84,7 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
 class LabelledSetup(WorldSetup):
     """A labelled table whose rows come as visitors; policies choose a class for each."""
 
-    kind: str
     config: LabelledConfig
-    steps: int
-    notes: tuple[str, ...] = ()
 
     has_past = True
 
@@ -107,10 +107,6 @@ class LabelledSetup(WorldSetup):
     def code(self, action_space: str) -> str:
         """Hash the code that builds the world."""
         return source_digest(__name__)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as they are written to config.yaml."""
-        return self.config.model_dump(exclude_none=True)
 
     def files_digest(self) -> str:
         """Hash the content of the table."""
@@ -141,15 +137,16 @@ def classifier_accuracy(table: Table) -> float | None:
 def _to_table(frame: pl.DataFrame, label: str, source: str) -> Table:
     if frame.height < 2 or frame.width < 2:
         raise DataError(f"{source}: got {frame.height} rows and {frame.width} columns, expected at least 2 of each")
-    labels = _words(frame[label].fill_nan(None) if frame[label].dtype.is_float() else frame[label], source)
+    column = frame[label]
+    labels = _words(column.fill_nan(None) if column.dtype.is_float() else column, source)
     if labels.null_count():
         raise DataError(f"{source}: column {label} has {labels.null_count()} missing labels; fill or drop those rows")
     classes = tuple(sorted(labels.unique()))
     if not 2 <= len(classes) <= MAX_CLASSES:
         raise DataError(f"{source}: column {label} has {len(classes)} classes, expected 2 to {MAX_CLASSES}")
     columns = [_column(frame[name], source) for name in frame.columns if name != label]
-    index = {name: number for number, name in enumerate(classes)}
-    return Table(_scaled(np.hstack(columns)), np.array([index[value] for value in labels]), classes)
+    number_of = {name: number for number, name in enumerate(classes)}
+    return Table(_scaled(np.hstack(columns)), np.array([number_of[name] for name in labels]), classes)
 
 
 def _column(column: pl.Series, source: str) -> FloatArray:
@@ -180,6 +177,7 @@ def _words(column: pl.Series, source: str) -> pl.Series:
 def _scaled(features: np.ndarray) -> FloatArray:
     """Map each column to [0, 1]; a constant one to 0. Halves, so that no width is too large for a float."""
     features = features / 2
-    low, high = features.min(axis=0), features.max(axis=0)
+    low = features.min(axis=0)
+    high = features.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     return np.ascontiguousarray((features - low) / width, np.float64)

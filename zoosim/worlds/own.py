@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.blame import reason_of
 from zoosim.core.errors import WorldError, ZoosimError
 from zoosim.core.parameters import check_parameters
 from zoosim.core.types import PolicySpec
@@ -19,19 +20,19 @@ SPACES = (ActionSpace.PRODUCTS, ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
 
 def world_class(source: str) -> type[World]:
     """Return the world class `FILE.py:Class`; raises `WorldError` for what is none."""
-    found = class_in_file(source, "world", WorldError)
-    if not issubclass(found, World):
+    cls = class_in_file(source, "world", WorldError)
+    if not issubclass(cls, World):
         raise WorldError(f"world {source}: is no zoosim.World; derive the class from it")
-    missing = sorted(getattr(found, "__abstractmethods__", ()))
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         raise WorldError(f"world {source}: lacks {' and '.join(missing)}; see docs/own-world.md")
-    if found.action_space not in SPACES:
-        raise WorldError(f"world {source}: has the action_space {found.action_space!r}, expected {', '.join(SPACES)}")
-    if not _is_range(found.reward_range):
+    if cls.action_space not in SPACES:
+        raise WorldError(f"world {source}: has the action_space {cls.action_space!r}, expected {', '.join(SPACES)}")
+    if not _is_range(cls.reward_range):
         raise WorldError(
-            f"world {source}: has the reward_range {found.reward_range!r}, expected (low, high), set on the class"
+            f"world {source}: has the reward_range {cls.reward_range!r}, expected (low, high), set on the class"
         )
-    return found
+    return cls
 
 
 def _is_range(value: Any) -> bool:
@@ -51,11 +52,8 @@ def world_source(source: str) -> str:
 class OwnSetup(WorldSetup):
     """A world of the user's own; `config` holds its parameters."""
 
-    kind: str
     config: Mapping[str, Any]
-    steps: int
     finished: bool = False
-    notes: tuple[str, ...] = ()
 
     knows_users = True
     reward_key = "reward"
@@ -78,8 +76,8 @@ class OwnSetup(WorldSetup):
         """Check the parameters of a world; see `WorldSetup.read`."""
         if finished:
             return cls(kind, values, steps, finished=True)
-        found = world_class(kind)
-        return cls(kind, check_parameters(policy_name(found), found, values), steps)
+        world = world_class(kind)
+        return cls(kind, check_parameters(policy_name(world), world, values), steps)
 
     @property
     def action_spaces(self) -> tuple[str, ...]:
@@ -88,19 +86,19 @@ class OwnSetup(WorldSetup):
 
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
         """Return the world of a seed."""
-        found = world_class(self.kind)
+        cls = world_class(self.kind)
+        label = f"world {policy_name(cls)}"
         try:
-            world = found(seed, self.steps, **self.config)
+            world = cls(seed, self.steps, **self.config)
             spec = world.spec(self.steps)
         except ZoosimError:
             raise
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            raise WorldError(f"world {policy_name(found)}: cannot be made for seed {seed}: {reason}") from error
+            raise WorldError(f"{label}: cannot be made for seed {seed}: {reason_of(error)}") from error
         if getattr(world, "seed", None) != seed:
-            raise WorldError(f"world {policy_name(found)}: has no seed; call super().__init__(seed, steps, **params)")
+            raise WorldError(f"{label}: has no seed; call super().__init__(seed, steps, **params)")
         if not isinstance(spec, PolicySpec):
-            raise WorldError(f"world {policy_name(found)}: spec returned {spec!r}, expected a zoosim.PolicySpec")
+            raise WorldError(f"{label}: spec returned {spec!r}, expected a zoosim.PolicySpec")
         return world
 
     def code(self, action_space: str) -> str:

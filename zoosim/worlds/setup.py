@@ -1,7 +1,8 @@
 """What a run is told of its world: checked settings, and the worlds that they make, one per seed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -23,8 +24,21 @@ SETUPS = {
 OWN = "zoosim.worlds.own:OwnSetup"
 
 
+@dataclass(frozen=True)
 class WorldSetup(ABC):
-    """The checked settings of a run's world; the base of one class per kind of world."""
+    """The checked settings of a run's world; the base of one class per kind of world.
+
+    Args:
+        kind: The kind of the world.
+        config: The settings as the user may write them.
+        steps: The length of the run.
+        notes: Lines on what had to give way to other settings.
+    """
+
+    kind: str
+    config: Any
+    steps: int
+    notes: tuple[str, ...] = ()
 
     knows_users: ClassVar[bool] = False
     """Whether visitors come back and are recognised."""
@@ -40,15 +54,6 @@ class WorldSetup(ABC):
 
     slow_start: ClassVar[bool] = False
     """Whether the first policy of a seed computes for long what the others then find on disk."""
-
-    kind: str
-    """The kind of the world."""
-
-    config: Any
-    """The settings as the user may write them."""
-
-    notes: tuple[str, ...]
-    """Lines on what had to give way to other settings."""
 
     @property
     def action_spaces(self) -> tuple[str, ...]:
@@ -105,9 +110,9 @@ class WorldSetup(ABC):
     def code(self, action_space: str) -> str:
         """Hash the code that decides what happens in the world."""
 
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Return the settings as they are written to config.yaml."""
+        return dict(self.config.model_dump(exclude_none=True))
 
     def identity(self) -> dict[str, Any]:
         """Return what makes this world another than others, by the names in config.yaml."""
@@ -156,5 +161,11 @@ class WorldSetup(ABC):
 def setup_class(kind: str) -> type[WorldSetup]:
     """Return the class of the setup of a kind of world; any name but the built-in ones is a user's FILE.py:Class."""
     module, _, name = SETUPS.get(kind, OWN).partition(":")
-    found: type[WorldSetup] = getattr(import_module(module), name)
-    return found
+    cls: type[WorldSetup] = getattr(import_module(module), name)
+    return cls
+
+
+def named_settings(settings: Mapping[str, Any], orders: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """Return settings, and the `orders` by which a world numbers what some of them name, as `WorldSetup.identity`."""
+    values = {f"env.{name}": value for name, value in settings.items()}
+    return values | {f"the order of env.{name}": list(order) for name, order in orders.items()}

@@ -9,7 +9,7 @@ Where a world has `rewards`, they settle what each product earns at each visit, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,15 +163,13 @@ class TableWorld(World):
     @cached_property
     def _offers(self) -> dict[int, Offer]:
         """Return the candidates of each period, by its start; those that are the same share their arrays."""
-        everything = Offer(frozen(np.arange(self.n_products)), self.product_ids, self.products, self.groups)
+        columns: tuple[Any, ...] = (self.product_ids, self.products, self.groups)
+        everything = Offer(frozen(np.arange(self.n_products)), *columns)
         offers = {}
         for period in self.periods:
             rows = period.offered
-            if rows is None:
-                offers[period.start] = everything
-            else:
-                ids, products, groups = self.product_ids[rows], self.products[rows], self.groups[rows]
-                offers[period.start] = Offer(rows, frozen(ids), frozen(products), frozen(groups))
+            chosen = everything if rows is None else Offer(rows, *(frozen(column[rows]) for column in columns))
+            offers[period.start] = chosen
         return offers
 
     def offered(self, step: int) -> Offer:

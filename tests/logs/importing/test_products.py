@@ -16,9 +16,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
-from zoosim.models.linear_rewards import Rows, _shared, sum_moments
-from zoosim.off_policy.intervals.clusters import make_clusters
-from zoosim.off_policy.models.reward_model import fit_reward_model
+from zoosim.models.linear_rewards import FOLDS, Rows, _shared, fit_linear_model, shared_first, sum_moments
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.from_log.traits import find_traits, traits_of
 from zoosim.policies.registry import find_class
@@ -273,17 +271,18 @@ def earned(policy: Any, log: Log, order: np.ndarray) -> float:
 def test_the_shared_model_is_a_ridge_of_visitors_times_traits() -> None:
     rng, n, k = np.random.default_rng(0), 300, 7
     traits, features = rng.normal(size=(k, 2)), rng.normal(size=(n, 3))
-    actions, zeros = rng.integers(k, size=n), np.zeros(n, np.int64)
-    rewards, candidates = rng.normal(size=n), np.ones((1, k), bool)
-    log = Log(actions, np.full(n, 1 / k), rewards, candidates, zeros, features, zeros, traits)
+    actions = rng.integers(k, size=n)
+    rewards = rng.normal(size=n)
     moments = sum_moments(Rows(features, np.zeros(3), np.ones(3), actions % 2, actions), rewards, 2, k)
     x, z = np.hstack([np.ones((n, 1)), features]), np.hstack([np.ones((k, 1)), traits])
     joint = np.einsum("np,ni->npi", z[actions], x).reshape(n, -1)
     plain = np.linalg.solve(joint.T @ joint + np.eye(12), joint.T @ rewards).reshape(3, 4)
     np.testing.assert_allclose(_shared(moments, [0, 1], traits), z @ plain, atol=1e-10)
-    clusters = make_clusters(n, None)
-    bare, told = (fit_reward_model(log, clusters, traits=given).coefficients for given in (None, traits))
-    assert np.abs(bare - told).max() > 1e-3
+    bare, shared = (
+        fit_linear_model(features, actions, [rewards], k, np.arange(n) % FOLDS, FOLDS, shared_first(known)).coefficients
+        for known in (None, traits)
+    )
+    assert np.abs(bare - shared).max() > 1e-3
 
 
 def test_traits_are_what_products_differ_in() -> None:

@@ -19,7 +19,7 @@ from zoosim.off_policy.evaluate import Evaluation
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.boost_model import fit_boost_model
 from zoosim.policies.boosts.simple import ConstantBoosts
-from zoosim.policies.checks.boosts import SMALL
+from zoosim.policies.checks.search_shop import SMALL
 from zoosim.policies.registry import find_class
 
 TIGHT = 1e-10

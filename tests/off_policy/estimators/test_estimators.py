@@ -122,10 +122,9 @@ class Rankings:
                 chance = math.prod(c if o else 1 - c for c, o in zip(clicks, outcome, strict=True))
                 rows.append((i, j, *outcome, logging[i, j] * chance, target[i, j] * chance))
         self.shown = np.array([row[:2] for row in rows])
-        self.rewards = np.array([row[2:4] for row in rows], float)
+        self.rewards = np.array([row[2:4] for row in rows]) * np.array([1.0, 0.5])  # a lower click earns half
         self.chance, aimed = np.array([row[4] for row in rows]), np.array([row[5] for row in rows])
-        self.alpha = np.array([1.0, 0.5])
-        self.truth = float((aimed[:, None] * self.rewards * self.alpha).sum())
+        self.truth = float((aimed[:, None] * self.rewards).sum())
         self.target = target
         a, b = self.shown[:, 0], self.shown[:, 1]
         tops = [policy.sum(axis=1) for policy in (target, logging)]
@@ -153,7 +152,7 @@ def test_ranking_estimators_are_unbiased_where_they_claim_to_be(estimator: str, 
     a, b = world.shown.T
     weights = world.marginal if estimator == "independent" else world.weights
     wanted = pytest.approx(world.truth, abs=TIGHT)
-    ips = world.mean(getattr(rankings, f"{estimator}_ips")(weights, world.rewards, world.alpha))
+    ips = world.mean(getattr(rankings, f"{estimator}_ips")(weights, world.rewards))
     g1, g2, target = rng.random(3), rng.random((3, 3)), world.target  # any guesses, right or wrong
     top, given = target.sum(axis=1), target / target.sum(axis=1)[:, None]
     guesses = {
@@ -167,7 +166,7 @@ def test_ranking_estimators_are_unbiased_where_they_claim_to_be(estimator: str, 
             np.stack([np.full(len(a), top @ g1), (given * g2).sum(axis=1)[a]], axis=1),
         ),
     }
-    dr = world.mean(getattr(rankings, f"{estimator}_dr")(weights, world.rewards, *guesses[estimator], world.alpha))
+    dr = world.mean(getattr(rankings, f"{estimator}_dr")(weights, world.rewards, *guesses[estimator]))
     if depends in sound:
         assert ips == wanted
         assert dr == wanted
@@ -240,7 +239,6 @@ def test_kernel_weights_in_two_dimensions_are_products() -> None:
         (lambda w, r: single.clipped_ips(w, r, 0.0), "limit: got 0.0, expected a finite number above 0"),
         (lambda w, r: single.shrunk_dr(w, r, r, r, float("nan")), "shrinkage: got nan"),
         (lambda w, r: rankings.standard_ips(w, r), "expected .visits, positions."),
-        (lambda w, r: rankings.standard_ips(w[:, None], r[:, None], np.ones(2)), "alpha: got shape"),
         (lambda w, r: boosts.kernel_weights(r[:, None], w, r[:, None], 0.1, -9, 9), "densities: got 0"),
         (lambda w, r: boosts.kernel_weights(r[:, None], w + 1, r[:, None], 0.1, -1, 1), "actions: row .* outside"),
         (lambda w, r: boosts.kernel_weights(r[:, None], w + 1, r[:, None], 0.0, -9, 9), "bandwidth: got 0.0"),

@@ -266,7 +266,7 @@ def test_a_difference_is_paired() -> None:
     assert both.value == pytest.approx(one.value - other.value, abs=1e-15)
     assert standard_error(both) < 0.3 * standard_error(group_sums(clusters, one))
     same = difference(group_sums(clusters, one), group_sums(clusters, one))
-    assert (same.value, standard_error(same), bootstrap_p(same)) == (0.0, 0.0, 1.0)
+    assert (same.value, standard_error(same), bootstrap_p(same, bootstrap(same))) == (0.0, 0.0, 1.0)
     assert rows_to_decide(same) is None
 
 
@@ -290,7 +290,8 @@ def test_p_values_are_uniform_without_a_difference() -> None:
     low = 0
     for run in range(300):
         values = np.random.default_rng(run).exponential(size=400) - 1
-        low += bootstrap_p(group_sums(make_clusters(400), Terms(values)), samples=400, seed=run) < 0.1
+        sums = group_sums(make_clusters(400), Terms(values))
+        low += bootstrap_p(sums, bootstrap(sums, samples=400, seed=run)) < 0.1
     assert abs(low - 30) < 21
 
 

@@ -15,8 +15,8 @@ from zoosim.policies.boosts.item_features import columns_of, join, pairs_of, pri
 from zoosim.policies.boosts.item_memory import examples_of
 from zoosim.policies.boosts.item_scales import ENOUGH, meet, no_products, scale_row, scaled, scales_of
 from zoosim.policies.boosts.item_values import Goods, value_items
-from zoosim.policies.checks.boosts import LARGER, SMALL
 from zoosim.policies.checks.sameness import same
+from zoosim.policies.checks.search_shop import LARGER, SMALL
 from zoosim.worlds.search.boosts import context_of, feedback_of
 from zoosim.worlds.search.shop import SearchShop
 

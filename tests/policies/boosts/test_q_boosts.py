@@ -11,8 +11,10 @@ from zoosim.policies.boosts.q_boosts import QEnsemble
 from zoosim.policies.boosts.q_replay import Replay
 from zoosim.policies.boosts.rank_guardrail import RankGuardrail
 from zoosim.policies.boosts.simple import RandomBoosts
-from zoosim.policies.checks.boosts import BOOST_CHECKS, LARGER, SMALL
-from zoosim.policies.checks.products import Maker, run_check
+from zoosim.policies.checks.boosts import BOOST_CHECKS
+from zoosim.policies.checks.contract import run_check
+from zoosim.policies.checks.maker import Maker
+from zoosim.policies.checks.search_shop import LARGER, SMALL
 from zoosim.ranking.stability import rank_change
 from zoosim.worlds.search.boosts import context_of
 

@@ -5,7 +5,7 @@ import pytest
 
 from zoosim.core.errors import DataError
 from zoosim.policies.boosts.q_offline import PESSIMISM, QOffline
-from zoosim.policies.checks.boosts import LARGER
+from zoosim.policies.checks.search_shop import LARGER
 
 CENTRE = np.array([0.3, 0.0, -0.3, 0.0])
 

@@ -111,3 +111,12 @@ def test_with_a_high_penalty_nothing_leaves() -> None:
     asked = request(200, d=5, shown=10, penalty=1e6, kept=10)
     found = best_boosts(asked, CEMConfig(n_samples=64, n_iters=20), np.random.default_rng(0))
     assert values(asked, found[np.newaxis])[0] > 0.0
+
+
+def test_a_start_that_rounding_puts_outside_the_box_is_searched_from() -> None:
+    """Of 200 requests the projection of some ends outside by a last digit, which the search would refuse."""
+    config = CEMConfig(n_samples=8, n_iters=1, a_max=5.0)
+    requests = [request(20, seed=seed) for seed in range(200)]
+    assert any(np.abs(projected(each, 5.0)).max() > 5.0 for each in requests)
+    for each in requests:
+        assert np.abs(best_boosts(each, config, np.random.default_rng(0))).max() <= 5.0

@@ -15,9 +15,12 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.types import FloatArray
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 from zoosim.policies.boosts.simple import ConstantBoosts, NormalBoosts, RandomBoosts
-from zoosim.policies.checks.boosts import BOOST_CHECKS, LARGER, SMALL
-from zoosim.policies.checks.products import Check, Maker, check_policy, run_check
+from zoosim.policies.checks.boosts import BOOST_CHECKS
+from zoosim.policies.checks.contract import Check, run_check
+from zoosim.policies.checks.maker import Maker
+from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.checks.sameness import same
+from zoosim.policies.checks.search_shop import LARGER, SMALL
 from zoosim.policies.registry import BUILT_IN, find_class
 
 NAMES = [check.name for check in BOOST_CHECKS]
@@ -238,8 +241,8 @@ BROKEN: dict[type[Any], tuple[str, str]] = {
     NotMade: ("makes", "no such thing"),
     OutOfTheBox: ("acts", "expected 4 numbers in [-0.5, 0.5]"),
     LeavesTheBox: ("learns", "expected boosts from -0.5 to 0.5"),
-    Writes: ("inputs", "the context was changed"),
-    Forgets: ("repeats", "two objects with one seed differ"),
+    Writes: ("inputs", "select_action changed context.base_scores"),
+    Forgets: ("repeats", "two objects with one seed choose"),
     Moves: ("recommends", "moved the state"),
     Trusts: ("refuses", "update took a reward of nan"),
     Checks: ("refuses", "has moved the state"),
@@ -252,7 +255,7 @@ BROKEN: dict[type[Any], tuple[str, str]] = {
     KeepsPlaces: ("candidates", "products in another order get other boosts"),
     CountsOn: ("candidates", "AssertionError"),
     KeepsTables: ("candidates", "the answer goes by those before"),
-    Keeps: ("saves", "decides otherwise"),
+    Keeps: ("saves", "the state after loading is not the state that was saved"),
 }
 
 

@@ -10,10 +10,14 @@ import pytest
 
 from zoosim import Context, Policy, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.policies.checks.products import CHECKS, SHOPS, Check, Maker, check_policy, run_check
+from zoosim.policies.checks.contract import Check, run_check
+from zoosim.policies.checks.maker import Maker
+from zoosim.policies.checks.policy import check_policy
+from zoosim.policies.checks.products import PRODUCT_CHECKS
+from zoosim.policies.checks.shop import SHOPS
 from zoosim.policies.registry import BUILT_IN, find_class
 
-NAMES = [check.name for check in CHECKS]
+NAMES = [check.name for check in PRODUCT_CHECKS]
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in BUILT_IN if "boosts" not in find_class(name).chooses),
     ("linucb", {"floor": 0.1}),
@@ -48,7 +52,7 @@ def _label(variant: tuple[str, dict[str, Any]]) -> str:
     return "-".join([variant[0], *(f"{key}={value}" for key, value in variant[1].items())])
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=NAMES)
+@pytest.mark.parametrize("check", PRODUCT_CHECKS, ids=NAMES)
 @pytest.mark.parametrize("variant", VARIANTS, ids=_label)
 def test_built_in(variant: tuple[str, dict[str, Any]], check: Check) -> None:
     name, params = variant
@@ -62,7 +66,7 @@ def test_check_policy_asks_every_check_in_order() -> None:
 
 
 def test_what_a_check_needs_is_asked_before_it() -> None:
-    assert all(set(check.needs) < set(NAMES[:place]) | {""} for place, check in enumerate(CHECKS))
+    assert all(set(check.needs) < set(NAMES[:place]) | {""} for place, check in enumerate(PRODUCT_CHECKS))
 
 
 def test_the_shops_hold_what_the_checks_need() -> None:

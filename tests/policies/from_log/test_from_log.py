@@ -13,8 +13,8 @@ from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
 from zoosim.logs.log import Log
+from zoosim.models.linear_rewards import FOLDS, fit_linear_model, shared_first
 from zoosim.off_policy.intervals.clusters import make_clusters
-from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.base import Policy
 from zoosim.policies.from_log.base import FromLog
@@ -77,7 +77,8 @@ def test_linear_guesses_are_those_of_the_reward_model(products: bool) -> None:
     log = described()
     log = log if products else replace(log, products=np.zeros((20, 0)))
     traits = find_traits(log.products).scores if products else None
-    model = fit_reward_model(log, make_clusters(len(log), log.user_ids), traits=traits)
+    fold = make_clusters(len(log), log.user_ids).group % FOLDS
+    model = fit_linear_model(log.features, log.actions, [log.rewards], log.n_actions, fold, FOLDS, shared_first(traits))
     own = model.coefficients.mean(axis=0)
     wanted = own[0] + ((log.features[:50] - model.centre) * model.scale) @ own[1:]
     policy = fitted("linear", log)

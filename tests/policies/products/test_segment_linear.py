@@ -12,6 +12,7 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import find_slot
 from zoosim.core.types import FloatArray
+from zoosim.linear.rank_one import count_terms
 from zoosim.policies.products import segment_linear
 from zoosim.policies.products.segment_linear import HYPOTHESES, MAX_ENTRIES
 from zoosim.policies.products.segment_state import last_shown, read_slots
@@ -402,3 +403,74 @@ def test_words_that_are_no_memory_are_refused() -> None:
         made("shared-linucb", 1, 2, memory="fading")
     with pytest.raises(ConfigError, match=r"detector: got 'cusum', expected one of adwin, page-hinkley or glr$"):
         made("shared-linucb", 1, 2, detector="cusum")
+
+
+LARGE_POLICIES = [
+    *[
+        (name, {"memory": memory})
+        for name in NAMES[:2]
+        for memory in ("all", "discount", "window", "filter", "restart")
+    ],
+    ("product-linucb", {}),
+    ("d-linucb", {"discount": 0.99}),
+    ("greedy", {}),
+]
+
+
+def large(name: str, **params: Any) -> Any:
+    """Return a policy whose models have 289 features, or 289 a product: terms wait beside their matrices."""
+    short = {"half_life": 200.0, "window": 70} if name in NAMES else {}
+    return made(name, 16 if name != "product-linucb" else 288, 16, **{**short, **params})
+
+
+def visits(policy: Any, n: int) -> list[Context]:
+    rng = np.random.default_rng(6)
+    products = rng.normal(size=(12, policy.spec.product_dim)) / 4
+    return [context(list(rng.normal(size=policy.spec.user_dim) / 4), products) for _ in range(n)]
+
+
+@pytest.mark.parametrize(("name", "params"), LARGE_POLICIES)
+def test_large_models_decide_as_if_no_term_waited(
+    name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rewards of every third visit come 5 visits late; both policies have more than one rebuild behind them."""
+    policy, rng, waiting = large(name, **params), np.random.default_rng(7), list[tuple[Context, int, float]]()
+    [first] = visits(policy, 1)
+    policy.select_action(first)  # now it has room for all products
+    monkeypatch.setattr("zoosim.linear.joint.rows_for_terms", lambda dim: 0)
+    plain = large(name, **params)
+    plain.select_action(first)
+    assert policy.state.ridge.gram.shape[1] > plain.state.ridge.gram.shape[1] == 289
+    for n, here in enumerate(visits(policy, 320)):
+        action = policy.select_action(here)
+        assert plain.select_action(here) == action
+        if n % 40 == 0:
+            before = policy.state_dict()
+            np.testing.assert_allclose(policy.propensities(here), plain.propensities(here), atol=1e-12)
+            after = policy.state_dict()
+            assert all(np.array_equal(before[key], after[key]) for key in before)
+        waiting.append((here, action, float(rng.random() < 0.5)))
+        for came in waiting if n % 3 else waiting[5:]:
+            policy.update(*came)
+            plain.update(*came)
+        waiting = [] if n % 3 else waiting[:5]
+    np.testing.assert_allclose(policy.state.ridge.theta, plain.state.ridge.theta, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "params"), LARGE_POLICIES)
+def test_large_models_are_saved_while_terms_wait(name: str, params: dict[str, Any]) -> None:
+    policy, rng, here = large(name, **params), np.random.default_rng(8), visits(large(name), 120)
+    for n in range(45):
+        policy.update(here[n], policy.select_action(here[n]), float(rng.random() < 0.5))
+    if name != "product-linucb":
+        assert count_terms(policy.state.ridge.gram[0]) > 0
+    loaded = large(name, **params)
+    loaded.load_state_dict(policy.state_dict())
+    for n in range(45, 120):
+        assert np.array_equal(policy.propensities(here[n]), loaded.propensities(here[n]))
+        action, reward = policy.select_action(here[n]), float(rng.random() < 0.5)
+        assert loaded.select_action(here[n]) == action
+        policy.update(here[n], action, reward)
+        loaded.update(here[n], action, reward)
+    one, other = policy.state_dict(), loaded.state_dict()
+    assert all(np.array_equal(one[key], other[key]) for key in one)

@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_told(capsys: pytest.CaptureFixture[str], tmp_path:
     [
         (("--by", "week"), "zoosim: by: got 'week', expected all, segment or cell"),
         (("gauntlet",), "zoosim: optimum: gauntlet is no search world; give search, template-bandits or market-shifts"),
-        (("--step", "-1"), "zoosim: step: got -1, expected a whole number of at least 0"),
+        (("--step", "-1"), "zoosim: step: got -1, expected a whole number, 0 to 100,000,000"),
         (
             ("--set", "run.steps=5"),
             "zoosim: --set: got run.steps, expected env.KEY, since a description has no policies",

@@ -5,6 +5,8 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+Work = Callable[[T, Callable[..., None]], R]
+"""A function (task, report) that computes a task, and may report lines on the way."""
 
 
 class Backend(Protocol):
@@ -12,7 +14,7 @@ class Backend(Protocol):
 
     def run(
         self,
-        work: Callable[[T, Callable[..., None]], R],
+        work: Work[T, R],
         tasks: Sequence[T],
         *,
         report: Callable[..., None],
@@ -23,7 +25,7 @@ class Backend(Protocol):
         """Return `work(task, report)` of each task, in any order.
 
         Args:
-            work: What computes a task; it can be pickled, and may report lines on the way.
+            work: What computes a task; it can be pickled.
             tasks: The tasks; they can be pickled.
             report: Called in this process with what `work` reported.
             stays: Whether a task has to be computed in this process.

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
-R = TypeVar("R")
+from zoosim.arena.backends import R, T, Work
 
 
 def default_jobs() -> int:
@@ -61,7 +60,7 @@ class Local:
 
     def run(
         self,
-        work: Callable[[T, Callable[..., None]], R],
+        work: Work[T, R],
         tasks: Sequence[T],
         *,
         report: Callable[..., None],
@@ -79,28 +78,26 @@ class Local:
 
     def _run_processes(
         self,
-        work: Callable[[T, Callable[..., None]], R],
+        work: Work[T, R],
         tasks: list[T],
         report: Callable[..., None],
         trusted: Callable[[T], bool],
         lost: Callable[[T], R],
     ) -> list[R]:
         """Run tasks side by side; when a process dies, the rest again, those that are not trusted each on its own."""
-        results, left = _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
-        known = [task for task in left if trusted(task)]
-        if known and len(known) < len(tasks):
-            more, unfinished = _run_pool(work, known, min(self.jobs, len(known)), report)
+        results, unfinished = _run_pool(work, tasks, min(self.jobs, len(tasks)), report)
+        innocent = [task for task in unfinished if trusted(task)]
+        if innocent and len(innocent) < len(tasks):
+            more, still_unfinished = _run_pool(work, innocent, min(self.jobs, len(innocent)), report)
             results += more
-            left = unfinished + [task for task in left if task not in known]
-        for task in left:
+            unfinished = still_unfinished + [task for task in unfinished if task not in innocent]
+        for task in unfinished:
             done, _ = _run_pool(work, [task], 1, report)
             results += done or [lost(task)]
         return results
 
 
-def _run_pool(
-    work: Callable[[T, Callable[..., None]], R], tasks: list[T], jobs: int, report: Callable[..., None]
-) -> tuple[list[R], list[T]]:
+def _run_pool(work: Work[T, R], tasks: list[T], jobs: int, report: Callable[..., None]) -> tuple[list[R], list[T]]:
     """Run tasks in a pool of processes; return their results, and the tasks left over when a process died."""
     context = multiprocessing.get_context("spawn")
     channel = context.Queue()
@@ -132,15 +129,15 @@ def _start_worker(channel: Any) -> None:
     set_up()
 
 
-def _work(work: Callable[[T, Callable[..., None]], R], task: T) -> R:
+def _work(work: Work[T, R], task: T) -> R:
     return work(task, lambda *line: _channel.put(line))
 
 
 def _watch(futures: Sequence["Future[Any]"], channel: Any, report: Callable[..., None]) -> None:
     """Pass on what the workers report until all are done; the first unexpected error is raised."""
-    left = set(futures)
-    while left:
-        done, left = wait(left, timeout=0.1, return_when=FIRST_COMPLETED)
+    running = set(futures)
+    while running:
+        done, running = wait(running, timeout=0.1, return_when=FIRST_COMPLETED)
         for line in _drain(channel.get_nowait):
             report(*line)
         for future in done:

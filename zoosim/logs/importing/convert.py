@@ -20,8 +20,10 @@ from zoosim.logs.importing.columns import checked_columns, list_column, numbers
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
+from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
+from zoosim.policies.model import SUFFIX, load_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
@@ -59,23 +61,24 @@ def import_log(
     schema: str | os.PathLike[str] | Mapping[str, Any] | Schema | None,
     out: str | os.PathLike[str],
     *,
-    fitted: FittedSchema | None = None,
+    like: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
 ) -> Imported:
-    """Write `table` (a CSV or Parquet file, or a data frame) as Records to `out`.
-
-    What is known of the products lies beside it as catalogue-HASH.parquet.
+    """Convert a table to a log of Records, which `train`, `evaluate` and `fit_world` read.
 
     Args:
-        table: One row per product shown.
-        schema: What its columns are: a YAML file, a mapping or a `Schema`; None to infer it.
-        out: The Parquet file to write.
-        fitted: Encode features as an earlier log did; by default the features are fitted to this table.
-        skip_bad: Leave bad rows out instead of refusing the table.
+        table: A CSV or Parquet file, or a data frame, with a row per product shown.
+        schema: What its columns are: a YAML file or a mapping, see `zoosim.schema.schema`; None to infer it.
+        out: The Parquet file to write; the table of its products, catalogue-HASH.parquet, is written beside it.
+        like: An earlier log, or a model: encode features as it does, instead of fitting them to this table.
+        skip_bad: Leave bad rows out, a ranking whole.
+
+    Returns:
+        How many rows were skipped, by reason, and what is new to the features of `like`, by column.
 
     Raises:
         ConfigError: the schema is wrong, or `out` is no Parquet file.
-        DataError: the table lacks a column or has a bad row; nothing is written.
+        DataError: the table lacks a column or has a bad row, which is named; nothing is written.
     """
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
@@ -86,6 +89,7 @@ def import_log(
         )
     frame, source = read_table(table)
     checked = infer_schema(frame, source)[0] if schema is None else _checked_schema(schema)
+    fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
     digest = _digest(converted.products)
     product_ids = converted.products["product_id"]
@@ -101,6 +105,16 @@ def import_log(
 def _digest(products: pl.DataFrame) -> str:
     """Hash what is known of the products, so that another description gets another file."""
     return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
+
+
+def _fitted_like(path: Path) -> FittedSchema:
+    """Return the fitted schema of a log or of a model; raises `DataError` for a log that has none."""
+    if path.suffix == SUFFIX:
+        return load_model(path).fitted
+    fitted = fitted_schema(path)
+    if fitted is None:
+        raise DataError(f"like: {path} does not say how its features were made; name a log of zoosim import or a model")
+    return fitted
 
 
 def _checked_schema(given: Any) -> Schema:

@@ -47,10 +47,7 @@ class ProductTable:
         Other rows are not looked at. Raises `DataError` naming row and column for an id twice and a missing category,
         and naming the product for one without a row.
         """
-        lacking = [name for name in names if name not in self.known]
-        if lacking:
-            some = ", ".join(lacking[:5]) + (", ..." if len(lacking) > 5 else "")
-            raise DataError(f"{self.source}: column {self.mapped.id} has no row for {some}; describe every candidate")
+        self._check_described(names)
         rows = np.flatnonzero(self.ids.is_in(names).fill_null(False).to_numpy())
         used = self.frame[rows]
         ids = self.ids[rows]
@@ -63,6 +60,13 @@ class ProductTable:
             return products
         self._refuse(self.mapped.category, "a value", used[self.mapped.category].is_null().to_numpy(), rows)
         return products.with_columns(category=used[self.mapped.category].cast(pl.String)[order])
+
+    def _check_described(self, names: list[str]) -> None:
+        known = self.known
+        lacking = [name for name in names if name not in known]
+        if lacking:
+            some = ", ".join(lacking[:5]) + (", ..." if len(lacking) > 5 else "")
+            raise DataError(f"{self.source}: column {self.mapped.id} has no row for {some}; describe every candidate")
 
     def _refuse(self, column: str, expected: str, bad: BoolArray, rows: np.ndarray) -> None:
         if bad.any():

@@ -23,10 +23,9 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
         counted = column.cast(pl.Float64, strict=False) * {"s": 1e6, "ms": 1e3, "us": 1.0}[epoch]
         return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
     if isinstance(column.dtype, pl.Datetime):
-        zoned = column.dtype.time_zone is not None
-        return (
-            column.dt.convert_time_zone("UTC").dt.cast_time_unit("us") if zoned else _placed(column, time_zone, source)
-        )
+        if column.dtype.time_zone is None:
+            return _placed(column, time_zone, source)
+        return column.dt.convert_time_zone("UTC").dt.cast_time_unit("us")
     if column.dtype != pl.String:
         hint = "expected times as words, or say in the mapping what numbers count (epoch: s, ms or us)"
         raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, {hint}")
@@ -34,8 +33,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
     _check_one_zone(column, offsets, source)
     if offsets.null_count() < column.len():
-        parsed = column.str.replace(r"Z\s*$", "+00:00").str.to_datetime(time_zone="UTC", time_unit="us", strict=False)
-        return parsed
+        return column.str.replace(r"Z\s*$", "+00:00").str.to_datetime(time_zone="UTC", time_unit="us", strict=False)
     return _placed(column.str.to_datetime(time_unit="us", strict=False), time_zone, source)
 
 

@@ -37,32 +37,43 @@ def weigh_and_predict(log: Log, target: Target, model: RewardModel | None = None
     n, k = len(log), log.n_actions
     block = min(BLOCK, max(1, MOST_CELLS // k))
     starts = range(0, n, block)
-    weights = np.empty(n)
-    predicted, expected, masses = None, None, None
-    if target.whole:
-        masses = np.zeros((len(starts), k))
-        if model is not None:
-            predicted, expected = np.empty(n), np.empty(n)
+    out = _Blocks(np.empty(n), np.zeros((len(starts), k)))
+    if target.whole and model is not None:
+        out = out._replace(model=model, predicted=np.empty(n), expected=np.empty(n))
 
-    def work(piece: int) -> None:
-        start, stop = starts[piece], min(starts[piece] + block, n)
-        asked = _asked(log, target, start, stop)
-        mass = np.zeros(k) if masses is None else masses[piece]
-        if not _sound(asked, log.candidates, log.candidate_set[start:stop], TOLERANCE, mass):
-            check_probabilities(asked, log.available(start, stop), start)
-        actions = log.actions[start:stop]
-        of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
-        weights[start:stop] = of_logged / log.propensities[start:stop]
-        if model is not None and predicted is not None and expected is not None:
-            model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
+    def work(number: int) -> None:
+        _weigh_block(log, target, starts[number], min(starts[number] + block, n), number, out)
 
     if isinstance(target, PolicyTarget):  # one object, asked in turn
-        for piece in range(len(starts)):
-            work(piece)
+        for number in range(len(starts)):
+            work(number)
         target.finish()
     else:
         in_threads(work, len(starts))
-    return WeightsAndPredictions(weights, predicted, expected, None if masses is None else masses.sum(axis=0))
+    mass = out.mass.sum(axis=0) if target.whole else None
+    return WeightsAndPredictions(out.weights, out.predicted, out.expected, mass)
+
+
+class _Blocks(NamedTuple):
+    """Arrays `(n,)` that blocks of rows fill in, each its own part, and the target's `mass (blocks, K)` in each."""
+
+    weights: FloatArray
+    mass: FloatArray
+    model: RewardModel | None = None
+    predicted: FloatArray | None = None
+    expected: FloatArray | None = None
+
+
+def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
+    """Check and weigh rows `start` to `stop - 1`, which are block `number`."""
+    asked = _asked(log, target, start, stop)
+    if not _sound(asked, log.candidates, log.candidate_set[start:stop], TOLERANCE, out.mass[number]):
+        check_probabilities(asked, log.available(start, stop), start)
+    actions = log.actions[start:stop]
+    of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
+    out.weights[start:stop] = of_logged / log.propensities[start:stop]
+    if out.model is not None and out.predicted is not None and out.expected is not None:
+        model_terms(out.model, start, actions, asked, out.predicted[start:stop], out.expected[start:stop])
 
 
 def _asked(log: Log, target: Target, start: int, stop: int) -> FloatArray:

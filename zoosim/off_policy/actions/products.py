@@ -114,23 +114,24 @@ class ProductEvaluation(PolicyEvaluation):
         )
 
 
+UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
+MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
+LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
+"""Estimators by name: by weights alone, with a reward model, and with a limit on weights that the log chooses."""
+
+
 def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions) -> Terms:
     """Return the terms of an estimator by name; `arrays` hold predictions where it needs a reward model."""
     weights = arrays.weights
-    if estimator == "ips":
-        return single.ips(weights, rewards)
-    if estimator == "snips":
-        return single.self_normalised_ips(weights, rewards)
+    if estimator in UNMODELLED:
+        return UNMODELLED[estimator](weights, rewards)
     if estimator == "clipped-ips":
         return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
     assert arrays.predicted is not None
     assert arrays.expected is not None
     if estimator == "dm":
         return single.direct_method(arrays.expected)
-    inputs = (weights, rewards, arrays.predicted, arrays.expected)
-    if estimator == "dr":
-        return single.doubly_robust(*inputs)
-    if estimator == "sndr":
-        return single.self_normalised_dr(*inputs)
+    if estimator in MODELLED:
+        return MODELLED[estimator](weights, rewards, arrays.predicted, arrays.expected)
     limit = choose_limit(estimator, weights, rewards - arrays.predicted)
-    return (single.switch_dr if estimator == "switch-dr" else single.shrunk_dr)(*inputs, limit)
+    return LIMITED[estimator](weights, rewards, arrays.predicted, arrays.expected, limit)

@@ -100,14 +100,12 @@ def weigh_positions(log: Log, target: RankingTarget, clusters: Clusters, with_mo
         )
         model = fit_reward_model(view, clusters) if with_model else None
         by_position.append(_at(view, position_target, place, model))
-    weights = np.stack([each.weights for each in by_position], axis=1)
-    mass = [each.mass for each in by_position if each.mass is not None]
-    predicted = [each.predicted for each in by_position if each.predicted is not None]
-    expected = [each.expected for each in by_position if each.expected is not None]
+    weights, predicted, expected, mass = zip(*by_position, strict=True)
     predictions = None
-    if predicted:
+    if with_model:
         predictions = ModelPredictions(np.stack(predicted, axis=1), np.stack(expected, axis=1))
-    return PositionWeights(ImportanceWeights(weights, np.array(mass) if mass else None), predictions)
+    masses = np.array(mass) if target.whole else None
+    return PositionWeights(ImportanceWeights(np.stack(weights, axis=1), masses), predictions)
 
 
 def _at(view: Log, target: Target, position: int, model: RewardModel | None = None) -> WeightsAndPredictions:

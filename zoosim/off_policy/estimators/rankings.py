@@ -1,9 +1,8 @@
 """Estimators of what a policy earns that ranks: pure functions of arrays.
 
 Each visit shows L actions. `weights (n, L)` are target over logging probability of the action at each position, given
-those above it; `rewards (n, L)` what each position earned; a position's `alpha (L,)` (1 when left out) says how much of
-it counts. `predicted` and `expected` are a reward model's predictions for what was shown, and their means under the
-target.
+those above it; `rewards (n, L)` what each position earned. `predicted` and `expected` are a reward model's predictions
+for what was shown, and their means under the target.
 """
 
 import numpy as np
@@ -13,105 +12,83 @@ from zoosim.core.types import FloatArray
 from zoosim.off_policy.estimators.terms import Terms, check_arrays
 
 
-def standard_ips(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None = None) -> Terms:
+def standard_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
     """Weight a visit by the whole ranking's ratio: sum over l of w_1 ... w_L r_l (Strehl et al. 2010).
 
     Unbiased whatever clicks depend on; its weights grow with L.
     """
-    earned = _counted(weights, rewards, alpha).sum(axis=1)
-    return Terms(weights.prod(axis=1) * earned)
+    _check(weights, rewards)
+    return Terms(weights.prod(axis=1) * rewards.sum(axis=1))
 
 
-def independent_ips(marginal_weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None = None) -> Terms:
+def independent_ips(marginal_weights: FloatArray, rewards: FloatArray) -> Terms:
     """Weight a position by its own action's ratio: sum over l of w_l r_l (Li et al. 2018).
 
     `marginal_weights (n, L)` are ratios of the probabilities that a position shows the action, whatever stands above.
     Unbiased when a position's reward depends on its own action alone.
     """
-    earned = _counted(marginal_weights, rewards, alpha)
-    return Terms((marginal_weights * earned).sum(axis=1))
+    _check(marginal_weights, rewards)
+    return Terms((marginal_weights * rewards).sum(axis=1))
 
 
-def cascade_ips(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None = None) -> Terms:
+def cascade_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
     """Weight a position by the ratio down to it: sum over l of w_1 ... w_l r_l (McInerney et al. 2020).
 
     Reward-interaction IPS; unbiased when a position's reward depends on what stands there and above.
     """
-    earned = _counted(weights, rewards, alpha)
-    return Terms((weights.cumprod(axis=1) * earned).sum(axis=1))
+    _check(weights, rewards)
+    return Terms((weights.cumprod(axis=1) * rewards).sum(axis=1))
 
 
-def self_normalised_ips(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None = None) -> Terms:
+def self_normalised_ips(weights: FloatArray, rewards: FloatArray) -> Terms:
     """Divide by the mean of the weights, over visits and positions: sum over l of w_l r_l / mean(w).
 
     `weights (n, L)` as an estimator counts them: of the whole ranking, down to a position, or marginal (as Swaminathan
     & Joachims 2015 do for single actions).
     """
-    earned = _counted(weights, rewards, alpha)
-    return Terms(np.zeros(len(weights)), (weights * earned).sum(axis=1), weights.mean(axis=1))
+    _check(weights, rewards)
+    return Terms(np.zeros(len(weights)), (weights * rewards).sum(axis=1), weights.mean(axis=1))
 
 
-def standard_dr(
-    weights: FloatArray,
-    rewards: FloatArray,
-    predicted: FloatArray,
-    expected: FloatArray,
-    alpha: FloatArray | None = None,
-) -> Terms:
+def standard_dr(weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray) -> Terms:
     """Correct a model of the whole ranking: q(x, pi) + w_1 ... w_L (sum r_l - q) (Dudik, Langford & Li 2011).
 
-    `predicted (n,)` and `expected (n,)` predict the counted reward of the whole ranking.
+    `predicted (n,)` and `expected (n,)` predict the reward of the whole ranking.
     """
-    whole = _counted(weights, rewards, alpha).sum(axis=1)
+    _check(weights, rewards)
+    whole = rewards.sum(axis=1)
     check_arrays(rewards=whole, predicted=predicted, expected=expected)
     return Terms(expected + weights.prod(axis=1) * (whole - predicted))
 
 
 def independent_dr(
-    marginal_weights: FloatArray,
-    rewards: FloatArray,
-    predicted: FloatArray,
-    expected: FloatArray,
-    alpha: FloatArray | None = None,
+    marginal_weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray
 ) -> Terms:
     """Correct a model of each position: sum over l of q_l(x, pi_l) + w_l (r_l - q_l) (DR a position).
 
-    `predicted (n, L)` and `expected (n, L)` predict the counted reward of each position by its own action.
+    `predicted (n, L)` and `expected (n, L)` predict the reward of each position by its own action.
     """
-    earned = _counted(marginal_weights, rewards, alpha)
-    check_arrays(rewards=earned, predicted=predicted, expected=expected)
-    return Terms((expected + marginal_weights * (earned - predicted)).sum(axis=1))
+    _check(marginal_weights, rewards)
+    check_arrays(rewards=rewards, predicted=predicted, expected=expected)
+    return Terms((expected + marginal_weights * (rewards - predicted)).sum(axis=1))
 
 
-def cascade_dr(
-    weights: FloatArray,
-    rewards: FloatArray,
-    predicted: FloatArray,
-    expected: FloatArray,
-    alpha: FloatArray | None = None,
-) -> Terms:
+def cascade_dr(weights: FloatArray, rewards: FloatArray, predicted: FloatArray, expected: FloatArray) -> Terms:
     """Correct a model of what is still to come (Kiyohara et al. 2022).
 
     Sum over l of w_1 ... w_l (r_l - q_l) + w_1 ... w_(l-1) q_l(x, a_1 ... a_(l-1), pi_l). `predicted (n, L)` predicts
-    the counted reward of positions l and below after a_1 ... a_l, `expected (n, L)` the same with a_l drawn by the
+    the reward of positions l and below after a_1 ... a_l, `expected (n, L)` the same with a_l drawn by the
     target. Unbiased as `cascade_ips` is, for any predictions.
     """
-    earned = _counted(weights, rewards, alpha)
-    check_arrays(rewards=earned, predicted=predicted, expected=expected)
+    _check(weights, rewards)
+    check_arrays(rewards=rewards, predicted=predicted, expected=expected)
     down = weights.cumprod(axis=1)
     above = np.hstack([np.ones((len(down), 1)), down[:, :-1]])
-    return Terms((down * (earned - predicted) + above * expected).sum(axis=1))
+    return Terms((down * (rewards - predicted) + above * expected).sum(axis=1))
 
 
-def _counted(weights: FloatArray, rewards: FloatArray, alpha: FloatArray | None) -> FloatArray:
-    """Return what counts of the rewards `(n, L)`."""
+def _check(weights: FloatArray, rewards: FloatArray) -> None:
+    """Refuse weights and rewards that are no finite `(n, L)` arrays with `DataError`."""
     check_arrays(weights=weights, rewards=rewards)
     if weights.ndim != 2:
         raise DataError(f"weights: got shape {weights.shape}, expected (visits, positions)")
-    if alpha is None:
-        return rewards
-    if alpha.shape != weights.shape[1:] or not np.isfinite(alpha).all():
-        raise DataError(
-            f"alpha: got shape {alpha.shape}, expected a finite number for each of {weights.shape[1]} positions"
-        )
-    return alpha * rewards

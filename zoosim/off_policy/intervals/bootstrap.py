@@ -93,23 +93,29 @@ def _bootstrap(
 @jit
 def _resampled(counts: FloatArray, columns: FloatArray) -> tuple[float, float]:
     """Return a sample's deviation and standard error; 0 for an empty sample, or one without weight."""
-    size = base = top = bottom = less = by = 0.0  # six sums of their own, so that none waits for another
+    size = base = top = bottom = top2 = bottom2 = 0.0  # six sums of their own, so that none waits for another
     for g in range(counts.shape[0]):
         k, x = counts[g], columns[g]
-        size, base = size + k * x[0], base + k * x[1]
-        top, bottom = top + k * x[2], bottom + k * x[3]
-        less, by = less + k * x[4], by + k * x[5]
-    if size <= 0.0 or bottom <= 0.0 or by <= 0.0:
+        size += k * x[0]
+        base += k * x[1]
+        top += k * x[2]
+        bottom += k * x[3]
+        top2 += k * x[4]
+        bottom2 += k * x[5]
+    if size <= 0.0 or bottom <= 0.0 or bottom2 <= 0.0:
         return 0.0, 0.0
-    mean, first, second = base / size, top / bottom, less / by
-    scales, squares = (1.0 / size, 1.0 / bottom, 1.0 / by), 0.0
+    mean = base / size
+    ratio = top / bottom
+    ratio2 = top2 / bottom2
+    scale, ratio_scale, ratio2_scale = 1.0 / size, 1.0 / bottom, 1.0 / bottom2
+    squares = 0.0
     for g in range(counts.shape[0]):
         x = columns[g]
-        share = (x[1] - mean * x[0]) * scales[0]
-        share += (x[2] - first * x[3]) * scales[1]
-        share += (x[4] - second * x[5]) * scales[2]
+        share = (x[1] - mean * x[0]) * scale
+        share += (x[2] - ratio * x[3]) * ratio_scale
+        share += (x[4] - ratio2 * x[5]) * ratio2_scale
         squares += counts[g] * share * share
-    return mean + first + second, np.sqrt(squares)
+    return mean + ratio + ratio2, np.sqrt(squares)
 
 
 def poisson_law() -> tuple[FloatArray, IntArray]:

@@ -99,7 +99,9 @@ def go_together(clusters: Clusters, values: FloatArray) -> bool:
 
 def standard_error(sums: Sums) -> float:
     """Return the estimate's standard error, with groups as independent units (Liang & Zeger 1986)."""
-    groups, n, influence = len(sums.sizes), float(sums.sizes.sum()), sums.influence
+    groups = len(sums.sizes)
     if groups < 2:
         return math.inf
+    n = float(sums.sizes.sum())
+    influence = sums.influence
     return math.sqrt(dot(influence, influence) * groups / (groups - 1)) / n

@@ -49,12 +49,12 @@ def bootstrap_interval(
     return Interval(sums.value, float(sums.value - low * error), float(sums.value - high * error))
 
 
-def bootstrap_p(sums: Sums, *, samples: int = SAMPLES, seed: int = 0, drawn: Bootstrap | None = None) -> float:
+def bootstrap_p(sums: Sums, drawn: Bootstrap) -> float:
     """Return the two-sided p of a value of 0: how often samples lie as far from the estimate as it lies from 0."""
     error = standard_error(sums)
     if error == 0.0:
         return 1.0 if sums.value == 0.0 else 0.0
-    ratios = (drawn or bootstrap(sums, samples=samples, seed=seed)).ratios
+    ratios = drawn.ratios
     observed = sums.value / error
     above = int((ratios >= observed).sum())
     below = int((ratios <= observed).sum())

@@ -10,23 +10,15 @@ from zoosim.off_policy.intervals.clusters import Clusters
 MAX_POSITIONS = 20
 
 
-def fit_reward_model(
-    log: Log,
-    clusters: Clusters,
-    folds: int = FOLDS,
-    *,
-    labels: FloatArray | None = None,
-    traits: FloatArray | None = None,
-) -> RewardModel:
+def fit_reward_model(log: Log, clusters: Clusters, labels: FloatArray | None = None) -> RewardModel:
     """Fit to a log with folds of whole clusters; raises `ConfigError` for more actions and features than memory takes.
 
     The amount of shrinkage is chosen without the fold, too, by the squared error on the others in turn. `labels (F, n)`
-    stand for the rewards where the model without each fold is to learn its own. Where `traits (K, p)` describe the
-    actions, each action's model is shrunk towards one that is linear in its traits.
+    stand for the rewards where the model without each fold is to learn its own.
     """
     rewards = [log.rewards] if labels is None else list(labels)
-    fold = clusters.group % folds
-    return fit_linear_model(_inputs(log), log.actions, rewards, log.n_actions, fold, folds, shared_first(traits))
+    fold = clusters.group % FOLDS
+    return fit_linear_model(_inputs(log), log.actions, rewards, log.n_actions, fold, FOLDS, shared_first(None))
 
 
 def _inputs(log: Log) -> FloatArray:

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from copy import copy
 from typing import Any
 
@@ -147,27 +148,32 @@ def marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
 
 
 def _all_marginals(log: Log, target: DrawnRankings) -> list[FloatArray]:
-    n, k, positions = len(log), log.n_actions, log.n_positions
-    sets = sum(math.comb(k, size) for size in range(positions))
-    widest = math.comb(k, positions - 1)
-    if sets > MOST_SETS or widest * n > MOST_CELLS:
-        got = f"{sets:,} sets of actions that may stand above the last of {positions} positions, {n:,} visits"
-        advice = f"name a column:NAME of the log with {MARGINAL}NAME beside it, or leave out the independent estimators"
-        raise ConfigError(f"marginal probabilities: got {got}, too many to go through; {advice}")
-
+    _check_sets(log)
+    n, k = len(log), log.n_actions
     by_position = []
     # The probability `(n,)` that a position has this set of products above it, in whatever order.
     chance_of_set: dict[tuple[int, ...], FloatArray] = {(): np.ones(n)}
-    for position in range(positions):
+    for position in range(log.n_positions):
         probabilities = np.zeros((n, k))
-        longer: dict[tuple[int, ...], FloatArray] = {}
+        chance_of_longer = defaultdict[tuple[int, ...], Any](float)
         for above, chance in chance_of_set.items():
             above_rows = np.broadcast_to(np.array(above, np.int64), (n, position))
             joint = chance[:, None] * target.given_above(log, above_rows, position)
             probabilities += joint
             for action in set(range(k)) - set(above):
                 extended = tuple(sorted((*above, action)))
-                longer[extended] = longer[extended] + joint[:, action] if extended in longer else joint[:, action]
+                chance_of_longer[extended] = chance_of_longer[extended] + joint[:, action]
         by_position.append(probabilities)
-        chance_of_set = longer
+        chance_of_set = chance_of_longer
     return by_position
+
+
+def _check_sets(log: Log) -> None:
+    """Raise `ConfigError` where too many sets of actions may stand above a position."""
+    positions = log.n_positions
+    sets = sum(math.comb(log.n_actions, size) for size in range(positions))
+    widest = math.comb(log.n_actions, positions - 1)
+    if sets > MOST_SETS or widest * len(log) > MOST_CELLS:
+        got = f"{sets:,} sets of actions that may stand above the last of {positions} positions, {len(log):,} visits"
+        advice = f"name a column:NAME of the log with {MARGINAL}NAME beside it, or leave out the independent estimators"
+        raise ConfigError(f"marginal probabilities: got {got}, too many to go through; {advice}")

@@ -182,16 +182,22 @@ class ItemCritic(BoostPolicy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state; raises `PolicyError` for one that does not fit."""
         arrays = self._arrays()
-        wrong = [name for name in arrays if name not in state or not alike(state[name], arrays[name])]
-        wrong = wrong or [name for name, highest in self._highest().items() if not _within(state[name], highest)]
-        wrong = wrong or [name for name in arrays if name.endswith("root") and not (np.diag(state[name]) > 0.0).all()]
-        if wrong or set(state) != set(arrays):
-            name = [*wrong, *sorted(set(state) - set(arrays))][0]
-            raise PolicyError(f"item-critic: got a state whose {name} does not fit, expected one of the same task")
+        misfit = self._first_misfit(arrays, state)
+        if misfit:
+            raise PolicyError(f"item-critic: got a state whose {misfit} does not fit, expected one of the same task")
         for name, array in arrays.items():
             array[...] = state[name]
         self._described = None
 
-
-def _within(numbers: np.ndarray, highest: int) -> bool:
-    return bool((numbers >= 0).all() and (numbers <= highest).all())
+    def _first_misfit(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> str:
+        """Return the name of the first part of a saved state that does not fit; empty where all do."""
+        for name, array in arrays.items():
+            if name not in state or not alike(state[name], array):
+                return name
+        for name, highest in self._highest().items():
+            if state[name].min(initial=0) < 0 or state[name].max(initial=0) > highest:
+                return name
+        for name in arrays:
+            if name.endswith("root") and not (np.diag(state[name]) > 0.0).all():
+                return name
+        return min(set(state) - set(arrays), default="")

@@ -6,11 +6,12 @@ everywhere else. Online the next visits correct them; here nothing does. Three k
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.checks import alike, check_array
+from zoosim.core.checks import all_alike, check_array
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
@@ -75,15 +76,13 @@ class QOffline(BoostPolicy):
         actions = check_array("q-offline: action", log["action"], (len(states), self.spec.product_dim))
         rewards = check_array("q-offline: reward", log["reward"], (len(states),))
         rows = np.column_stack([states, actions])
-        moments = Moments.none(self._net.sizes[0])
-        moments = moments.joined(rows)
-        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        moments = Moments.none(self._net.sizes[0]).joined(rows)
         net = self._net._replace(
             trained=self._net.trained.copy(), centre=moments.mean.copy(), scale=1.0 / moments.deviation()
         )
-        steps = -(-self.epochs * len(rows) // self.batch_size)
-        alpha = self.alpha
-        alpha = alpha if self.pessimism == "conservative" else 0.0
+        weights = visit_weights(self._key, np.arange(len(rows)), self.n_ensembles)
+        steps = ceil(self.epochs * len(rows) / self.batch_size)
+        alpha = self.alpha if self.pessimism == "conservative" else 0.0
         settings = (steps, self.batch_size, self.learning_rate, alpha, self.spec.a_max)
         fit_conservative(net, rows, self._targets(states, rewards), weights, self._key, *settings)
         if not np.isfinite(net.trained).all():
@@ -134,8 +133,7 @@ class QOffline(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        current = self.state_dict()
-        if set(state) != set(current) or not all(alike(state[name], current[name]) for name in current):
+        if not all_alike(state, self.state_dict()):
             raise DataError("q-offline: the saved state is of another policy, or broken")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
         self._fitted = state["fitted"].copy()

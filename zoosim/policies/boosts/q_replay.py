@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import alike
+from zoosim.core.checks import all_alike
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray, IntArray
 
@@ -93,8 +93,7 @@ class Replay:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a memory of the same size held; raises `DataError` before anything moves if it is not."""
         current = self.state_dict()
-        fits = set(state) == set(current) and all(alike(state[name], current[name]) for name in current)
-        if not fits or state["count"][0] < 0 or not self._known(state["segments"]):
+        if not all_alike(state, current) or state["count"][0] < 0 or not self._known(state["segments"]):
             raise DataError("Replay: the saved state is of another memory, or broken")
         for name in current:
             setattr(self, f"_{name}", state[name].copy())

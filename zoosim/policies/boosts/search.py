@@ -92,5 +92,5 @@ def best_boosts(request: Request, config: CEMConfig, rng: np.random.Generator) -
         slate_values(request, actions, out)
         return out
 
-    start = projected(request, config.a_max)
+    start = projected(request, config.a_max).clip(-config.a_max, config.a_max)  # rounding may end just outside
     return cem_optimize(objective, len(start), config, rng=rng, init_mean=start).action

@@ -12,6 +12,10 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.policies.boosts.base import BoostSpec, checked_categories
 from zoosim.policies.boosts.item_features import COLUMNS, columns_of
 
+NEEDED = ("products", "boost_features", "base_scores", "clicks", "purchases")
+PROPERTIES = (*COLUMNS, "category")
+"""The columns of feedback, and those of its products."""
+
 
 class Shown(NamedTuple):
     """The first m positions of a ranking: `columns (m, 6)` of products, `category (m,)`, `base (m,)` scores.
@@ -29,36 +33,41 @@ class Shown(NamedTuple):
 
 def read_shown(name: str, spec: BoostSpec, feedback: Mapping[str, Any] | None, depth: int) -> Shown:
     """Return the first `depth` positions of what a visit showed; raises `DataError` for what cannot be learned from."""
-    if feedback is None:
-        raise DataError(f"{name}: got no feedback, expected what the visit showed, as in info['feedback']")
-    needed = ("products", "boost_features", "base_scores", "clicks", "purchases")
-    for columns in (feedback, feedback.get("products", {}) if isinstance(feedback, Mapping) else {}):
-        if not isinstance(columns, Mapping):
-            raise DataError(f"{name}: got feedback with {shown(columns)}, expected columns by name")
-    missing = [key for key in needed if key not in feedback]
-    missing += [key for key in (*COLUMNS, "category") if key not in feedback.get("products", (*COLUMNS, "category"))]
-    if missing:
-        raise DataError(f"{name}: got feedback without {missing[0]}, expected {', '.join(needed)}")
-    clicks = _counts(f"{name}: clicks", feedback["clicks"], None)
+    columns = _checked_columns(name, feedback)
+    clicks = _counts(f"{name}: clicks", columns["clicks"], None)
     n_positions = len(clicks)
-    n_read = min(depth, len(clicks))
-    purchases = _counts(f"{name}: purchases", feedback["purchases"], n_positions)
+    purchases = _counts(f"{name}: purchases", columns["purchases"], n_positions)
     if np.any(purchases & ~clicks):
         position = int(np.argmax(purchases & ~clicks))
         raise DataError(f"{name}: purchases: got one at position {position} without a click, expected clicks first")
-    products = feedback["products"]
-    label = f"{name}: products category"
-    numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,))[:n_read] for key in COLUMNS}
-    return Shown(
+    products = columns["products"]
+    numbers = {key: check_array(f"{name}: products {key}", products[key], (n_positions,)) for key in PROPERTIES}
+    features = check_array(f"{name}: boost_features", columns["boost_features"], (n_positions, spec.product_dim))
+    everything: tuple[Any, ...] = Shown(
         columns=columns_of(numbers),
-        category=checked_categories(label, check_array(label, products["category"], (n_positions,)), spec)[:n_read],
-        base=check_array(f"{name}: base_scores", feedback["base_scores"], (n_positions,))[:n_read],
-        features=check_array(f"{name}: boost_features", feedback["boost_features"], (n_positions, spec.product_dim))[
-            :n_read
-        ],
-        clicks=clicks[:n_read],
-        purchases=purchases[:n_read],
+        category=checked_categories(f"{name}: products category", numbers["category"], spec),
+        base=check_array(f"{name}: base_scores", columns["base_scores"], (n_positions,)),
+        features=features,
+        clicks=clicks,
+        purchases=purchases,
     )
+    return Shown(*(column[:depth] for column in everything))
+
+
+def _checked_columns(name: str, feedback: Any) -> Mapping[str, Any]:
+    """Return feedback that has all columns by name; raises `DataError`."""
+    if feedback is None:
+        raise DataError(f"{name}: got no feedback, expected what the visit showed, as in info['feedback']")
+    products = feedback.get("products", {}) if isinstance(feedback, Mapping) else {}
+    for columns in (feedback, products):
+        if not isinstance(columns, Mapping):
+            raise DataError(f"{name}: got feedback with {shown(columns)}, expected columns by name")
+    missing = [key for key in NEEDED if key not in feedback]
+    missing += [key for key in PROPERTIES if key not in products]
+    if missing:
+        raise DataError(f"{name}: got feedback without {missing[0]}, expected {', '.join(NEEDED)}")
+    checked: Mapping[str, Any] = feedback
+    return checked
 
 
 def _counts(label: str, value: Any, n: int | None) -> BoolArray:

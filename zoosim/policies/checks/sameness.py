@@ -16,6 +16,4 @@ def same(a: Any, b: Any) -> bool:
         return type(a) is type(b) and bool(a == b)
     one = np.asarray(a)
     other = np.asarray(b)
-    if one.dtype.kind not in "fc":
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")

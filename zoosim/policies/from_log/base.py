@@ -88,14 +88,7 @@ class FromLog(Policy):
         """Return the candidate with the highest guess; moves no state."""
         return int(self._guesses(context)[0].argmax())
 
-    def update(
-        self,
-        context: Context,
-        action: int,
-        reward: float,
-        feedback: Mapping[str, Any] | None = None,
-        next_context: Context | None = None,
-    ) -> None:
+    def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing: the policy learns from logs alone, by `fit`."""
 
     def _guesses(self, context: Context) -> tuple[FloatArray, BoolArray]:
@@ -129,39 +122,43 @@ class FromLog(Policy):
         label = f"{policy_name(type(self))}: the saved state"
         if not isinstance(state, Mapping) or set(state) != {"model", "rng"}:
             raise ConfigError(f"{label} is of another policy, or broken")
-        drawn = check_generator_state(label, state["rng"])
-        model = self._checked_model(label, state["model"])
-        self.rng.bit_generator.state = drawn
-        self._model = model
+        rng_state = check_generator_state(label, state["rng"])
+        self._model = self._checked_model(label, state["model"])
+        self.rng.bit_generator.state = rng_state
 
     def _checked_model(self, label: str, model: Any) -> dict[str, np.ndarray]:
         """Return copies of saved arrays whose shapes fit together; none for a policy that had learned nothing."""
-        broken = ConfigError(f"{label} is of another policy, task or parameters, or broken")
         try:
-            arrays = {str(name): np.array(value, np.float64) for name, value in dict(model).items()}
-            ids = np.array(dict(model).get("product_ids", ()))
-            products, traits = len(ids), arrays["trait_weights"].shape[-1] if arrays else 0
+            arrays = {str(name): np.array(value) for name, value in dict(model).items()}
+            types = {name: np.int64 if name == "product_ids" else np.float64 for name in arrays}
+            if not arrays or self._fits(arrays):
+                return {name: array.astype(types[name]) for name, array in arrays.items()}
         except (TypeError, ValueError, LookupError):
-            raise broken from None
-        if not arrays:
-            return {}
-        dims = self.spec.product_dim
+            pass
+        raise ConfigError(f"{label} is of another policy, task or parameters, or broken")
+
+    def _fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Return whether arrays have the names and shapes of a model, and hold finite numbers."""
+        ids = arrays["product_ids"]
+        if ids.dtype.kind not in "iu" or not len(ids) or (np.diff(ids) <= 0).any():
+            return False
+        n_traits = arrays["trait_weights"].shape[-1]
         shapes: dict[str, tuple[int, ...]] = {
-            "product_ids": (products,),
-            "trait_mean": (dims,),
-            "trait_weights": (dims, traits),
-            **self._shapes(products, traits),
+            "product_ids": (len(ids),),
+            "trait_mean": (self.spec.product_dim,),
+            "trait_weights": (self.spec.product_dim, n_traits),
+            **self._shapes(len(ids), n_traits),
         }
-        if set(arrays) != set(shapes) or ids.dtype.kind not in "iu" or not products or (np.diff(ids) <= 0).any():
-            raise broken
-        if any(arrays[name].shape != shape or not np.isfinite(arrays[name]).all() for name, shape in shapes.items()):
-            raise broken
-        return {**arrays, "product_ids": ids.astype(np.int64)}
+        return set(arrays) == set(shapes) and all(
+            arrays[name].shape == shape and np.isfinite(arrays[name].astype(float)).all()
+            for name, shape in shapes.items()
+        )
 
 
 def standardised(features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the inverse of the standard deviation of each column `(d,)`, 0 where it does not vary."""
     check_finite("features", np.ascontiguousarray(features))
-    centre, spread = features.mean(axis=0), features.std(axis=0)
+    centre = features.mean(axis=0)
+    spread = features.std(axis=0)
     scale = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
     return centre, scale

@@ -21,10 +21,10 @@ class Linear(FromLog):
     def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
         fold = group_by_user(len(log), log.user_ids).group % FOLDS
         n_products = len(log.products)
-        told = traits.scores if traits.scores.shape[1] else None
-        fitted = fit_pooled_model(log.features, log.actions, log.rewards, n_products, fold, FOLDS, told)
-        everywhere = fitted.shared[0]
-        own = np.vstack([fitted.own + everywhere, everywhere])
+        scores = traits.scores if traits.scores.shape[1] else None
+        fitted = fit_pooled_model(log.features, log.actions, log.rewards, n_products, fold, FOLDS, scores)
+        of_all_products = fitted.shared[0]
+        own = np.vstack([fitted.own + of_all_products, of_all_products])
         return {"own": own, "shared": fitted.shared[1:], "centre": fitted.centre, "scale": fitted.scale}
 
     def _represent(self, user: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray, PastLog, Progress
+from zoosim.models.torch_training import seeded_torch, take_epoch
 from zoosim.policies.from_log.base import FromLog, standardised
 from zoosim.policies.from_log.traits import Traits
 
@@ -34,11 +35,10 @@ class MLP(FromLog):
         seed = int(self.rng.integers(2**31))
         layers = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
         weights = np.column_stack([layers.output_bias, layers.outputs])
-        own, shared = weights[: len(log.products)], weights[len(log.products) :]
-        unknown = own.mean(axis=0)
+        own = weights[: len(log.products)]
         return {
-            "own": np.vstack([own, unknown]),
-            "shared": shared,
+            "own": np.vstack([own, own.mean(axis=0)]),
+            "shared": weights[len(log.products) :],
             "centre": centre,
             "scale": scale,
             "hidden": layers.hidden,
@@ -61,16 +61,8 @@ def train_network(inputs: FloatArray, log: PastLog, traits: FloatArray, seed: in
 
     The same `seed` gives the same network on the same kind of processor.
     """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            network = _trained(inputs, log, traits, progress)
-    finally:
-        torch.set_num_threads(threads)
+    with seeded_torch(seed):
+        network = _trained(inputs, log, traits, progress)
     return Layers(*(np.asarray(value.detach().numpy(), float) for value in network.state_dict().values()))
 
 
@@ -79,22 +71,21 @@ def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Pro
     from torch import nn, optim
 
     n_products, n_traits = traits.shape
-    outputs = n_products + n_traits
-    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outputs))
+    network = nn.Sequential(nn.Linear(inputs.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, n_products + n_traits))
     optimizer = optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    x, actions = torch.from_numpy(inputs.astype(np.float32)), torch.from_numpy(np.array(log.actions))
-    rewards, z = (torch.from_numpy(part.astype(np.float32)) for part in (log.rewards, traits))
+    x = torch.from_numpy(inputs.astype(np.float32))
+    z = torch.from_numpy(traits.astype(np.float32))
+    actions = torch.from_numpy(np.array(log.actions))
+    rewards = torch.from_numpy(log.rewards.astype(np.float32))
 
-    def guess(outputs: Any, chosen: Any) -> Any:
+    def loss_of(rows: Any) -> Any:
+        outputs = network(x[rows])
+        chosen = actions[rows]
         own = outputs.gather(1, chosen[:, None])[:, 0]
-        return own + (outputs[:, n_products:] * z[chosen]).sum(dim=1)
+        shared = (outputs[:, n_products:] * z[chosen]).sum(dim=1)
+        return ((own + shared - rewards[rows]) ** 2).mean()
 
     for epoch in range(EPOCHS):
-        for batch in torch.split(torch.randperm(len(log)), BATCH):
-            guessed = guess(network(x[batch]), actions[batch])
-            loss = ((guessed - rewards[batch]) ** 2).mean()
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
+        take_epoch(optimizer, loss_of, torch.randperm(len(log)), BATCH)
         progress(f"trained {epoch + 1} of {EPOCHS} epochs")
     return network

@@ -62,9 +62,10 @@ def number(categories: Categories, products: FloatArray, most: int) -> tuple[Cat
     anew = _shed(categories, products)
     columns = categories.binary if categories.binary.any() else ~categories.binary
     rows, row_of = distinct_rows(np.ascontiguousarray(products[:, columns]))
-    room, wanted = len(categories.table.ids), count(categories) + len(rows)
-    if wanted > room and room < most:
-        categories = categories._replace(table=grown(categories.table, min(max(wanted, 2 * room), most)))
+    room = len(categories.table.ids)
+    needed = count(categories) + len(rows)
+    if needed > room and room < most:
+        categories = categories._replace(table=grown(categories.table, min(max(needed, 2 * room), most)))
     numbers = np.zeros(len(rows), np.int64)
     is_new = np.zeros(len(rows), np.bool_)
     _claim(categories.table, rows, numbers, is_new)

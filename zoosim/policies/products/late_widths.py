@@ -13,7 +13,7 @@ import numpy as np
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import nonzeros
-from zoosim.linear.ridge import Ridge, copy_models, fade_by_turns, grown_ridge, new_ridge, observe
+from zoosim.linear.ridge import Ridge, copy_models, fade_by_turns, grown_ridge, observe
 from zoosim.policies.open_decisions import (
     OpenDecisions,
     give_up_decisions,
@@ -40,11 +40,16 @@ class LateWidths(NamedTuple):
     clock: FloatArray
 
 
-def new_late_widths(models: int, dim: int, regularization: float, discount: float, groups: int = 1) -> LateWidths:
-    """Return widths of `models` ridge models with `dim` features, with nothing open."""
-    ahead = new_ridge(models, dim, regularization, discount)
-    first_model, late = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    return LateWidths(ahead, no_open_decisions(), np.zeros(dim), first_model, late, np.zeros(groups))
+def new_late_widths(ahead: Ridge, groups: int = 1) -> LateWidths:
+    """Return widths of ridge models that have seen nothing, with nothing open."""
+    return LateWidths(
+        ahead=ahead,
+        decisions=no_open_decisions(),
+        first_x=np.zeros(ahead.b.shape[1]),
+        first_model=np.zeros(1, np.int64),
+        late=np.zeros(1, np.int64),
+        clock=np.zeros(groups),
+    )
 
 
 @jit

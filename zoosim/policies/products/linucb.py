@@ -171,9 +171,8 @@ class LinUCB(KernelPolicy):
         return self._state_of(min(FIRST_PRODUCTS, self._most))
 
     def _state_of(self, capacity: int) -> State:
-        widths = new_late_widths(capacity, self._dim, self.regularization, 1.0)
-        ridge = new_ridge(capacity, self._dim, self.regularization)
-        return State(ridge, new_id_table(capacity), widths, self.alpha)
+        ridge, ahead = (new_ridge(capacity, self._dim, self.regularization) for _ in range(2))
+        return State(ridge, new_id_table(capacity), new_late_widths(ahead), self.alpha)
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         state = self.state

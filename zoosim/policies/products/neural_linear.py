@@ -234,9 +234,11 @@ class HeadsPolicy(KernelPolicy):
     training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
 
     def _new_learner(self, dropout: float) -> heads_net.Learner:
-        dim, keep = self.spec.user_dim + self.spec.product_dim, (1 - 1 / self.horizon) ** self.train_every
+        dim = self.spec.user_dim + self.spec.product_dim
+        keep = (1 - 1 / self.horizon) ** self.train_every
         if keep < LEAST_KEPT:
-            label, most = policy_name(type(self)), int(np.log(LEAST_KEPT) / np.log1p(-1 / self.horizon))
+            label = policy_name(type(self))
+            most = int(np.log(LEAST_KEPT) / np.log1p(-1 / self.horizon))
             raise ConfigError(
                 f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
                 f"{self.horizon:g}: all would be forgotten between two trainings"
@@ -257,15 +259,16 @@ class HeadsPolicy(KernelPolicy):
         )
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
-        rows, group_of = np.zeros((1, products.shape[1])), np.zeros(len(ids), np.int64)
         if not self.state.joint[0]:
             group_of = self._number(products)
-        joint = bool(self.state.joint[0])
-        if joint:
+        if self.state.joint[0]:  # as it may have become just now
             rows, group_of = distinct_rows(products)
-        groups = len(rows) if joint else count(self.state.categories)
+            groups = len(rows)
+        else:
+            rows = np.zeros((1, products.shape[1]))
+            groups = count(self.state.categories)
         lower = np.zeros((len(rows), self.hidden), np.float32)
-        return Candidates(rows, group_of, groups, joint, lower, np.full(1, -1))
+        return Candidates(rows, group_of, groups, bool(self.state.joint[0]), lower, np.full(1, -1))
 
     def _number(self, products: FloatArray) -> IntArray:
         """Return the category `(K,)` of each product; with more of them than heads, one head decides from now on."""
@@ -273,8 +276,8 @@ class HeadsPolicy(KernelPolicy):
         before = count(state.categories)
         categories, group_of, new, anew = number(state.categories, products, MAX_HEADS)
         self.state = state._replace(categories=categories)
-        wanted = (1 if anew else before) + len(new)
-        state.joint[0] = wanted > MAX_HEADS or not group_of.all()
+        heads_needed = (1 if anew else before) + len(new)
+        state.joint[0] = heads_needed > MAX_HEADS or not group_of.all()
         if anew or state.joint[0]:
             self._forget()
             self._forget_candidates()

@@ -38,10 +38,10 @@ class Products:
 
     def seen_by(self, user: FloatArray) -> Candidates:
         """Return the rows as a visitor of features `user (d_u,)` meets them."""
-        found = self.visitors.get(user.tobytes())
-        if found is None:
-            found = Candidates(user, self.rows)
-            if (len(self.visitors) + 1) * found.size > MAX_CACHED:
+        key = user.tobytes()
+        if key not in self.visitors:
+            candidates = Candidates(user, self.rows)
+            if (len(self.visitors) + 1) * candidates.size > MAX_CACHED:
                 self.visitors.clear()
-            self.visitors[user.tobytes()] = found
-        return found
+            self.visitors[key] = candidates
+        return self.visitors[key]

@@ -156,8 +156,8 @@ class _Neural(DrawingPolicy):
 
     def state_dict(self) -> dict[str, Any]:
         """Return copies of all that was learned, and where the draws are."""
-        key, decisions = int(self.draws.key[0]), int(self.draws.decisions[0])
-        return {**self._learner.state(), "draws.key": key, "draws.decisions": decisions}
+        draws = {"draws.key": int(self.draws.key[0]), "draws.decisions": int(self.draws.decisions[0])}
+        return {**self._learner.state(), **draws}
 
     def held_bytes(self) -> int:
         """Return the bytes of all arrays that are kept: what was learned, the products, and remembered candidates."""
@@ -299,7 +299,8 @@ class _Neural(DrawingPolicy):
             )
 
     def _hidden_sizes(self) -> tuple[int, ...]:
-        parts, label = self.hidden.split("-"), policy_name(type(self))
+        label = policy_name(type(self))
+        parts = self.hidden.split("-")
         if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 4096 for part in parts) or len(parts) > 8:
             expected = "1 to 8 layer sizes from 1 to 4,096, such as 64 or 128-64"
             raise ConfigError(f"{label}.hidden: got {shown(self.hidden)}, expected {expected}")
@@ -361,8 +362,8 @@ class NeuralTS(_Neural):
 
     def _add_chances(self, request: Request, products: Products, out: FloatArray) -> None:
         means, deviations = self._posterior(self._meet(request, products))
-        drawn = (products.hashes, products.row_of, request.available, self.optimistic, self._posterior_key)
-        _add_wins(means, deviations, *drawn, out)
+        draws = (products.hashes, products.row_of, request.available, self.optimistic, self._posterior_key)
+        _add_wins(means, deviations, *draws, out)
 
 
 def _play_made_up(cls: type[_Neural], params: Mapping[str, Any]) -> None:

@@ -25,8 +25,9 @@ from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
 from zoosim.linear.dense import is_dense, nonzeros
 from zoosim.linear.hypotheses import foreseen
-from zoosim.linear.joint import joint, with_lead
-from zoosim.linear.ridge import clear, fade_by_turns, new_ridge, observe
+from zoosim.linear.joint import joint, new_joint_ridge, with_lead
+from zoosim.linear.rank_one import rows_for_terms
+from zoosim.linear.ridge import clear, fade_by_turns, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
 from zoosim.monitoring.adwin import MAX_BUCKETS
 from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
@@ -242,10 +243,11 @@ class _SegmentLinear(KernelPolicy):
     @property
     def _entries(self) -> tuple[int, int]:
         """Return how many entries a segment takes: for each product's model, and beside them."""
-        left, right = self._sides
+        left_dim, right_dim = self._sides
         matrices = 4 if self._runs_ahead else 2
-        beside = self.window * (left + right) if self._kind == WINDOW else 0
-        return matrices * self._hypotheses * (left * right) ** 2, beside
+        beside = self.window * (left_dim + right_dim) if self._kind == WINDOW else 0
+        dim = left_dim * right_dim
+        return matrices * self._hypotheses * (dim + rows_for_terms(dim)) * dim, beside
 
     def _segments_beside(self, products: int) -> int:
         """Return how many segments there is room for beside so many products."""
@@ -261,27 +263,29 @@ class _SegmentLinear(KernelPolicy):
         return self._state_of(min(FIRST_PRODUCTS, self._most), draw_key(self.rng))
 
     def _state_of(self, products: int, key: np.uint64) -> State:
-        left, right = self._sides
-        kind, segments = self._kind, self._segments_beside(products)
+        left_dim, right_dim = self._sides
+        kind = self._kind
+        segments = self._segments_beside(products)
         models = segments * products
         discount = 0.5 ** (1 / self.half_life) if kind == DISCOUNT else 1.0
-        learning = left * right, self.regularization, discount
+        learning = (left_dim * right_dim, self.regularization, discount)
+        # What the policy's memory does not use has room for one.
+        ahead, groups = (models, segments) if self._runs_ahead else (1, 1)
+        windows_shape = (segments, self.window) if kind == WINDOW else (1, 1)
         watched = [models if kind == RESTART and name == self.detector else 1 for name in watch.DETECTORS]
-        cut = kind in (FILTER, RESTART)
-        arms = MAX_ARMS if cut else 1
-        windowed = (segments, self.window) if kind == WINDOW else (1, 1)
-        groups = segments if self._runs_ahead else 1
+        forgets = kind in (FILTER, RESTART)
+        arms = MAX_ARMS if forgets else 1
         return State(
             segments=new_segments(segments, self.spec.user_dim),
             products=new_id_table(products),
             turns=np.zeros(products, np.int64),
-            ridge=new_ridge(models * self._hypotheses, *learning),
+            ridge=new_joint_ridge(models * self._hypotheses, *learning),
             weights=hypotheses.new_weights(models, self._hypotheses),
             last=np.zeros(models),
-            widths=new_late_widths(models if self._runs_ahead else 1, *learning, groups),
+            widths=new_late_widths(new_joint_ridge(ahead, *learning), groups),
             arms=new_id_table(arms),
             shown=np.zeros((segments, arms)),
-            window=windows.new_window(*windowed, left, right),
+            window=windows.new_window(*windows_shape, left_dim, right_dim),
             adwin=adwin.new_adwin(watched[watch.ADWIN]),
             page_hinkley=page_hinkley.new_page_hinkley(watched[watch.PAGE_HINKLEY], threshold=THRESHOLD),
             glr=glr.new_glr(watched[watch.GLR]),
@@ -293,7 +297,7 @@ class _SegmentLinear(KernelPolicy):
             ahead=self._runs_ahead,
             alpha=self.alpha,
             hazard=self.hazard,
-            due=self.due if cut else 0.0,
+            due=self.due if forgets else 0.0,
         )
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
@@ -310,22 +314,27 @@ class _SegmentLinear(KernelPolicy):
             return
         read_slots(state.products, state.arms, candidates)
         unknown = int(np.count_nonzero(candidates.models == UNKNOWN))
-        capacity, wanted = len(state.turns), int(state.products.counts[IN_USE]) + unknown
-        if wanted <= capacity:
+        capacity = len(state.turns)
+        needed = int(state.products.counts[IN_USE]) + unknown
+        if needed <= capacity:
             return
-        found, segments = int(state.segments.found[0]), len(state.segments.clock)
+        segments = max(int(state.segments.found[0]), min(KEPT_SEGMENTS, len(state.segments.clock)))
         each, beside = self._entries
-        most = (MAX_ENTRIES // max(found, min(KEPT_SEGMENTS, segments)) - beside) // each
-        room = min(max(wanted, 2 * capacity), most)
+        most = (MAX_ENTRIES // segments - beside) // each
+        room = min(max(needed, 2 * capacity), most)
         if room > capacity:
-            larger = self._state_of(room, state.key[0])
-            move_models(state, larger)
-            widths = larger.widths._replace(
-                decisions=state.widths.decisions, first_x=state.widths.first_x, late=state.widths.late
-            )
-            self.state = larger._replace(
-                products=grown(state.products, room), arms=state.arms, widths=widths, updates=state.updates
-            )
+            self._grow(room)
+
+    def _grow(self, products: int) -> None:
+        state = self.state
+        larger = self._state_of(products, state.key[0])
+        move_models(state, larger)
+        widths = larger.widths._replace(
+            decisions=state.widths.decisions, first_x=state.widths.first_x, late=state.widths.late
+        )
+        self.state = larger._replace(
+            products=grown(state.products, products), arms=state.arms, widths=widths, updates=state.updates
+        )
 
     def _exploiting(self) -> State:
         state: State = self.state._replace(alpha=0.0, sampling=False, due=0.0)
@@ -340,9 +349,8 @@ class _SegmentLinear(KernelPolicy):
         return f"{super()._signature()}, memory {self.memory}"
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
-        models, filled = len(self.state.last), saved["adwin.filled"]
         numbers = np.append(saved["window.model"], saved["widths.first_model"])
-        sound = bool((numbers < models).all() and (filled <= MAX_BUCKETS).all())
+        sound = bool((numbers < len(self.state.last)).all() and (saved["adwin.filled"] <= MAX_BUCKETS).all())
         return super()._sound(saved) and sound
 
 

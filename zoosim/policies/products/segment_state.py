@@ -173,16 +173,17 @@ def last_shown(shown: FloatArray, places: IntArray, now: float) -> FloatArray:
 
 def move_models(old: State, new: State) -> None:
     """Copy what was learned into a state with room for more products, and maybe for fewer segments."""
-    found = int(old.segments.found[0])
-    before, after = (len(old.segments.clock), len(old.turns)), (len(new.segments.clock), len(new.turns))
+    segments = int(old.segments.found[0])
+    products = len(old.turns)
+    more_products = len(new.turns)
     for source, target in zip(_by_model(old), _by_model(new), strict=True):
-        per_model = source.reshape(*before, -1)[:found]
-        target.reshape(*after, -1)[:found, : before[1]] = per_model
+        per_model = source.reshape(len(old.segments.clock), products, -1)
+        target.reshape(len(new.segments.clock), more_products, -1)[:segments, :products] = per_model[:segments]
     for source, target in zip(_by_segment(old), _by_segment(new), strict=True):
-        target[:found] = source[:found]
-    new.window.model[:] = _renumbered(new.window.model, before[1], after[1])
-    new.widths.first_model[:] = _renumbered(old.widths.first_model, before[1], after[1])
-    new.turns[: before[1]] = old.turns
+        target[:segments] = source[:segments]
+    new.window.model[:] = _renumbered(new.window.model, products, more_products)
+    new.widths.first_model[:] = _renumbered(old.widths.first_model, products, more_products)
+    new.turns[:products] = old.turns
     new.ridge.condition[-1] = old.ridge.condition[-1]
     for name in ("binary", "found"):
         getattr(new.segments, name)[:] = getattr(old.segments, name)

@@ -13,9 +13,9 @@ from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import is_dense, nonzeros
-from zoosim.linear.joint import contract, joint
+from zoosim.linear.joint import contract, joint, new_joint_ridge
 from zoosim.linear.posterior import variances
-from zoosim.linear.ridge import Ridge, new_ridge, observe
+from zoosim.linear.ridge import Ridge, observe
 from zoosim.policies.choice import add_share, best_of, distinct_rows, pick, with_one
 from zoosim.policies.kernel import Kernel, KernelPolicy
 from zoosim.policies.products.late_widths import LateWidths, count_decision, new_late_widths, settle, widths_of
@@ -106,8 +106,8 @@ class _SharedLinear(KernelPolicy):
 
     def _make(self, alpha: float, epsilon: float, discount: float) -> State:
         dim = (1 + self.spec.user_dim) * (1 + self.spec.product_dim)
-        widths = new_late_widths(1, dim, self.regularization, discount)
-        return State(new_ridge(1, dim, self.regularization, discount), widths, alpha, epsilon)
+        ridge, ahead = (new_joint_ridge(1, dim, self.regularization, discount) for _ in range(2))
+        return State(ridge, new_late_widths(ahead), alpha, epsilon)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
         rows, row_of = distinct_rows(np.hstack([np.ones((len(products), 1)), products]))

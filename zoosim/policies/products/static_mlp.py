@@ -151,18 +151,22 @@ class StaticMLP(KernelPolicy):
         product_ids, product_of = np.unique(np.asarray(log.product_ids, np.int64), return_inverse=True)
         choices = {"user_id": log.user_ids, "action": product_of[log.actions], "reward": log.rewards}
         training = Training(self.embedding, self.epochs, self.batch_size, self.learning_rate)
-        sizes = self.spec.n_users, len(product_ids)
+        sizes = (self.spec.n_users, len(product_ids))
         weights, losses = load_or_train(choices, *sizes, training, self._seed, progress)
-        w1, dim = weights["fc1.weight"].T, self.embedding
-        lower = weights["product.weight"] @ w1[dim:]
-        self.state = self.state._replace(product_ids=product_ids, lower=np.vstack([lower, lower.mean(axis=0)]))
-        self.state.upper[:] = weights["user.weight"] @ w1[:dim] + weights["fc1.bias"]
-        self.state.w2[:] = weights["fc2.weight"].T
-        self.state.b2[:] = weights["fc2.bias"]
-        self.state.w3[:] = weights["output.weight"][0]
+        self._take_over(product_ids, weights)
         self._fitted = True
         self._forget_candidates()
         return losses
+
+    def _take_over(self, product_ids: IntArray, weights: Mapping[str, Any]) -> None:
+        """Split the first layer of trained `weights` into what users and what products add to it."""
+        of_users, of_products = np.split(weights["fc1.weight"].T, [self.embedding])
+        lower = weights["product.weight"] @ of_products
+        self.state = self.state._replace(product_ids=product_ids, lower=np.vstack([lower, lower.mean(axis=0)]))
+        self.state.upper[:] = weights["user.weight"] @ of_users + weights["fc1.bias"]
+        self.state.w2[:] = weights["fc2.weight"].T
+        self.state.b2[:] = weights["fc2.bias"]
+        self.state.w3[:] = weights["output.weight"][0]
 
     def attach(self, context: Context) -> Candidates:
         """Take in the candidates; refuses to decide before `fit`, and for visitors it does not know."""

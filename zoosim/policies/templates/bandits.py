@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import resized
 from zoosim.core.id_table import IN_USE, VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
@@ -202,7 +203,7 @@ class TemplateBandit(KernelPolicy):
             ridge=new_ridge(capacity, *learning),
             templates=new_id_table(capacity),
             turns=np.zeros(capacity, np.int64),
-            widths=new_late_widths(capacity, *learning),
+            widths=new_late_widths(new_ridge(capacity, *learning)),
             moments=np.array([1.0, 0.0]),
             key=np.array([key]),
             updates=np.zeros(1, np.int64),
@@ -217,7 +218,7 @@ class TemplateBandit(KernelPolicy):
             self.state = state._replace(
                 ridge=grown_ridge(state.ridge, capacity),
                 templates=grown(state.templates, capacity),
-                turns=np.append(state.turns, np.zeros(capacity - len(state.turns), np.int64)),
+                turns=resized(state.turns, capacity),
                 widths=grown_widths(state.widths, capacity),
             )
 

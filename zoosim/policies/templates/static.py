@@ -1,6 +1,5 @@
 """Static templates: show every visitor of a search shop the ranking of one template."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,5 @@ class StaticTemplate(Policy):
             return int(np.argmax(wanted))
         return int(np.where(context.available, numbers, np.iinfo(np.int64).max).argmin())
 
-    def update(
-        self,
-        context: Context,
-        action: int,
-        reward: float,
-        feedback: Mapping[str, Any] | None = None,
-        next_context: Context | None = None,
-    ) -> None:
+    def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing."""

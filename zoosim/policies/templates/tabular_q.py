@@ -23,7 +23,8 @@ class TabularQFunction:
                 raise ConfigError(f"{name}: got {shown(value)}, expected a whole number of at least 1")
         if not _is_finite(initial_value):
             raise ConfigError(f"initial_value: got {shown(initial_value)}, expected a finite number")
-        self.n_contexts, self.n_actions = n_contexts, n_actions
+        self.n_contexts = n_contexts
+        self.n_actions = n_actions
         self.Q: FloatArray = np.full((n_contexts, n_actions), float(initial_value))
 
     def get(self, x: int, a: int) -> float:

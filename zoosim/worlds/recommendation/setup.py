@@ -12,7 +12,7 @@ from zoosim.core.parameters import unknown
 from zoosim.core.sources import source_digest
 from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.recommendation.world import build_world, drawn, resolve_shocks
-from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.setup import WorldSetup, named_settings
 from zoosim.worlds.table import TableWorld
 
 
@@ -20,10 +20,7 @@ from zoosim.worlds.table import TableWorld
 class RecommendationSetup(WorldSetup):
     """A shop whose visitors see one product each; `config` as it was asked for."""
 
-    kind: str
     config: EnvConfig
-    steps: int
-    notes: tuple[str, ...] = ()
 
     knows_users = True
     has_past = True
@@ -51,13 +48,13 @@ class RecommendationSetup(WorldSetup):
         cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
     ) -> "RecommendationSetup":
         """Check the settings of a run; see `WorldSetup.read`."""
-        asked: EnvConfig = build(EnvConfig, values, "env")
-        over = None if asked.random_shocks is None else asked.random_shocks.over
+        config: EnvConfig = build(EnvConfig, values, "env")
+        over = config.random_shocks.over if config.random_shocks else None
         if over is not None and over > steps:
             expected = f"expected at most {steps}, the length of the run"
             advice = "leave it out, or give the run more steps"
             raise ConfigError(f"env.random_shocks.over: got {over}, {expected}; {advice}")
-        env = resolve_shocks(asked, steps)
+        env = resolve_shocks(config, steps)
         notes: tuple[str, ...] = ()
         if "shocks" not in values and "random_shocks" not in values:
             built_in, notes = fitting_shocks(shocks, steps, lambda shock: _cells_known(shock, env))
@@ -65,7 +62,7 @@ class RecommendationSetup(WorldSetup):
         late = [f"shocks: {shock.name!r} is at step {shock.step}" for shock in env.shocks if shock.step >= steps]
         late += [f"availability: {e.change} is at step {e.step}" for e in env.availability if e.step >= steps]
         refuse_late(late, steps)
-        return cls(kind, env if env.random_shocks is None else asked, steps, notes)
+        return cls(kind, env if env.random_shocks is None else config, steps, notes)
 
     @cached_property
     def _shop(self) -> EnvConfig:
@@ -82,16 +79,15 @@ class RecommendationSetup(WorldSetup):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as they are written to config.yaml."""
-        values = self.config.model_dump(exclude_none=True)
+        values = super().settings()
         if "random_personas" in values:
             del values["personas"]  # they follow from it
         return values
 
     def identity(self) -> dict[str, Any]:
         """Return the settings, and the orders by which the world numbers personas and categories."""
-        values = {f"env.{name}": value for name, value in self._shop.model_dump().items()}
-        orders = {"personas": list(self._shop.personas), "categories": self._shop.categories}
-        return {**values, **{f"the order of env.{name}": order for name, order in orders.items()}}
+        orders = {"personas": self._shop.personas, "categories": self._shop.categories}
+        return named_settings(self._shop.model_dump(), orders)
 
     def check(self, seeds: Sequence[int]) -> None:
         """Refuse a shop with nothing for sale at some time; which products a category has depends on the seed."""

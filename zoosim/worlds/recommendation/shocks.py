@@ -27,8 +27,8 @@ def draw_shocks(config: EnvConfig, count: int, steps: int, *, rng: np.random.Gen
         room = len(possible) if steps > 1 else 0
         raise ConfigError(f"env.random_shocks: got {count} shocks, a run of {steps} steps has room for {room}")
     times = np.sort(rng.choice(possible, count, replace=False))
-    personas, categories = {name: dict(row) for name, row in config.personas.items()}, config.categories
-    return [_draw(personas, categories, number, int(step), rng) for number, step in enumerate(times, start=1)]
+    personas = {name: dict(row) for name, row in config.personas.items()}
+    return [_draw(personas, config.categories, number, int(step), rng) for number, step in enumerate(times, start=1)]
 
 
 def random_chances(rng: np.random.Generator, count: int) -> list[float]:
@@ -39,14 +39,16 @@ def random_chances(rng: np.random.Generator, count: int) -> list[float]:
 def _draw(
     personas: dict[str, dict[str, float]], categories: list[str], number: int, step: int, rng: np.random.Generator
 ) -> Shock:
+    """Draw a shock to the click table `personas`, and apply it there."""
     persona = list(personas)[rng.integers(len(personas))]
     size = int(rng.integers(1, min(4, len(categories)) + 1))
-    cells = [categories[i] for i in rng.choice(len(categories), size, replace=False)]
-    row = dict(zip(cells, random_chances(rng, size), strict=True))
+    redrawn = [categories[i] for i in rng.choice(len(categories), size, replace=False)]
+    row = dict(zip(redrawn, random_chances(rng, size), strict=True))
     if rng.random() < 0.7:
-        others = {**personas[persona], **row}
-        others.pop(cells[0])
-        row[cells[0]] = _above(max(others.values(), default=0.0), float(rng.uniform(0.1, 0.3)))
+        best = redrawn[0]
+        after = {**personas[persona], **row}
+        highest_other = max((chance for category, chance in after.items() if category != best), default=0.0)
+        row[best] = _above(highest_other, float(rng.uniform(0.1, 0.3)))
     personas[persona].update(row)
     return Shock(step=step, name=f"shock {number}: {persona}", set={persona: row})
 

@@ -17,7 +17,7 @@ NOISE_SD = 0.5
 def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
     """Return the world that `config` describes, as generator family `seed` fills it."""
     config = drawn(config, seed)
-    groups, offers = _replaced(config, _assign_groups(config, seed), seed)
+    groups, offers = _with_newcomers(config, _assign_groups(config, seed), seed)
     segments = _assign_segments(config, seed)
     users = _features(segments, len(config.personas), config.noise_features.user, stream(seed, "user noise"))
     products = _features(groups, len(config.categories), config.noise_features.product, stream(seed, "product noise"))
@@ -27,7 +27,7 @@ def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
         segments=frozen(segments),
         products=frozen(products),
         groups=frozen(groups),
-        periods=_stretches(config, groups, offers),
+        periods=_periods(config, groups, offers),
         segment_names=tuple(config.personas),
         group_names=tuple(config.categories),
         visit_key=stream_key(seed, "visits"),
@@ -45,32 +45,32 @@ def resolve_shocks(config: EnvConfig, steps: int) -> EnvConfig:
         config = config.model_copy(update={"turnover": config.turnover.model_copy(update={"over": steps})})
     if config.random_shocks is None:
         return config
-    wanted, over = config.random_shocks, config.random_shocks.over or steps
-    seed = wanted.seed if isinstance(wanted.seed, int) else 0
-    shocks = draw_shocks(config, wanted.count, over, rng=stream(seed, "shocks"))
-    if wanted.seed == "each":
-        return config.model_copy(update={"random_shocks": wanted.model_copy(update={"over": over})})
+    drawing = config.random_shocks
+    over = drawing.over or steps
+    seed = drawing.seed if isinstance(drawing.seed, int) else 0
+    shocks = draw_shocks(config, drawing.count, over, rng=stream(seed, "shocks"))  # refuses too many in either case
+    if drawing.seed == "each":
+        return config.model_copy(update={"random_shocks": drawing.model_copy(update={"over": over})})
     return config.model_copy(update={"shocks": shocks, "random_shocks": None})
 
 
 def drawn(config: EnvConfig, seed: int) -> EnvConfig:
     """Return what `config` leaves to each world, click table and shocks, as the world of `seed` draws it."""
     if config.random_personas is not None:
-        names, categories = list(config.personas), config.categories
-        chances = random_chances(stream(seed, "click table"), len(names) * len(categories))
-        rows = [chances[start : start + len(categories)] for start in range(0, len(chances), len(categories))]
-        table = {name: dict(zip(categories, row, strict=True)) for name, row in zip(names, rows, strict=True)}
+        categories = config.categories
+        chances = iter(random_chances(stream(seed, "click table"), len(config.personas) * len(categories)))
+        table = {persona: {category: next(chances) for category in categories} for persona in config.personas}
         config = config.model_copy(update={"personas": table, "random_personas": None})
-    if config.random_shocks is not None and config.random_shocks.seed == "each":
-        count, over = config.random_shocks.count, config.random_shocks.over
-        if over is None:
+    drawing = config.random_shocks
+    if drawing is not None and drawing.seed == "each":
+        if drawing.over is None:
             raise ConfigError("env.random_shocks.over: missing; say over how many visits the shocks are spread")
-        shocks = draw_shocks(config, count, over, rng=stream(seed, "shocks"))
+        shocks = draw_shocks(config, drawing.count, drawing.over, rng=stream(seed, "shocks"))
         config = config.model_copy(update={"shocks": shocks, "random_shocks": None})
     return config
 
 
-def _replaced(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray, dict[int, IntArray]]:
+def _with_newcomers(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray, dict[int, IntArray]]:
     """Let products come and go: return the category of every product there ever is, and what is offered from when.
 
     A newcomer takes the place of a product of its category. Without turnover nothing is replaced.
@@ -78,11 +78,13 @@ def _replaced(config: EnvConfig, groups: IntArray, seed: int) -> tuple[IntArray,
     turnover = config.turnover
     if turnover is None:
         return groups, {}
-    rng, offered, offers = stream(seed, "turnover"), np.arange(len(groups)), {}
-    replaced = max(1, round(turnover.share * len(groups)))
+    rng = stream(seed, "turnover")
+    offered = np.arange(len(groups))
+    offers = {}
+    n_newcomers = max(1, round(turnover.share * len(groups)))
     for step in range(turnover.every, turnover.over or 0, turnover.every):
-        places = rng.choice(len(offered), replaced, replace=False)
-        newcomers = np.arange(len(groups), len(groups) + replaced)
+        places = rng.choice(len(offered), n_newcomers, replace=False)
+        newcomers = np.arange(len(groups), len(groups) + n_newcomers)
         groups = np.concatenate([groups, groups[offered[places]]])
         offered = offered.copy()
         offered[places] = newcomers
@@ -98,7 +100,8 @@ def click_table(config: EnvConfig) -> FloatArray:
 
 def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
     """Deal the products to the categories: by their sizes, else as even as can be, the remainder drawn; shuffled."""
-    rng, count = stream(seed, "catalog"), len(config.categories)
+    rng = stream(seed, "catalog")
+    count = len(config.categories)
     if config.category_sizes is not None:
         sizes = [config.category_sizes.get(category, 0) for category in config.categories]
         return rng.permutation(np.repeat(np.arange(count), sizes))
@@ -109,10 +112,10 @@ def _assign_groups(config: EnvConfig, seed: int) -> IntArray:
 
 def _assign_segments(config: EnvConfig, seed: int) -> IntArray:
     """Draw each user's persona from the mix."""
-    mix = config.persona_mix
-    shares = None if mix is None else np.array([mix.get(name, 0.0) for name in config.personas])
-    if shares is not None:
-        shares = shares / shares.sum()
+    shares = None
+    if config.persona_mix is not None:
+        shares = np.array([config.persona_mix.get(name, 0.0) for name in config.personas])
+        shares /= shares.sum()
     return stream(seed, "users").choice(len(config.personas), config.n_users, p=shares)
 
 
@@ -122,15 +125,20 @@ def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator
     return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
 
 
-def _stretches(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Period, ...]:
-    """Cut time wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
+def _periods(config: EnvConfig, groups: IntArray, offers: Mapping[int, IntArray]) -> tuple[Period, ...]:
+    """Begin a period wherever a shock, an availability event or newcomers change the world; `offers` by first visit."""
     ends = [event.until for event in config.availability if event.until is not None]
-    times = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
-    groups, offered = groups[: config.n_products], frozen(np.arange(config.n_products)) if offers else None
-    table, periods, places = click_table(config), [], (list(config.personas), config.categories)
-    for step in sorted(times):
-        for shock in (shock for shock in config.shocks if shock.step == step):
-            table = _shocked(table, shock, *places)
+    starts = {0, *(s.step for s in config.shocks), *(e.step for e in config.availability), *ends, *offers}
+    groups = groups[: config.n_products]
+    offered = frozen(np.arange(config.n_products)) if offers else None
+    personas = list(config.personas)
+    categories = config.categories
+    table = click_table(config)
+    periods = []
+    for step in sorted(starts):
+        for shock in config.shocks:
+            if shock.step == step:
+                table = _shocked(table, shock, personas, categories)
         available = _available(config, groups, step)
         if not available.any():
             raise ConfigError(f"env.availability: nothing is for sale from step {step} on; leave at least one product")
@@ -153,7 +161,8 @@ def _available(config: EnvConfig, groups: IntArray, step: int) -> BoolArray:
     A product whose first event is `appear` starts off sale, every other on sale; `appear` and `vanish` then put it on
     and off sale, and it may not be shown while any of its run-outs lasts.
     """
-    on_sale, run_out = np.ones(len(groups), bool), np.zeros(len(groups), bool)
+    on_sale = np.ones(len(groups), bool)
+    run_out = np.zeros(len(groups), bool)
     events = sorted(config.availability, key=lambda event: event.step)
     for event in reversed(events):
         on_sale[_members(config, groups, event)] = event.change != "appear"

@@ -1,6 +1,7 @@
 """The catalogue of a search shop: one read-only array per property of its products, drawn once."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,18 +29,19 @@ class Catalogue(NamedTuple):
 
 def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalogue:
     """Draw a catalogue from the distributions in `config`."""
-    categories = list(config.categories.values())
     count = config.n_products
-    shares = np.array([settings.share for settings in categories])
-    category = rng.choice(len(categories), count, p=shares / np.sum(shares))
+    shares = np.array([category.share for category in config.categories.values()])
+    category = rng.choice(len(shares), count, p=shares / np.sum(shares))
 
-    def per_product(setting: str) -> FloatArray:
-        return np.array([getattr(settings, setting) for settings in categories], float)[category]
+    def normal(setting: str) -> FloatArray:
+        mean = per_row(config.categories, f"{setting}_mean", category)
+        return mean + per_row(config.categories, f"{setting}_sd", category) * rng.normal(size=count)
 
-    price = np.exp(per_product("log_price_mean") + per_product("log_price_sd") * rng.normal(size=count))
-    cm2 = per_product("cm2_slope") * price + config.cm2_sd * rng.normal(size=count)
-    label = (rng.random(count) < per_product("private_label")).astype(float)
-    bestseller = np.maximum(per_product("bestseller_mean") + per_product("bestseller_sd") * rng.normal(size=count), 0.0)
+    # The draws stand in this order, which the products of a seed depend on.
+    price = np.exp(normal("log_price"))
+    cm2 = per_row(config.categories, "cm2_slope", category) * price + config.cm2_sd * rng.normal(size=count)
+    label = (rng.random(count) < per_row(config.categories, "private_label", category)).astype(float)
+    bestseller = np.maximum(normal("bestseller"), 0.0)
     discounted = rng.random(count) >= config.discount.none
     discount = np.where(discounted, rng.uniform(config.discount.low, config.discount.high, count), 0.0)
     return Catalogue(
@@ -50,16 +52,20 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalog
         discount=frozen(discount),
         label=frozen(label),
         bestseller=frozen(bestseller),
-        strategic=frozen(per_product("strategic") > 0.0),
+        strategic=frozen(per_row(config.categories, "strategic", category) > 0.0),
         embeddings=draw_embeddings(config, category, rng=rng),
     )
 
 
 def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
     """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
-    deviation = np.array([settings.embedding_sd for settings in config.categories.values()])[category]
     centres = rng.normal(size=(config.embedding_dim, len(config.categories)))
     embeddings = rng.normal(size=(config.embedding_dim, len(category)))
-    embeddings *= deviation
+    embeddings *= per_row(config.categories, "embedding_sd", category)
     embeddings += centres[:, category]
     return frozen(embeddings)
+
+
+def per_row(records: Mapping[str, Any], setting: str, numbers: IntArray) -> FloatArray:
+    """Return a setting of categories or segments for each row `(n,)`, by the number of the one that it belongs to."""
+    return np.array([getattr(record, setting) for record in records.values()], float)[numbers]

@@ -9,7 +9,7 @@ from zoosim.core.market_shift import MarketShift, in_force
 from zoosim.core.rng import uniforms
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, frozen
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue import Catalogue, per_row
 from zoosim.worlds.search.users import Users
 
 
@@ -34,19 +34,17 @@ def markets_of(config: SearchConfig, catalogue: Catalogue, users: Users, key: np
     types = _cumulative([query_type.share for query_type in config.query_types.values()])
     shares = [Shares(_cumulative(list(mix.values())), types) for mix in config.mixes]
     markets = [Market(0, catalogue, users, shares[0])]
-    prices: Any = {}
-    promotions: Any = {}
-    tastes: Any = {}
+    tastes: Mapping[str, Any] = {}
+    prices: tuple[Any, Any] = ({}, {})
     for shift, shares_after in zip(in_force(config.shifts), shares[1:], strict=True):
         before = markets[-1]
         shifted_catalogue = before.catalogue
         shifted_users = before.users
-        if (prices, promotions) != (shift.prices, shift.promotions):
+        if prices != (shift.prices, shift.promotions):
             shifted_catalogue = _shifted_catalogue(config, catalogue, shift, key)
         if tastes != shift.tastes:
             shifted_users = _shifted_users(config, users, shift)
-        prices = shift.prices
-        promotions = shift.promotions
+        prices = (shift.prices, shift.promotions)
         tastes = shift.tastes
         markets.append(Market(shift.step, shifted_catalogue, shifted_users, shares_after))
     return tuple(markets)
@@ -59,7 +57,7 @@ def only_segment(market: Market, segment: int) -> Market:
 
 
 def _shifted_catalogue(config: SearchConfig, catalogue: Catalogue, shift: MarketShift, key: np.uint64) -> Catalogue:
-    slope = np.array([category.cm2_slope for category in config.categories.values()])[catalogue.category]
+    slope = per_row(config.categories, "cm2_slope", catalogue.category)
     price = catalogue.price * _by_name(config.categories, shift.prices, 1.0)[catalogue.category]
     promotions = {name: (promotion.share, promotion.discount) for name, promotion in shift.promotions.items()}
     share, discount = _by_name(config.categories, promotions, (0.0, 0.0))[catalogue.category].T

@@ -15,20 +15,16 @@ from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
 from zoosim.worlds.periods import fitting_shocks, refuse_late
-from zoosim.worlds.search.measures import measures
 from zoosim.worlds.search.tables import digest, resolve_files
 from zoosim.worlds.search.template_arms import search_world
-from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.setup import WorldSetup, named_settings
 
 
 @dataclass(frozen=True)
 class SearchSetup(WorldSetup):
     """A shop whose visitors search; policies choose a template, or boosts, for each ranking."""
 
-    kind: str
     config: SearchConfig
-    steps: int
-    notes: tuple[str, ...] = ()
 
     reward_key = "reward"
     reward_word = "reward"
@@ -73,18 +69,11 @@ class SearchSetup(WorldSetup):
         """Hash the code that builds the world."""
         return source_digest(search_world.__module__)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings as they are written to config.yaml."""
-        return self.config.model_dump(exclude_none=True)
-
     def identity(self) -> dict[str, Any]:
         """Return the settings without paths of files, and the orders by which the world numbers things."""
         values = self.config.model_dump() | dict.fromkeys(self.config.files)
-        orders = {name: list(getattr(self.config, name)) for name in ("categories", "segments", "query_types")}
-        return {
-            **{f"env.{name}": value for name, value in values.items()},
-            **{f"the order of env.{name}": order for name, order in orders.items()},
-        }
+        orders = {name: getattr(self.config, name) for name in ("categories", "segments", "query_types")}
+        return named_settings(values, orders)
 
     def files_digest(self) -> str:
         """Hash the content of the shop's own tables."""
@@ -101,9 +90,21 @@ class SearchSetup(WorldSetup):
         return tuple(self.config.segments)
 
     def measures(self, parts: Mapping[str, FloatArray], chosen: Any) -> dict[str, float]:
-        """Return mean GMV and CM2, rank changes, and how often visits fall below the floors."""
-        floors = (self.config.floors.cm2, self.config.floors.strategic)
-        return measures({name: part[chosen] for name, part in parts.items()}, floors)
+        """Return means per visit of GMV and CM2 in EUR, and of the products that left the top, and some shares.
+
+        The strategic share of purchases; the shares of visits below the floor of CM2, and below that of strategic goods
+        among the products shown.
+        """
+        visits = {name: part[chosen] for name, part in parts.items()}
+        n_purchases = visits["purchases"].sum()
+        return {
+            "gmv": float(visits["gmv"].mean()),
+            "cm2": float(visits["cm2"].mean()),
+            "strategic_share": float(visits["strategic"].sum() / n_purchases) if n_purchases > 0 else 0.0,
+            "rank_change": float(visits["rank_change"].mean()),
+            "below_cm2_floor": float((visits["cm2"] < self.config.floors.cm2).mean()),
+            "below_strategic_floor": float((visits["exposure"] < self.config.floors.strategic).mean()),
+        }
 
     def segments(self, parts: Mapping[str, FloatArray]) -> FloatArray:
         """Return the number of each visit's segment of users; cells are kept, pairs of segment and query type."""

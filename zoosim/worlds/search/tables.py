@@ -16,7 +16,8 @@ All: `e0`, `e1`, ... up to `embedding_dim` - 1, an embedding; without, embedding
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.worlds.frames import read_frame
-from zoosim.worlds.search.catalogue import Catalogue
+from zoosim.worlds.search.catalogue import Catalogue, per_row
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.users import Users
 
@@ -121,80 +122,81 @@ def _modified_at(file: str) -> int:
 @lru_cache(maxsize=4)
 def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
     config = SearchConfig.model_validate_json(config_json)
-    frame = _read_columns(file, ("id", "category", "price", "cm2"), "products")
-    ids = _whole_numbers(frame, "id", file)
-    category = _numbers_of_names(frame, "category", file, list(config.categories))
-    strategic_category = np.array([settings.strategic for settings in config.categories.values()])[category]
-    distinct, counts = np.unique(ids, return_counts=True)
-    if len(distinct) < len(ids):
-        raise DataError(f"{file}: id {distinct[counts > 1][0]} is there more than once; give each product its own")
+    table = _read_columns(file, ("id", "category", "price", "cm2"), "products")
+    category = table.numbers_of_names("category", config.categories)
+    strategic = table.numbers("strategic") != 0.0
+    if "strategic" not in table.frame.columns:
+        strategic = per_row(config.categories, "strategic", category) != 0.0
     return Catalogue(
-        ids=frozen(ids),
+        ids=frozen(table.ids()),
         category=frozen(category),
-        price=frozen(_numbers(frame, "price", file, low=0.0)),
-        cm2=frozen(_numbers(frame, "cm2", file)),
-        discount=frozen(_numbers(frame, "discount", file, low=0.0, high=1.0)),
-        label=frozen((_numbers(frame, "private_label", file) != 0.0).astype(float)),
-        bestseller=frozen(_numbers(frame, "bestseller", file, low=0.0)),
-        strategic=frozen(
-            _numbers(frame, "strategic", file) != 0.0 if "strategic" in frame.columns else strategic_category
-        ),
-        embeddings=frozen(np.ascontiguousarray(_embeddings(frame, file, config.embedding_dim).T)),
+        price=frozen(table.numbers("price", low=0.0)),
+        cm2=frozen(table.numbers("cm2")),
+        discount=frozen(table.numbers("discount", low=0.0, high=1.0)),
+        label=frozen((table.numbers("private_label") != 0.0).astype(float)),
+        bestseller=frozen(table.numbers("bestseller", low=0.0)),
+        strategic=frozen(strategic),
+        embeddings=frozen(np.ascontiguousarray(table.embeddings(config.embedding_dim).T)),
     )
 
 
 @lru_cache(maxsize=4)
 def _read_users(file: str, modified_at: int, config_json: str) -> Users:
     config = SearchConfig.model_validate_json(config_json)
-    names = [f"taste_{name}" for name in config.categories]
-    frame = _read_columns(file, ("segment", "price_taste", "label_taste", *names), "users")
-    segment = _numbers_of_names(frame, "segment", file, list(config.segments))
-    order = np.argsort(segment, kind="stable")
-    tastes = np.column_stack([_numbers(frame, name, file, low=0.0) for name in names])
-    bad_rows = np.flatnonzero(tastes.sum(axis=1) <= 0.0)
-    if len(bad_rows):
-        raise DataError(f"{file}: row {bad_rows[0] + 1} has no taste for any category; give one a number above 0")
+    taste_columns = [f"taste_{name}" for name in config.categories]
+    table = _read_columns(file, ("segment", "price_taste", "label_taste", *taste_columns), "users")
+    segment = table.numbers_of_names("segment", config.segments)
     counts = np.bincount(segment, minlength=len(config.segments))
-    missing = [name for name, n in zip(config.segments, counts, strict=True) if not n and any(config.shares_of(name))]
-    if missing:
-        remedy = "set its share to 0" if config.shares_of(missing[0])[0] else "leave it out of the shifts' segment_mix"
-        raise DataError(f"{file}: no user of segment {missing[0]}; add some, or {remedy}")
-    embeddings = _embeddings(frame, file, config.embedding_dim)
+    tastes = np.column_stack([table.numbers(name, low=0.0) for name in taste_columns])
+    without_taste = np.flatnonzero(tastes.sum(axis=1) <= 0.0)
+    if len(without_taste):
+        raise DataError(f"{file}: row {without_taste[0] + 1} has no taste for any category; give one a number above 0")
+    _check_every_segment_has_users(file, counts, config)
+    order = np.argsort(segment, kind="stable")
     return Users(
         segment=frozen(segment[order]),
-        price_taste=frozen(_numbers(frame, "price_taste", file)[order]),
-        label_taste=frozen(_numbers(frame, "label_taste", file)[order]),
+        price_taste=frozen(table.numbers("price_taste")[order]),
+        label_taste=frozen(table.numbers("label_taste")[order]),
         category_tastes=frozen((tastes / tastes.sum(axis=1, keepdims=True))[order]),
-        embeddings=frozen(embeddings[order] if len(embeddings) else embeddings),
+        embeddings=frozen(table.embeddings(config.embedding_dim, order)),
         bounds=frozen(np.concatenate([[0], np.cumsum(counts)])),
     )
+
+
+def _check_every_segment_has_users(file: str, counts: IntArray, config: SearchConfig) -> None:
+    for name, count in zip(config.segments, counts, strict=True):
+        if not count and any(config.shares_of(name)):
+            remedy = "set its share to 0" if config.shares_of(name)[0] else "leave it out of the shifts' segment_mix"
+            raise DataError(f"{file}: no user of segment {name}; add some, or {remedy}")
 
 
 @lru_cache(maxsize=4)
 def _read_queries(file: str, modified_at: int, config_json: str) -> QueryTable:
     config = SearchConfig.model_validate_json(config_json)
-    frame = _read_columns(file, ("query", "category", "type"), "queries")
-    category = _numbers_of_names(frame, "category", file, list(config.categories))
-    types = _numbers_of_names(frame, "type", file, list(config.query_types))
-    weights = _numbers(frame, "weight", file, low=LEAST) if "weight" in frame.columns else np.ones(frame.height)
+    table = _read_columns(file, ("query", "category", "type"), "queries")
+    category = table.numbers_of_names("category", config.categories)
+    types = table.numbers_of_names("type", config.query_types)
+    weights = np.ones(len(types))
+    if "weight" in table.frame.columns:
+        weights = table.numbers("weight", low=LEAST)
+    mix = np.zeros((len(config.categories), len(config.query_types)))
+    np.add.at(mix, (category, types), weights)
     order = np.argsort(category, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(category, minlength=len(config.categories)))])
     cumulative = [np.cumsum(part) / np.sum(part) for part in np.split(weights[order], bounds[1:-1]) if len(part)]
-    embeddings = _embeddings(frame, file, config.embedding_dim)
-    shared = _shared_words([re.findall(r"\w+", words) for words in _texts(frame, "query", file)], config)
-    mix = np.zeros((len(config.categories), len(config.query_types)))
-    np.add.at(mix, (category, types), weights)
+    embeddings = table.embeddings(config.embedding_dim, order)
+    shared = _shared_words([re.findall(r"\w+", text) for text in table.texts("query")], config)
     return QueryTable(
         types=frozen(types[order]),
         weights=frozen(np.concatenate(cumulative)),
         bounds=frozen(bounds),
-        embeddings=frozen(embeddings[order] if len(embeddings) else embeddings),
+        embeddings=frozen(embeddings),
         mix=frozen(mix / np.maximum(mix.sum(axis=1, keepdims=True), LEAST)),
         shared=frozen(shared[order]),
     )
 
 
-def _read_columns(file: str, needed: tuple[str, ...], what: str) -> pl.DataFrame:
+def _read_columns(file: str, needed: tuple[str, ...], what: str) -> "ShopTable":
     """Read a file that has the columns `needed` and at least a row, or raise `DataError`."""
     frame = read_frame(Path(file))
     missing = [name for name in needed if name not in frame.columns]
@@ -202,63 +204,76 @@ def _read_columns(file: str, needed: tuple[str, ...], what: str) -> pl.DataFrame
         raise DataError(f"{file}: no column {missing[0]}; expected {', '.join(needed)}")
     if not frame.height:
         raise DataError(f"{file}: holds no {what}; give at least one row")
-    return frame
+    return ShopTable(file, frame)
 
 
-def _numbers(frame: pl.DataFrame, name: str, file: str, low: float = -LARGEST, high: float = LARGEST) -> FloatArray:
-    """Return a column of numbers `(n,)` within bounds, 0 where the file has no such column, or raise `DataError`."""
-    if name not in frame.columns:
-        return np.zeros(frame.height)
-    if not (frame[name].dtype.is_numeric() or frame[name].dtype == pl.Boolean):
-        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected numbers")
-    values = frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    bad_rows = np.flatnonzero(~(np.isfinite(values) & (values >= low) & (values <= high)))
-    if len(bad_rows):
-        row = bad_rows[0]
-        expected = f"a number from {low:g} to {high:g}"
-        raise DataError(f"{file}: row {row + 1}, column {name}: got {values[row]:g}, expected {expected}")
-    return np.array(values, np.float64)
+@dataclass(frozen=True)
+class ShopTable:
+    """A table of a shop's own; its columns are checked as they are read, and refused with `DataError`."""
 
+    file: str
+    frame: pl.DataFrame
 
-def _whole_numbers(frame: pl.DataFrame, name: str, file: str) -> IntArray:
-    """Return a column of whole numbers of at least 0, `(n,)`, or raise `DataError`."""
-    if not frame[name].dtype.is_integer():
-        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected whole numbers")
-    bad = frame[name].is_null() | (frame[name] < 0) | (frame[name] > MAX_ID)
-    if bad.any():
-        row = int(bad.arg_max() or 0)
-        raise DataError(f"{file}: row {row + 1}, column {name}: got {frame[name][row]}, expected 0 to 2^62")
-    return frame[name].cast(pl.Int64).to_numpy()
+    def _bad_type(self, name: str, expected: str) -> DataError:
+        return DataError(f"{self.file}: column {name} holds {self.frame[name].dtype}, expected {expected}")
 
+    def numbers(self, name: str, low: float = -LARGEST, high: float = LARGEST) -> FloatArray:
+        """Return a column of numbers `(n,)` from `low` to `high`, 0 where the file has no such column."""
+        if name not in self.frame.columns:
+            return np.zeros(self.frame.height)
+        column = self.frame[name]
+        if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+            raise self._bad_type(name, "numbers")
+        values = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        bad_rows = np.flatnonzero(~((values >= low) & (values <= high)))  # NaN is neither
+        if len(bad_rows):
+            row = bad_rows[0]
+            expected = f"a number from {low:g} to {high:g}"
+            raise DataError(f"{self.file}: row {row + 1}, column {name}: got {values[row]:g}, expected {expected}")
+        return np.array(values, np.float64)
 
-def _numbers_of_names(frame: pl.DataFrame, name: str, file: str, known: list[str]) -> IntArray:
-    """Return a column of names as their numbers in `known`, `(n,)`, or raise `DataError`."""
-    numbers: dict[Any, int] = {word: n for n, word in enumerate(known)}
-    if frame[name].dtype.is_nested():
-        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected names")
-    words = frame[name].to_list()
-    for n, word in enumerate(words):
-        if word not in numbers:
-            raise DataError(f"{file}: row {n + 1}: unknown {name} {word!r}; known: {', '.join(known)}")
-    return np.array([numbers[word] for word in words], np.int64)
+    def ids(self) -> IntArray:
+        """Return the column `id`, `(n,)`: whole numbers of at least 0, each once."""
+        column = self.frame["id"]
+        if not column.dtype.is_integer():
+            raise self._bad_type("id", "whole numbers")
+        bad = column.is_null() | (column < 0) | (column > MAX_ID)
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            raise DataError(f"{self.file}: row {row + 1}, column id: got {column[row]}, expected 0 to 2^62")
+        repeated = column.filter(column.is_duplicated())
+        if len(repeated):
+            raise DataError(f"{self.file}: id {repeated.min()!r} is there more than once; give each product its own")
+        return column.cast(pl.Int64).to_numpy()
 
+    def numbers_of_names(self, name: str, known: Mapping[str, Any]) -> IntArray:
+        """Return a column of names as their numbers in `known`, `(n,)`."""
+        if self.frame[name].dtype.is_nested():
+            raise self._bad_type(name, "names")
+        numbers: dict[Any, int] = {word: number for number, word in enumerate(known)}
+        words = self.frame[name].to_list()
+        for row, word in enumerate(words):
+            if word not in numbers:
+                raise DataError(f"{self.file}: row {row + 1}: unknown {name} {word!r}; known: {', '.join(known)}")
+        return np.array([numbers[word] for word in words], np.int64)
 
-def _texts(frame: pl.DataFrame, name: str, file: str) -> list[str]:
-    """Return a column of texts, or raise `DataError`."""
-    if frame[name].dtype.is_nested() or frame[name].dtype == pl.Binary:
-        raise DataError(f"{file}: column {name} holds {frame[name].dtype}, expected texts")
-    words = frame[name].to_list()
-    if None in words:
-        raise DataError(f"{file}: row {words.index(None) + 1}, column {name}: is empty, expected a text")
-    return [str(word) for word in words]
+    def texts(self, name: str) -> list[str]:
+        """Return a column of texts."""
+        if self.frame[name].dtype.is_nested() or self.frame[name].dtype == pl.Binary:
+            raise self._bad_type(name, "texts")
+        words = self.frame[name].to_list()
+        if None in words:
+            raise DataError(f"{self.file}: row {words.index(None) + 1}, column {name}: is empty, expected a text")
+        return [str(word) for word in words]
 
-
-def _embeddings(frame: pl.DataFrame, file: str, dim: int) -> FloatArray:
-    """Return embeddings `(n, d)`, or `(0, d)` where the file has none."""
-    present = [name for name in frame.columns if name[:1] == "e" and name[1:].isdigit()]
-    if not present:
-        return np.zeros((0, dim))
-    expected = [f"e{n}" for n in range(dim)]
-    if sorted(present) != sorted(expected):
-        raise DataError(f"{file}: got {len(present)} columns of embeddings, expected e0 to e{dim - 1} (embedding_dim)")
-    return np.column_stack([_numbers(frame, name, file) for name in expected])
+    def embeddings(self, dim: int, order: Sequence[int] | IntArray | None = None) -> FloatArray:
+        """Return embeddings `(n, d)` in some `order` of the rows, or `(0, d)` where the file has none."""
+        present = [name for name in self.frame.columns if name[:1] == "e" and name[1:].isdigit()]
+        if not present:
+            return np.zeros((0, dim))
+        expected = [f"e{n}" for n in range(dim)]
+        if sorted(present) != sorted(expected):
+            came = f"got {len(present)} columns of embeddings"
+            raise DataError(f"{self.file}: {came}, expected e0 to e{dim - 1} (embedding_dim)")
+        embeddings = np.column_stack([self.numbers(name) for name in expected])
+        return embeddings if order is None else embeddings[order]

@@ -1,11 +1,12 @@
 """The population of users of a search shop: each of a segment, with tastes and an embedding."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import FloatArray, IntArray, frozen
+from zoosim.worlds.search.catalogue import per_row
 
 
 class Users(NamedTuple):
@@ -27,36 +28,32 @@ def draw_users(config: SearchConfig, *, rng: np.random.Generator) -> Users:
 
     Segments that come later, by a shift, have users of their own beside those, in proportion to their largest share.
     """
-    first_counts = _counts([config.shares_of(name)[0] for name in config.segments], config.n_users)
-    late_shares = [
-        0.0 if count else max(config.shares_of(name)) for name, count in zip(config.segments, first_counts, strict=True)
-    ]
-    late_counts = np.ceil(np.array(late_shares) * config.n_users).astype(np.int64)
-    early = _draw(config, first_counts, rng)
+    shares = [config.shares_of(name) for name in config.segments]
+    early_counts = _counts([first for first, *_ in shares], config.n_users)
+    late_shares = np.where(early_counts > 0, 0.0, np.max(shares, axis=1))
+    late_counts = np.ceil(late_shares * config.n_users).astype(np.int64)
+    early = _draw(config, early_counts, rng)
     late = _draw(config, late_counts, rng.spawn(1)[0])
     order = np.argsort(np.concatenate([early.segment, late.segment]), kind="stable")
-    columns: dict[str, Any] = {
-        name: frozen(np.concatenate([getattr(early, name), getattr(late, name)])[order])
-        for name in Users._fields
-        if name != "bounds"
-    }
-    return Users(**columns, bounds=frozen(early.bounds + late.bounds))
+    columns = [np.concatenate(parts)[order] for parts in zip(early[:-1], late[:-1], strict=True)]
+    return Users(*(frozen(column) for column in (*columns, early.bounds + late.bounds)))
 
 
 def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> Users:
-    segments = list(config.segments.values())
-    total = int(counts.sum())
-    segment = np.repeat(np.arange(len(segments)), counts)
+    segment = np.repeat(np.arange(len(counts)), counts)
 
-    def per_user(setting: str) -> FloatArray:
-        return np.array([getattr(settings, setting) for settings in segments], float)[segment]
+    def taste(setting: str) -> FloatArray:
+        mean = per_row(config.segments, f"{setting}_mean", segment)
+        return mean + per_row(config.segments, f"{setting}_sd", segment) * rng.normal(size=len(segment))
 
-    price_taste = per_user("price_taste_mean") + per_user("price_taste_sd") * rng.normal(size=total)
-    label_taste = per_user("label_taste_mean") + per_user("label_taste_sd") * rng.normal(size=total)
-    concentrations = np.array([[settings.category_tastes[name] for name in config.categories] for settings in segments])
+    price_taste = taste("price_taste")
+    label_taste = taste("label_taste")
+    concentrations = np.array(
+        [[settings.category_tastes[name] for name in config.categories] for settings in config.segments.values()]
+    )
     tastes = np.maximum(rng.gamma(concentrations[segment]), 1e-300)
     tastes /= tastes.sum(axis=1, keepdims=True)
-    embeddings = rng.normal(size=(total, config.embedding_dim))
+    embeddings = rng.normal(size=(len(segment), config.embedding_dim))
     return Users(segment, price_taste, label_taste, tastes, embeddings, np.concatenate([[0], np.cumsum(counts)]))
 
 

@@ -7,7 +7,7 @@ from plotly.subplots import make_subplots
 
 from studies.ope_accuracy.measuring import LOGGED, Accuracy
 from zoosim.report.drawing import COLORS, GREYS, INK, MUTED, axis_style, layout_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 TITLES = {"n": "rows of the log", "distance": "distance of the policy", "drift": "drift"}
 SIZES, TICKS = (300, 1_000, 3_000, 10_000, 30_000), (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -24,14 +24,14 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Accuracy]) -> Story:
+def build_page(rows: Sequence[Accuracy]) -> Page:
     """Tell what was found."""
     caption = (
         f"Relative error over {rows[0].logs:,} logs a dot, on a logarithmic scale. From left to right: more rows, a "
         "policy further from the one that wrote the log, a world that moves while the log is written."
     )
     tables = [_table(rows, axis) for axis in dict.fromkeys(row.axis for row in rows)]
-    return Story(_verdict(rows), [*tables, _biases(rows)], [Drawing("Relative error", caption, _figure(rows))], TERMS)
+    return Page(_verdict(rows), [*tables, _biases(rows)], [Drawing("Relative error", caption, _figure(rows))], TERMS)
 
 
 def _verdict(rows: Sequence[Accuracy]) -> str:

@@ -8,7 +8,7 @@ from studies.figures import add_interval, add_mark, rows_figure
 from studies.latency.timing import LIMIT, Timing
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import ACCENT
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 CHAPTER = ("printed in 7.5.4", "1", "160", "", "", "", "", "no")
 TERMS = {
@@ -29,7 +29,7 @@ TERMS = {
 }
 
 
-def tell(timings: Sequence[Timing]) -> Story:
+def build_page(timings: Sequence[Timing]) -> Page:
     """Tell what was measured."""
     drawing = Drawing(
         "A decision, against the limit",
@@ -37,7 +37,7 @@ def tell(timings: Sequence[Timing]) -> Story:
         f"Dotted: the limit of {LIMIT:g} ms.",
         figure(timings),
     )
-    return Story(verdict(timings), [_table(timings)], [drawing], TERMS)
+    return Page(verdict(timings), [_table(timings)], [drawing], TERMS)
 
 
 def verdict(timings: Sequence[Timing]) -> str:

@@ -11,7 +11,7 @@ from studies.figures import add_line, add_mark, add_seeds, rows_figure
 from studies.writing import extremes, told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, axis_style, layout_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 IDEAL = ("ideal, N(0, 1)", "0", "1", "", "95%", "")
 CHAPTER = ("printed in 7.5.3", "-0.12", "1.35", "", "88%", "")
@@ -44,7 +44,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Spread | Limits]) -> Story:
+def build_page(rows: Sequence[Spread | Limits]) -> Page:
     """Tell what was found."""
     spreads = [row for row in rows if isinstance(row, Spread)]
     limits = [row for row in rows if isinstance(row, Limits)]
@@ -62,7 +62,7 @@ def tell(rows: Sequence[Spread | Limits]) -> Story:
             limits_figure(limits),
         ),
     ]
-    return Story(verdict(spreads, limits), [_spreads(spreads), _widened(spreads), _limits(limits)], drawings, TERMS)
+    return Page(verdict(spreads, limits), [_spreads(spreads), _widened(spreads), _limits(limits)], drawings, TERMS)
 
 
 def figures(rows: Sequence[Spread] | Sequence[Limits], group: str, key: str) -> list[float]:

@@ -12,7 +12,7 @@ from studies.rows import values_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS, MUTED, panel_of, panels
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 PRINTED = {SINGLE: ("+2.8", "3.1", "+12.4"), MEAN: ("+0.4", "1.2", "+4.2"), MINIMUM: ("-0.3", "1.5", "-3.8")}
 """Mean error, mean size of the error and largest error, as printed in 7.5.1."""
@@ -36,7 +36,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Pick]) -> Story:
+def build_page(rows: Sequence[Pick]) -> Page:
     """Tell what was found."""
     drawings = [
         Drawing(
@@ -52,7 +52,7 @@ def tell(rows: Sequence[Pick]) -> Story:
             promise_figure(rows),
         ),
     ]
-    return Story(verdict(rows), [_own(rows), _random(rows)], drawings, TERMS)
+    return Page(verdict(rows), [_own(rows), _random(rows)], drawings, TERMS)
 
 
 def figures(rows: Sequence[Pick], critic: str, learned: str, key: str) -> list[float]:

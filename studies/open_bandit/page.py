@@ -9,7 +9,7 @@ from studies.open_bandit.judging import Told
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import MUTED
 from zoosim.report.evaluation_figures import VERDICT_COLORS
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 TERMS = {
     "log": "random wrote half of the logs, choosing at random; bts, Bernoulli Thompson sampling, the others. Each log "
@@ -22,13 +22,13 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Told]) -> Story:
+def build_page(rows: Sequence[Told]) -> Page:
     """Tell what was found."""
     caption = (
         "Clicks a visit, with 95% intervals. Blue: trust; yellow: weak; grey: do not use. Squares: what the policy "
         "earned where it chose itself."
     )
-    return Story(
+    return Page(
         _verdict(rows),
         [_values(rows), _checks(rows), _reasons(rows)],
         [Drawing("Values", caption, _figure(rows))],

@@ -11,7 +11,7 @@ from studies.rows import values_where
 from studies.writing import told
 from zoosim.core.statistics import mean_interval
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 LATE = "1,000 late"
 TERMS = {
@@ -22,7 +22,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Reached]) -> Story:
+def build_page(rows: Sequence[Reached]) -> Page:
     """Tell what late rewards cost."""
     policies = ordered(rows)
     n = len({row.seed for row in rows})
@@ -41,7 +41,7 @@ def tell(rows: Sequence[Reached]) -> Story:
         f"Mean % of oracle over {n} seeds, with 95% intervals; a color for each delay.",
         figure_of(rows, policies),
     )
-    return Story(verdict(rows, policies), [table], [drawing], TERMS)
+    return Page(verdict(rows, policies), [table], [drawing], TERMS)
 
 
 def ordered(rows: Sequence[Reached]) -> list[str]:

@@ -20,7 +20,7 @@ from zoosim.report.drawing import (
     rgba,
     spread_apart,
 )
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 PARTS = {
     "gradients": COLORS[0],
@@ -42,9 +42,9 @@ TERMS = {
 }
 
 
-def tell(timings: Sequence[Timing]) -> Story:
+def build_page(timings: Sequence[Timing]) -> Page:
     """Tell what was measured: figures, and every measurement in a table."""
-    return Story(verdict(timings), [_table(timings)], _drawings(timings), TERMS)
+    return Page(verdict(timings), [_table(timings)], _drawings(timings), TERMS)
 
 
 def verdict(timings: Sequence[Timing]) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from studies.cem_optima.drawings import agreement_figure, population_figure, steps_figure
 from studies.cem_optima.ends import DECISIONS, NEAR, RADII, STARTS, Ends, Step
+from studies.cem_optima.shares import share_interval
 from studies.rows import rows_where, values_where
 from studies.writing import told, written
-from zoosim.core.statistics import mean_interval, share_interval
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.core.statistics import mean_interval
+from zoosim.report.sections import Drawing, Page, Table
 
 CHAPTER = ("printed in 7.5.2", "its critic", "40%", "60%", "15%", "", "", "320")
 NAMES = {"concave": "concave", "ensemble": "Q-ensemble", "network": "network", "rastrigin": "Rastrigin"}
@@ -29,7 +30,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Ends | Step]) -> Story:
+def build_page(rows: Sequence[Ends | Step]) -> Page:
     """Tell what was found."""
     ends = [row for row in rows if isinstance(row, Ends)]
     steps = [row for row in rows if isinstance(row, Step)]
@@ -56,7 +57,7 @@ def tell(rows: Sequence[Ends | Step]) -> Story:
             steps_figure(steps, NAMES),
         ),
     ]
-    return Story(verdict(settings), [_settings(settings), _populations(populations), _steps(steps)], drawings, TERMS)
+    return Page(verdict(settings), [_settings(settings), _populations(populations), _steps(steps)], drawings, TERMS)
 
 
 def grouped(rows: Sequence[Ends]) -> dict[tuple[str, str], list[Ends]]:

@@ -11,7 +11,7 @@ from studies.trust_region.courses import FREE, GUARDED, LIMIT, LONG, PLANNED, SE
 from studies.writing import interval_alone, told, written
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 TERMS = {
     "static best": "Full weight on the price, nothing else: the best of the published kind of template. Trust regions "
@@ -29,7 +29,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Stretch]) -> Story:
+def build_page(rows: Sequence[Stretch]) -> Page:
     """Tell what was found."""
     drawings = [
         Drawing(
@@ -39,7 +39,7 @@ def tell(rows: Sequence[Stretch]) -> Story:
             learning_figure(rows),
         )
     ]
-    return Story(verdict(rows), [_settings(rows), _guardrail(rows)], drawings, TERMS)
+    return Page(verdict(rows), [_settings(rows), _guardrail(rows)], drawings, TERMS)
 
 
 def of(rows: Sequence[Stretch], setting: str, visits: int, *, common: bool = True) -> list[Stretch]:

@@ -10,7 +10,7 @@ from studies.ope_coverage.cells import ENOUGH
 from studies.ope_coverage.measuring import BERNSTEIN, BOOTSTRAP, ROWS, SEQUENCE, Covered
 from studies.rows import rows_where
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, dot_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 LEVEL, TRUSTED = 0.95, 0.935
 ERRORS = 3.0
@@ -36,14 +36,14 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Covered]) -> Story:
+def build_page(rows: Sequence[Covered]) -> Page:
     """Tell what was found."""
     labels = [_label(row) for row in _firsts(rows)]
     caption = "How often intervals hold. Grey band: where 95% lies within three binomial standard errors. "
     drawing = Drawing(
         "Coverage, cell by cell", caption + "A star marks cells whose log is not sound.", _figure(rows, labels)
     )
-    return Story(_verdict(rows), [_coverage(rows), _sides(rows)], [drawing], TERMS)
+    return Page(_verdict(rows), [_coverage(rows), _sides(rows)], [drawing], TERMS)
 
 
 def band(logs: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from studies.boost_curves.summary import (
     shares,
 )
 from zoosim.core.statistics import Interval, mean_interval
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 PUBLISHED = (
     ("Random", 0, 2.45),
@@ -63,7 +63,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Score | OnlineResult]) -> Story:
+def build_page(rows: Sequence[Score | OnlineResult]) -> Page:
     """Return the page of the study."""
     scores = [row for row in rows if isinstance(row, Score)]
     online = [row for row in rows if isinstance(row, OnlineResult)]
@@ -77,7 +77,7 @@ def tell(rows: Sequence[Score | OnlineResult]) -> Story:
         if behaviour == DEFAULT:
             tables.append(_published_table(scores))
         drawings += _drawings(scores, behaviour)
-    return Story(verdict(scores), tables, drawings, TERMS)
+    return Page(verdict(scores), tables, drawings, TERMS)
 
 
 def verdict(rows: Rows) -> str:

@@ -10,7 +10,7 @@ from studies.figures import add_line, add_name
 from studies.writing import interval_alone, written
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.report.drawing import COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 HINT = ("printed in 7.6, exercise 3", "0: the feature's value is 0", "", "to 0, perhaps", "to 0, perhaps", "", "")
 TERMS = {
@@ -25,7 +25,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Moved | Chosen]) -> Story:
+def build_page(rows: Sequence[Moved | Chosen]) -> Page:
     """Tell what was found."""
     moves = [row for row in rows if isinstance(row, Moved)]
     picks = [row for row in rows if isinstance(row, Chosen)]
@@ -37,7 +37,7 @@ def tell(rows: Sequence[Moved | Chosen]) -> Story:
             penalty_figure(picks),
         )
     ]
-    return Story(verdict(moves, picks), [_picks(picks), _moves(moves)], drawings, TERMS)
+    return Page(verdict(moves, picks), [_picks(picks), _moves(moves)], drawings, TERMS)
 
 
 def verdict(moves: Sequence[Moved], picks: Sequence[Chosen]) -> str:

@@ -11,7 +11,7 @@ from studies.quadratic import EPOCHS, TESTED, TRAINED
 from studies.rows import rows_where
 from studies.writing import extremes, told
 from zoosim.report.drawing import COLORS
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 PRINTED_MSE, PRINTED_DISTANCE, GOOD_MSE = 0.01, 0.01, 0.002
 CHAPTER_FIT = ("printed in 7.4.1", "below .01", "", "", "", "", "", "")
@@ -35,7 +35,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Fit | End]) -> Story:
+def build_page(rows: Sequence[Fit | End]) -> Page:
     """Tell what was found."""
     measured = [row for row in rows if isinstance(row, Fit)]
     fits = {name: rows_where(measured, method=name) for name in LABELS}
@@ -56,7 +56,7 @@ def tell(rows: Sequence[Fit | End]) -> Story:
             end_figure(ends),
         ),
     ]
-    return Story(verdict(fits, ends), [_fits(fits), _ends(ends)], drawings, TERMS)
+    return Page(verdict(fits, ends), [_fits(fits), _ends(ends)], drawings, TERMS)
 
 
 def verdict(fits: dict[str, list[Fit]], ends: Sequence[End]) -> str:

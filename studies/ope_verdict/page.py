@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from studies.ope_verdict.measuring import SOUND, UNSOUND, Judged
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import ACCENT, COLORS, axis_style, layout_style
-from zoosim.report.sections import Drawing, Story, Table
+from zoosim.report.sections import Drawing, Page, Table
 
 HALVES = {False: "for tuning", True: "held out"}
 VERDICTS = (TRUST, WEAK, DO_NOT_USE)
@@ -22,7 +22,7 @@ TERMS = {
 }
 
 
-def tell(rows: Sequence[Judged]) -> Story:
+def build_page(rows: Sequence[Judged]) -> Page:
     """Tell what was found."""
     logs, cases = max(row.logs for row in rows), len({row.case for row in rows})
     drawing = Drawing(
@@ -32,7 +32,7 @@ def tell(rows: Sequence[Judged]) -> Story:
         _figure(rows),
     )
     tables = [_halves(rows, logs, cases), _faults(rows), _by_estimator(rows), _worst(rows)]
-    return Story(_verdict(rows), tables, [drawing], TERMS)
+    return Page(_verdict(rows), tables, [drawing], TERMS)
 
 
 def _share(part: int, whole: int) -> str:

@@ -1,0 +1,187 @@
+"""The arguments and options of the command line: their types, names and help texts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="NAME", help="Experiment (`zoosim list` names them), or your own world FILE.py:Class.")
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|A:B",
+        help="Seeds: a count N (0 to N-1) or a range A:B (B excluded) [default: the experiment's].",
+    ),
+]
+Steps = Annotated[int | None, typer.Option(metavar="N", help="Visits per seed [default: the experiment's].")]
+PolicyNames = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Policies to compare, separated by commas [default: the experiment's]."),
+]
+OwnPolicies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE.py:Class",
+        help="Your own policy, beside those of --policies or of the experiment (repeatable).",
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.yaml", help="File with changes to the defaults of world, run and policies."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="One such change (repeatable), such as env.n_products=500."),
+]
+TableFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="labelled: CSV or Parquet table to classify [default: handwritten digits]."),
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="labelled: column of --data that holds the classes.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes [default: one per core].")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Output folder; an interrupted run resumes here [default: runs/NAME-HASH]."),
+]
+KeepLog = Annotated[
+    bool,
+    typer.Option("--log", help="Also write every decision, with its propensity, to log/ as Parquet."),
+]
+WriteCsv = Annotated[bool, typer.Option("--csv", help="Also write rows.csv: one row per visit, like rows.parquet.")]
+PrintSummary = Annotated[
+    bool, typer.Option("--json", help="Print summary.json to standard output instead of the table.")
+]
+Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
+
+KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]
+WorldFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="World class to check.")]
+SourceFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="Policy class to check.")]
+
+World = Annotated[
+    str, typer.Argument(metavar="WORLD", help="World to describe: search, recommendation, or that of an experiment.")
+]
+SearchWorld = Annotated[str, typer.Argument(metavar="WORLD", help="search, or an experiment with a search world.")]
+WorldSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue, users and visits.")]
+ShopSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of catalogue and users.")]
+Visits = Annotated[int, typer.Option(metavar="N", help="search: visits to simulate.")]
+PageFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Output folder of the page [default: runs/describe-WORLD].")
+]
+VisitTypes = Annotated[
+    str,
+    typer.Option(
+        metavar="all|segment|cell",
+        help="One optimum for all visits, per segment, or per cell (segment and query type).",
+    ),
+]
+MarketStep = Annotated[
+    int, typer.Option(metavar="N", help="Visit at which to take the market, where shifts change it.")
+]
+PrintRows = Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead of the table.")]
+
+LogFile = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
+Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Decisions to log.")]
+LoggingPolicy = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="Policy that decides: a built-in name or FILE.py:Class.")
+]
+LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of world, visitors and decisions.")]
+UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Parquet table, one row per decision.")]
+SchemaOut = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE.yaml", help="File to write; else it is printed.")
+]
+ProductFile = Annotated[
+    Path | None, typer.Option(metavar="TABLE", help="Your CSV or Parquet table of products, one row per product.")
+]
+SchemaAndLog = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="[SCHEMA.yaml] FILE.parquet",
+        help="What the table's columns are, inferred when left out (see `zoosim schema`), and the log to write.",
+    ),
+]
+Like = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Earlier log, or model, whose features the log is to have; else fitted anew."),
+]
+TrainedPolicies = Annotated[
+    list[str], typer.Option("--policy", metavar="NAME", help="Policy to train (repeatable): a name or FILE.py:Class.")
+]
+ModelFile = Annotated[Path, typer.Option("--out", metavar="FILE.zoosim", help="Model to write.")]
+TrainingShare = Annotated[
+    float, typer.Option(metavar="X", help="Share of the rows, the earliest, to train on; the rest judge.")
+]
+TrainingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the policies and of the bootstrap.")]
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Drop invalid rows and count them by reason; biased unless they are random."),
+]
+
+LogPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, or open-bandit:POLICY/CAMPAIGN.",
+    ),
+]
+Policies = Annotated[
+    list[str],
+    typer.Option(
+        "--policy",
+        metavar="SPEC",
+        help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.npz, "
+        "or column:NAME (its probabilities in the log).",
+    ),
+]
+Train = Annotated[
+    bool,
+    typer.Option("--train", help="Train policies on the first 60% of the rows, and evaluate all by the rest."),
+]
+Estimators = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Estimators, separated by commas, such as snips,dr [default: those of the log's type]."
+    ),
+]
+Interval = Annotated[str, typer.Option(metavar="KIND", help="bootstrap, asymptotic, bernstein or sequence.")]
+Level = Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals, between 0 and 1.")]
+Rankings = Annotated[
+    bool, typer.Option("--rankings", help="Read rows with the same decision_id as one ranking, not as single actions.")
+]
+Samples = Annotated[int, typer.Option(metavar="N", help="Bootstrap samples; levels close to 1 need more.")]
+RewardRange = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW:HIGH",
+        help="Range of a visit's reward, for bernstein and sequence [default: the range seen in the log].",
+    ),
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(metavar="H", help="Kernel width in units of the boosts [default: chosen from the log]."),
+]
+BoostLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--a-max",
+        metavar="A",
+        help="Boosts lie in [-A, A] [default: the log's column a_max, else its largest boost].",
+    ),
+]
+OpenBanditFolder = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder of the Open Bandit Dataset, for open-bandit logs.")
+]
+EvaluationFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Output folder of page and summary [default: none written].")
+]
+PrintFigures = Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of the tables.")]
+FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of world.yaml and the page.")]
+MaxSegments = Annotated[
+    int | None, typer.Option("--segments", metavar="N", help="Largest number of segments [default: 12].")
+]
+MaxCategories = Annotated[
+    int | None,
+    typer.Option("--categories", metavar="N", help="Largest number of categories [default: 1000]."),
+]

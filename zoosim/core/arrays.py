@@ -1,0 +1,16 @@
+"""Arrays that grow and shrink."""
+
+import numpy as np
+
+
+def copy_overlap(source: np.ndarray, target: np.ndarray) -> None:
+    """Copy what fits of an array into the same places of another, whose axes may be longer or shorter."""
+    overlap = tuple(slice(min(sides)) for sides in zip(source.shape, target.shape, strict=True))
+    target[overlap] = source[overlap]
+
+
+def resized(array: np.ndarray, *shape: int) -> np.ndarray:
+    """Return an array of another `shape` that holds what fits of `array`, and 0 beside it."""
+    out = np.zeros(shape, array.dtype)
+    copy_overlap(array, out)
+    return out

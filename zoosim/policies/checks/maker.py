@@ -1,0 +1,48 @@
+"""Makes policies for made-up shops, and lets them decide and learn there."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.parameters import parameters_of
+from zoosim.policies.base import Policy
+from zoosim.policies.checks.search_shop import BoostShop
+from zoosim.policies.checks.shop import VISITS, Shop
+
+MadeUpShop = Shop | BoostShop
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes policies of one class; a `past_visits` that the class declares as a parameter is set low."""
+
+    cls: type[Policy]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def fresh(self, shop: MadeUpShop, seed: int) -> Any:
+        """Make a policy that has seen nothing."""
+        declared = parameters_of(self.cls).get("past_visits")
+        params = dict(self.params)
+        if declared is not None:
+            params.setdefault("past_visits", max(VISITS, int(declared.low or 0)))
+        return self.cls(shop.spec, np.random.default_rng(seed), **params)
+
+    def ready(self, shop: Any, seed: int = 0) -> Any:
+        """Make a policy that can decide: one that wants a past has learned from a short one, `shop.log`."""
+        policy = self.fresh(shop, seed)
+        if policy.past_visits:
+            policy.fit(shop.log(min(policy.past_visits, 10 * VISITS)))
+        return policy
+
+
+def walk(policy: Policy, shop: MadeUpShop, visits: Iterable[int] | None = None) -> list[Any]:
+    """Let a policy decide and learn at some visits, all that its spec plans by default; return its actions."""
+    actions = []
+    for visit in range(shop.spec.steps) if visits is None else visits:
+        context = shop.context(visit)
+        action = policy.select_action(context)
+        policy.update(context, action, *shop.feedback(visit, action))
+        actions.append(action)
+    return actions

@@ -1,0 +1,23 @@
+"""All checks of a policy, for the tests and for `zoosim check-policy`."""
+
+from zoosim.policies.base import Policy
+from zoosim.policies.boosts.base import BoostPolicy
+from zoosim.policies.checks.boosts import BOOST_CHECKS
+from zoosim.policies.checks.contract import Check, CheckResult, ask_checks
+from zoosim.policies.checks.maker import Maker
+from zoosim.policies.checks.products import PRODUCT_CHECKS
+from zoosim.policies.registry import find_class
+
+
+def check_policy(source: str | type) -> list[CheckResult]:
+    """Ask every check about a policy: a built-in name, `FILE.py:Class` or a class.
+
+    Raises `PolicyError` or `ConfigError` when there is no such class.
+    """
+    maker = Maker(find_class(source))
+    return ask_checks(checks_of(maker.cls), maker)
+
+
+def checks_of(cls: type[Policy]) -> tuple[Check, ...]:
+    """Return the checks of policies that choose boosts, or of those that choose a product or a template."""
+    return BOOST_CHECKS if issubclass(cls, BoostPolicy) else PRODUCT_CHECKS

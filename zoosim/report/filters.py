@@ -1,0 +1,83 @@
+"""Filters of the pages' templates: how numbers, intervals, seeds and names are written."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+
+from markupsafe import Markup
+
+from zoosim.core import number_format
+
+MISSING = "\u2013"
+NBSP = "\u00a0"
+
+
+def percent(value: float | None) -> str:
+    """0.8412 as 84.1%."""
+    return number_format.percent(value, MISSING)
+
+
+def interval(value: Mapping[str, float | None]) -> str:
+    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty if none."""
+    ends = number_format.fraction_ends(value)
+    return "" if ends is None else f"{100 * ends[0]:.1f}\u2060\u2013\u2060{100 * ends[1]:.1f}%"
+
+
+def amount(value: float | None) -> str:
+    """8.4123 as 8.41."""
+    return MISSING if value is None else f"{value:,.2f}"
+
+
+def signed(value: float | None) -> str:
+    """An amount that may be negative: -0.4123 as 0.41 with a true minus before it."""
+    return MISSING if value is None else f"{round(value, 2) + 0.0:,.2f}".replace("-", "\u2212")
+
+
+def amounts(value: Mapping[str, float | None]) -> str:
+    """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
+    low, high = value["low"], value["high"]
+    return "" if low is None or high is None else f"{low:,.2f}\u2060\u2013\u2060{high:,.2f}"
+
+
+def points(value: float | None) -> str:
+    """A signed difference in percentage points, with a true minus."""
+    return MISSING if value is None else f"{100 * value:+.1f}".replace("-", "\u2212")
+
+
+def count(value: float | None) -> str:
+    """12345 as 12,345."""
+    return MISSING if value is None else f"{value:,.0f}"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value to three decimals; smaller ones as <0.001."""
+    if value is None:
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def duration(seconds: float | None) -> str:
+    """372.4 as 6 min 12 s."""
+    if seconds is None:
+        return MISSING
+    if seconds < 60:
+        return f"{seconds:.1f}{NBSP}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest if not hours else 0, "s")]
+    return NBSP.join(f"{number}{NBSP}{unit}" for number, unit in parts if number)
+
+
+def seed_list(seeds: Iterable[int]) -> str:
+    """[0, 1, 2, 7] as 0–2, 7."""
+    runs = itertools.groupby(enumerate(sorted(seeds)), key=lambda item: item[1] - item[0])
+    ends = [[seed for _, seed in run] for _, run in runs]
+    return ", ".join(f"{run[0]}{MISSING}{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ends)
+
+
+def breakable(name: str) -> Markup:
+    """The name, escaped, with a place to break the line after each joint."""
+    return Markup("<wbr>").join(re.split("(?<=[_./-])", name))
+
+
+FILTERS = (percent, interval, amount, signed, amounts, points, count, p_value, duration, seed_list, breakable)

@@ -1,0 +1,40 @@
+"""Render a template and figures as one HTML page that needs no network."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from zoosim.report.filters import FILTERS
+
+_SCRIPT_SAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+def render(template: str, figures: Mapping[str, go.Figure], **values: Any) -> str:
+    """Render a template as one self-contained HTML page: texts are escaped, figures and plotly.js are inlined.
+
+    Besides `values` the template knows the `heights` of the figures in px.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("zoosim.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update({function.__name__: function for function in FILTERS})
+    return environment.get_template(template).render(
+        heights={key: int(figure.layout.height) for key, figure in figures.items()},
+        figures_json=_figures_json(figures),
+        plotly_js=Markup(get_plotlyjs()),
+        **values,
+    )
+
+
+def _figures_json(figures: Mapping[str, go.Figure]) -> Markup:
+    """Return figures as JSON in which no character can end the script element around it."""
+    parts = (f'"{key}":{figure.to_json()}' for key, figure in figures.items())
+    return Markup(("{" + ",".join(parts) + "}").translate(_SCRIPT_SAFE))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,9 +65,9 @@ def train(
     """
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.logs import named_policies, new_policy
+    from zoosim.api.logs import new_policy
     from zoosim.core.action_space import ActionSpace
-    from zoosim.core.checks import check_number
+    from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.training import Training as Lesson
@@ -76,7 +77,8 @@ def train(
     if out is not None:
         checked_path(out)
     check_number("share", share, 0.1, 0.9)
-    given = named_policies(policies)
+    check_whole("seed", seed, 0, 2**63 - 1)
+    given = _untrained(policies)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not given or (len(given) > 1 and not loaded.has_propensities):
         reason = f", since {loaded.source} has no propensities to tell which is better by" if given else ""
@@ -110,6 +112,18 @@ def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
     return load_model(path, policy)
 
 
+def _untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
+    """Return policies by their names; raises `ConfigError` for what is no name and no class."""
+    from zoosim.api.logs import FILES, named_policies
+
+    named = named_policies(policies)
+    for policy in named.values():
+        is_name = isinstance(policy, str) and not policy.endswith(FILES) and not policy.startswith("column:")
+        if not is_name and not isinstance(policy, type):
+            raise ConfigError(f"policies: got {shown(policy)}, expected built-in names, FILE.py:Class or classes")
+    return named
+
+
 def _described(log: "Log") -> "tuple[Any, Any]":
     """Return the schema and the catalogue of an imported log; raises `DataError` for a log that has none."""
     from zoosim.policies.model import Catalogue
@@ -130,7 +144,10 @@ def _best(evaluation: "Evaluation") -> str:
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evaluation | None") -> dict[str, Any]:
     """Say what a model was trained on, and what the later rows say of it."""
+    from zoosim.off_policy.training import fingerprint
+
     facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
+    facts["fingerprint"] = fingerprint(earlier)
     if earlier.times is not None:
         facts["first"] = _written(earlier.times.min())
         facts["last"] = _written(earlier.times.max())

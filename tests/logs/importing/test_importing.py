@@ -146,7 +146,7 @@ def test_times_without_a_zone_need_one_in_the_mapping(tmp_path: Path) -> None:
         import_log(table, mapping, out)
     import_log(table, written(tmp_path, rows, MAPPING + "time_zone: Europe/Berlin\n")[1], out)
     assert pl.read_parquet(out)["time"].dt.hour().to_list() == [9] * 4
-    with pytest.raises(DataError, match="time_zone: got 'Mars'"):
+    with pytest.raises(ConfigError, match="time_zone: got 'Mars'"):
         import_log(table, written(tmp_path, rows, MAPPING + "time_zone: Mars\n")[1], out)
 
 

@@ -23,7 +23,7 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import packed_policy, unpacked_policy
-from zoosim.policies.registry import BUILT_IN
+from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
@@ -222,6 +222,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         policy: `FILE.py:Class` of a policy of your own, which is imported; a built-in policy needs none.
 
     Raises:
+        ConfigError, PolicyError: `policy` names no policy.
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
@@ -229,9 +230,11 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
+    source = policy or source
+    find_class(source)
     try:
         with blamed("its policy cannot be made: "):
-            made = unpacked_policy({**header, "policy": policy or source}, arrays)
+            made = unpacked_policy({**header, "policy": source}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
         catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
         model = Model(made, fitted, catalogue, dict(header["facts"]))

@@ -225,13 +225,12 @@ def test_a_visitor_is_values_by_column(model: Model, visitor: Any) -> None:
         model.decide(visitor)
 
 
-@pytest.mark.parametrize(
-    "value", [None, "", float("nan"), [1, 2], object(), 10**400, 10**5000, b"de", np.datetime64("NaT")]
-)
-def test_any_value_of_a_visitor_is_a_level_or_a_number_or_missing(model: Model, value: Any) -> None:
-    for column in ("country", "age", "member"):
-        choice = model.decide({column: value})
-        assert 0.0 < choice.propensity <= 1.0
+def test_any_value_of_a_visitor_is_a_level_or_a_number_or_missing(model: Model) -> None:
+    strange = [None, "", float("nan"), [1, 2], object(), 10**400, 10**5000, b"de", np.datetime64("NaT"), 1j]
+    for value in strange:
+        for column in ("country", "age", "member"):
+            choice = model.decide({column: value})
+            assert 0.0 < choice.propensity <= 1.0
 
 
 def test_a_new_product_is_given_with_its_features(model: Model) -> None:

@@ -1,5 +1,6 @@
 """Train policies on a log, and load what was trained."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evalua
         facts["last"] = _written(earlier.times.max())
     if evaluation is not None:
         rows = [row for row in evaluation.results if row.policy == name]
-        facts["judged"] = {"rows": evaluation.n, "results": [_finite(row._asdict()) for row in rows]}
+        facts["judged"] = {"rows": evaluation.n, "results": [_plain(row._asdict()) for row in rows]}
     return facts
 
 
@@ -161,6 +162,10 @@ def _written(microseconds: "IntArray") -> str:
     return datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC).isoformat()
 
 
-def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values for JSON: what is not finite is None."""
-    return {key: None if isinstance(value, float) and value != value else value for key, value in values.items()}
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: tuples as lists, and None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -245,13 +245,12 @@ def schema(
     """Guess what the columns of your table are. Prints what each was taken for, and writes YAML to correct."""
     from zoosim.api.logs import describe_table
 
-    text, notes = describe_table(table, products, Path() if out is None else out.parent)
+    text, notes = describe_table(table, products, out)
     for name, note in notes.items():
         typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
     if out is None:
         typer.echo(text, nl=False)
     else:
-        out.write_text(text, encoding="utf-8")
         typer.echo(f"Schema: {out}", err=True)
 
 

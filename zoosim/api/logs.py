@@ -14,11 +14,13 @@ from zoosim.core.parameters import shown
 if TYPE_CHECKING:
     import polars as pl
 
-    from zoosim.core.types import Progress
+    from zoosim.core.types import BoolArray, Progress
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.logs.log import Log
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
+    from zoosim.policies.model import Model
+    from zoosim.schema.schema import FittedSchema
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
@@ -134,22 +136,34 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
 
 
 def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
-    """Return the rows after the time that models were trained on: the others they know too well to be judged by them.
+    """Return the rows that no model was trained on: the others they know too well to be judged by them.
 
     Raises `DataError` where there are none.
     """
-    from datetime import datetime
+    import numpy as np
 
     from zoosim.policies.model import load_model
 
-    models = [policy for policy in given.values() if isinstance(policy, str) and policy.endswith(MODEL)]
-    last = max((str(load_model(path).facts.get("last", "")) for path in models), default="")
-    if not last or log.times is None:
-        return log
-    later = log.rows(log.times > datetime.fromisoformat(last).timestamp() * 1e6)
-    if not len(later):
-        raise DataError(f"{log.source}: got no row after {last}, until when the model was trained; give a later log")
-    return later
+    unknown = np.ones(len(log), bool)
+    for path in given.values():
+        if isinstance(path, str) and path.endswith(MODEL):
+            unknown &= ~_trained_on(load_model(path), log)
+    if not unknown.any():
+        raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
+    return log if unknown.all() else log.rows(np.flatnonzero(unknown))
+
+
+def _trained_on(model: "Model", log: "Log") -> "BoolArray":
+    """Return which rows a model was trained on `(n,)`: those until its last one, or the same first rows."""
+    import numpy as np
+
+    from zoosim.off_policy.training import fingerprint
+
+    if log.times is not None and model.last is not None:
+        return np.asarray(log.times <= model.last)
+    first = np.arange(len(log)) < model.facts.get("rows", 0)
+    is_same = bool(fingerprint(log.rows(first)) == model.facts.get("fingerprint"))
+    return np.asarray(first & is_same)
 
 
 def _is_untrained(given: Any, made: Any) -> bool:
@@ -187,33 +201,46 @@ def _as_typed(name: str, value: Any) -> str:
 
 
 def describe_table(
-    table: Any, products: str | os.PathLike[str] | None = None, folder: str | os.PathLike[str] = "."
+    table: Any, products: str | os.PathLike[str] | None = None, out: str | os.PathLike[str] | None = None
 ) -> tuple[str, dict[str, str]]:
     """Guess what the columns of a table are.
 
     Args:
         table: A CSV or Parquet file, or a data frame, with a row per product shown.
         products: A CSV or Parquet file with a row per product.
-        folder: Where the schema will lie: it names the table of products from there.
+        out: The YAML file to write; it names the table of products from its own folder.
 
     Returns:
         A schema as YAML, to correct and to give to `import_log`; and what each column was taken for, by its name.
 
     Raises:
-        ConfigError: no column looks like what was shown, or like what it earned, or like the ids of the products.
-        DataError: a table cannot be read.
+        ConfigError: no column looks like what was shown, or like what it earned, or like the products' ids; or `out`
+            is no YAML file.
+        DataError: a table cannot be read, or has no rows.
     """
     from zoosim.logs.importing.tables import read_table
     from zoosim.schema.schema import infer_products, infer_schema
 
+    path = None if out is None else _checked_yaml(Path(out))
     frame, source = read_table(table)
     inferred, notes = infer_schema(frame, source)
     if products is not None:
         described, described_source = read_table(products)
+        folder = Path() if path is None else path.parent
         columns, more = infer_products(described, os.path.relpath(products, folder), described_source)
         inferred = inferred.model_copy(update={"products": columns})
         notes |= {f"{Path(products).name}: {name}": note for name, note in more.items()}
-    return inferred.to_yaml(), notes
+    text = inferred.to_yaml()
+    if path is not None:
+        write_text(path, text)
+    return text, notes
+
+
+def _checked_yaml(path: Path) -> Path:
+    """Return where to write a schema; raises `ConfigError` for another ending or a folder that is not there."""
+    if path.suffix not in (".yaml", ".yml") or path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"schema: got {str(path)!r}, expected a file that ends in .yaml, in a folder that is there")
+    return path
 
 
 def fit_world(
@@ -287,20 +314,24 @@ def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
 
 
-def _saved_policy(path: str, log: "Log") -> "Policy":
-    """Return the policy of a model or of a file of `save_policy`; raises `DataError` where the log does not fit."""
+def _saved_policy(path: str) -> "tuple[Policy, FittedSchema | None]":
+    """Return the policy of a model, with its schema, or that of a file of `save_policy`."""
     from zoosim.policies.model import load_model
     from zoosim.policies.persistence import load_policy
 
     if not path.endswith(MODEL):
-        return load_policy(path)
+        return load_policy(path), None
     model = load_model(path)
-    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
+    return model.policy, model.fitted
+
+
+def _check_encoding(path: str, fitted: "FittedSchema | None", log: "Log") -> None:
+    """Refuse a log whose features were made in another way than those of a model: `DataError`."""
+    if fitted is not None and (log.fitted is None or log.fitted.fingerprint != fitted.fingerprint):
         raise DataError(
             f"{log.source}: its features were made in another way than those of {path}; import its table again "
             f"with --like {path}"
         )
-    return model.policy
 
 
 def named_policies(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
@@ -336,13 +367,16 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     if isinstance(given, str) and given.startswith(FORMER):
         policy = given.removeprefix(FORMER)
         raise ConfigError(f"policy {given}: is now the policy {policy}; write --policy {policy} --train (train=True)")
-    saved = _saved_policy(given, log) if isinstance(given, str) and given.endswith(FILES) else None
-    policy_class = find_class(given) if saved is None else type(saved)
     evaluator = EVALUATORS[log.action_space]
+    if isinstance(given, str) and given.endswith(FILES):
+        saved, fitted = _saved_policy(given)
+        with naming(name):
+            evaluator.check_class(type(saved), log)
+        _check_encoding(given, fitted, log)
+        return saved
+    policy_class = find_class(given)
     with naming(name):
         evaluator.check_class(policy_class, log)
-        if saved is not None:
-            return saved
         spec = evaluator.spec(log)
         with blamed("cannot be made for this log: "):
             return policy_class(spec, stream(seed, "policy", name))

@@ -1,5 +1,6 @@
 """Train policies on a log, and load what was trained."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,9 +66,9 @@ def train(
     """
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.logs import named_policies, new_policy
+    from zoosim.api.logs import new_policy
     from zoosim.core.action_space import ActionSpace
-    from zoosim.core.checks import check_number
+    from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.training import Training as Lesson
@@ -76,7 +78,8 @@ def train(
     if out is not None:
         checked_path(out)
     check_number("share", share, 0.1, 0.9)
-    given = named_policies(policies)
+    check_whole("seed", seed, 0, 2**63 - 1)
+    given = _untrained(policies)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not given or (len(given) > 1 and not loaded.has_propensities):
         reason = f", since {loaded.source} has no propensities to tell which is better by" if given else ""
@@ -110,6 +113,18 @@ def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
     return load_model(path, policy)
 
 
+def _untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
+    """Return policies by their names; raises `ConfigError` for what is no name and no class."""
+    from zoosim.api.logs import FILES, named_policies
+
+    named = named_policies(policies)
+    for policy in named.values():
+        is_name = isinstance(policy, str) and not policy.endswith(FILES) and not policy.startswith("column:")
+        if not is_name and not isinstance(policy, type):
+            raise ConfigError(f"policies: got {shown(policy)}, expected built-in names, FILE.py:Class or classes")
+    return named
+
+
 def _described(log: "Log") -> "tuple[Any, Any]":
     """Return the schema and the catalogue of an imported log; raises `DataError` for a log that has none."""
     from zoosim.policies.model import Catalogue
@@ -130,13 +145,16 @@ def _best(evaluation: "Evaluation") -> str:
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evaluation | None") -> dict[str, Any]:
     """Say what a model was trained on, and what the later rows say of it."""
+    from zoosim.off_policy.training import fingerprint
+
     facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
+    facts["fingerprint"] = fingerprint(earlier)
     if earlier.times is not None:
         facts["first"] = _written(earlier.times.min())
         facts["last"] = _written(earlier.times.max())
     if evaluation is not None:
         rows = [row for row in evaluation.results if row.policy == name]
-        facts["judged"] = {"rows": evaluation.n, "results": [_finite(row._asdict()) for row in rows]}
+        facts["judged"] = {"rows": evaluation.n, "results": [_plain(row._asdict()) for row in rows]}
     return facts
 
 
@@ -144,6 +162,10 @@ def _written(microseconds: "IntArray") -> str:
     return datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC).isoformat()
 
 
-def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values for JSON: what is not finite is None."""
-    return {key: None if isinstance(value, float) and value != value else value for key, value in values.items()}
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: tuples as lists, and None for what is not finite."""
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

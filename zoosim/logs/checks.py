@@ -161,7 +161,8 @@ def sound_rows(
     if not bad.any():
         return frame, {}
     if not skip_bad:
-        raise DataError(_refusal(frame if table is None else table, first, int(bad.sum()), source))
+        named = frame if table is None or first[1] not in table.columns else table
+        raise DataError(_refusal(named, first, int(bad.sum()), source))
 
     if together is not None:
         with_bad = frame[together].is_in(frame[together].filter(bad).implode())

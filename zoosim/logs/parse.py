@@ -246,6 +246,9 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
 
 
 def fitted_schema(path: Path) -> FittedSchema | None:
-    """Return the schema that a log was encoded with, None where nobody encoded it."""
-    text = read_meta(path).get("fitted")
+    """Return the schema that a log was encoded with, None where nobody encoded it; raises `DataError`."""
+    try:
+        text = read_meta(path).get("fitted")
+    except DataError:
+        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated; write or import it anew") from None
     return FittedSchema.from_json(text, str(path)) if isinstance(text, str) else None

@@ -1,5 +1,6 @@
 """Train policies on the earlier part of a log, to judge them by the later."""
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,12 @@ class Training(NamedTuple):
         with blamed("cannot learn from the log: "):
             self.policy.fit(self.log, progress)
         return self.policy
+
+
+def fingerprint(log: Log) -> str:
+    """Return a hash of what the visits of a log chose and earned, by which they are known again."""
+    arrays = (log.actions, log.rewards, log.features)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()[:16]
 
 
 def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:

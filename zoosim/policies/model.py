@@ -8,20 +8,22 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.blame import blamed
+from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.files import atomic
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import packed_policy, unpacked_policy
-from zoosim.policies.registry import BUILT_IN
+from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
@@ -33,6 +35,7 @@ HEADER = len(MAGIC) + 64
 MOST_BYTES = 4 * 2**30
 """The largest file that is read."""
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID = "id"
 """The key of a candidate's id, where a candidate is given with its features."""
 
@@ -82,6 +85,12 @@ class Model:
     fitted: FittedSchema
     catalogue: Catalogue
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int | None:
+        """When the last visit came that it was trained on, in microseconds since 1970; None where nobody knows."""
+        last = self.facts.get("last")
+        return None if last is None else (datetime.fromisoformat(last) - EPOCH) // timedelta(microseconds=1)
 
     def decide(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
@@ -138,8 +147,9 @@ class Model:
             names: Sequence[str] = self.catalogue.names
             products = self.catalogue.features
         else:
-            names = [_name_of(candidate) for candidate in candidates]
-            products = np.array([self._features_of(candidate) for candidate in candidates])
+            listed = _listed(candidates)
+            names = [_name_of(candidate) for candidate in listed]
+            products = np.array([self._features_of(candidate) for candidate in listed])
         if not len(names) or len(set(names)) < len(names):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
@@ -153,12 +163,13 @@ class Model:
         return names, context
 
     def _features_of(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
-        if isinstance(candidate, Mapping):
-            return self.fitted.products.encode_one(candidate)
+        encoder = self.fitted.products
+        if isinstance(candidate, Mapping) and not candidate.keys().isdisjoint(encoder.names):
+            return encoder.encode_one(candidate)
         place = self.catalogue.place(_name_of(candidate))
         if place is not None:
             return np.asarray(self.catalogue.features[place])
-        if not self.fitted.products.width:
+        if not encoder.width:
             return np.zeros(0)
         columns = ", ".join(self.fitted.products.names)
         raise PolicyError(
@@ -167,9 +178,17 @@ class Model:
         )
 
 
+def _listed(candidates: Any) -> list[Any]:
+    """Return candidates as a list; raises `PolicyError` for what is none, such as one product alone."""
+    if isinstance(candidates, str | Mapping) or not isinstance(candidates, Iterable):
+        raise PolicyError(f"candidates: got {shown(candidates)}, expected a list of products")
+    return list(candidates)
+
+
 def _name_of(candidate: Any) -> str:
     """Return a product's id as the one text that stands for it; raises `PolicyError` for none."""
-    name = text_of(candidate.get(ID) if isinstance(candidate, Mapping) else candidate)
+    given = candidate.get(ID) if isinstance(candidate, Mapping) else candidate
+    name = text_of(given) if isinstance(given, str | int | float | np.generic) else None
     if name is None:
         raise PolicyError(f"candidates: got {shown(candidate)}, expected an id, or a mapping with an {ID}")
     return name
@@ -210,19 +229,24 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         policy: `FILE.py:Class` of a policy of your own, which is imported; a built-in policy needs none.
 
     Raises:
+        ConfigError, PolicyError: `policy` names no policy.
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
     header, arrays = _read(where)
     source = header.get("policy")
-    if policy is None and source not in BUILT_IN:
+    if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
+    source = policy or source
+    find_class(source)
     try:
-        made = unpacked_policy({**header, "policy": policy or source}, arrays)
+        with blamed("its policy cannot be made: "):
+            made = unpacked_policy({**header, "policy": source}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
-        catalogue = Catalogue(tuple(header["names"]), frozen(np.asarray(arrays["features"], float)))
-        model = Model(made, fitted, catalogue, header["facts"])
-    except (ConfigError, PolicyError, LookupError, TypeError, ValueError, AttributeError) as error:
+        catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
+        model = Model(made, fitted, catalogue, dict(header["facts"]))
+        _ = model.last  # refuses what is no time
+    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
     _check_sizes(model, where)
@@ -260,5 +284,5 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
         return dict(header), arrays
-    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RecursionError):
+    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RuntimeError, MemoryError):
         raise broken from None

@@ -12,11 +12,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from zoosim.core.config import Strict
 from zoosim.core.types import FloatArray
 from zoosim.schema.values import (
+    checked_zone,
     encode_distinct,
     level_hash,
     number_of,
@@ -41,6 +42,19 @@ CIRCLE = [(math.sin(2.0 * math.pi * i / 1440), math.cos(2.0 * math.pi * i / 1440
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Levels = tuple[str, ...]
+Zone = Annotated[str, AfterValidator(checked_zone)]
+Separator = Annotated[str, Field(min_length=1)]
+Buckets = Annotated[int, Field(ge=0, le=4096)]
+
+
+class Options(Strict):
+    """How a column is to be fitted, as far as its type, which may be inferred, has such options."""
+
+    type: Literal["number", "yes/no", "category", "words", "time", "vector"] | None = None
+    most_levels: Annotated[int, Field(ge=1, le=4096)] = MOST_LEVELS
+    buckets: Annotated[Buckets, Field(ge=1)] = BUCKETS
+    separator: Separator = "|"
+    time_zone: Zone = "UTC"
 
 
 class Column(Strict):
@@ -172,7 +186,7 @@ class CategoryColumn(Column):
 
     type: Literal["category"] = "category"
     levels: Levels = ()
-    buckets: Annotated[int, Field(ge=0, le=4096)] = 0
+    buckets: Buckets = 0
 
     @classmethod
     def fitted(
@@ -228,7 +242,7 @@ class WordsColumn(Column):
 
     type: Literal["words"] = "words"
     levels: Levels = ()
-    separator: Annotated[str, Field(min_length=1)] = "|"
+    separator: Separator = "|"
 
     @classmethod
     def fitted(
@@ -268,7 +282,7 @@ class TimeColumn(Column):
     """A time: where on the circle of a day its minute lies, and on that of a week its day."""
 
     type: Literal["time"] = "time"
-    time_zone: str = "UTC"
+    time_zone: Zone = "UTC"
 
     @classmethod
     def fitted(cls, name: str, column: pl.Series, *, time_zone: str = "UTC", **options: Any) -> "TimeColumn":
@@ -276,15 +290,6 @@ class TimeColumn(Column):
         zone = ZoneInfo(time_zone)
         is_missing = any(time_of(value, zone) is None for value in to_the_minute(column).unique().to_list())
         return cls(name=name, missing=is_missing, time_zone=time_zone)
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (KeyError, ValueError, OSError):
-            raise ValueError(f"got {name!r}, expected a name such as Europe/Berlin") from None
-        return name
 
     @property
     def features(self) -> tuple[str, ...]:

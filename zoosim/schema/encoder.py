@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from pydantic import model_validator
 
-from zoosim.core.config import Strict
+from zoosim.core.config import Strict, build
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
-from zoosim.schema.columns import COLUMN_TYPES, AnyColumn
+from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, Options
 from zoosim.schema.infer import infer_type
 from zoosim.schema.values import text_of
 
@@ -114,6 +114,7 @@ def fit_encoder(
         **options: For all columns, such as `time_zone`.
 
     Raises:
+        ConfigError: a type or an option is unknown.
         DataError: a column is missing or cannot be encoded.
     """
     fitted: list[Any] = []
@@ -125,11 +126,9 @@ def fit_encoder(
             expected = "numbers, words, times or lists of them"
             raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
         given = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
-        kind = given.pop("type", None) or infer_type(column).type or "category"
-        if kind not in COLUMN_TYPES:
-            expected = "number, yes/no, category, words, time or vector"
-            raise DataError(f"{source}: column {name}: got the type {shown(kind)}, expected {expected}")
-        fitted.append(COLUMN_TYPES[kind].fitted(name, column, **{**options, **given}))
+        wishes: Options = build(Options, {**options, **given}, f"column {name}")
+        kind = wishes.type or infer_type(column).type or "category"
+        fitted.append(COLUMN_TYPES[kind].fitted(name, column, **wishes.model_dump(exclude={"type"})))
     return Encoder(columns=tuple(fitted))
 
 

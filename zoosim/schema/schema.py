@@ -32,6 +32,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.parameters import shown
+from zoosim.schema.columns import Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type
 
@@ -43,12 +45,16 @@ FeatureTypes = dict[str, str | dict[str, Any] | None]
 
 
 def _as_types(given: Any) -> Any:
-    """Return a list of names as features whose types are to be inferred."""
+    """Return a list of names as features whose types are to be inferred; refuse what is no type."""
     if isinstance(given, list) and all(isinstance(name, str) for name in given):
         repeated = [name for number, name in enumerate(given) if name in given[:number]]
         if repeated:
             raise ValueError(f"got {repeated[0]!r} twice, expected each once")
         return dict.fromkeys(given)
+    if not isinstance(given, dict):
+        raise ValueError(f"got {shown(given)}, expected names of columns, or a type for each")
+    for name, wanted in given.items():
+        build(Options, wanted if isinstance(wanted, Mapping) else {"type": wanted}, f"{name}")
     return given
 
 
@@ -102,8 +108,8 @@ class Schema(Strict):
     actions: Annotated[list[str | int], Field(min_length=1)] | None = None
     products: ProductColumns | None = None
     rankings: bool = False
-    separator: Annotated[str, Field(min_length=1)] = "|"
-    time_zone: str | None = None
+    separator: Separator = "|"
+    time_zone: Zone | None = None
     epoch: Literal["s", "ms", "us"] | None = None
     policy: str = "logged"
 
@@ -118,6 +124,9 @@ class Schema(Strict):
             raise ValueError("rankings: got no column of decision_id or position, expected both in columns")
         if bool(self.columns.reward) == bool(self.rewards):
             raise ValueError("expected either columns.reward, the one reward, or rewards by name")
+        for name in (self.columns.action, self.columns.propensity, *self.reward_columns.values()):
+            if name in self.features:
+                raise ValueError(f"features: got {name!r}, which nobody knows before a product is chosen; leave it out")
         unknown_names = [name for name in self.objective if name not in self.reward_columns]
         if unknown_names:
             known = ", ".join(self.reward_columns)
@@ -198,7 +207,10 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
 
     Raises:
         ConfigError: no column looks like what was shown, or like what it earned.
+        DataError: there are no rows.
     """
+    if not table.height:
+        raise DataError(f"{source}: got no rows, expected at least one interaction")
     roles = infer_roles(table.columns)
     rewards = infer_rewards([name for name in table.columns if name not in roles.values()])
     if "action" not in roles or not rewards:
@@ -208,8 +220,9 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
     notes = {column: role.replace("_", " ") for role, column in roles.items()}
     notes |= {column: f"reward, {name}" for name, column in rewards.items()}
     only_reward = rewards.get(REWARD) if len(rewards) == 1 else None
-    if REWARD in rewards:  # what is called a reward is the only one, or stands for one of the others
-        del rewards[REWARD]
+    if REWARD in rewards:  # the only one, or another name for one of the others
+        column = rewards.pop(REWARD)
+        notes[column] = "reward" if only_reward else f"left out: {', '.join(rewards)} say what was earned"
     columns = Columns(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
     features, feature_notes = _infer_features(table, notes)
     schema = Schema(columns=columns, rewards=rewards, features=features)

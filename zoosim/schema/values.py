@@ -16,14 +16,14 @@ import polars as pl
 
 from zoosim.core.types import FloatArray
 
-MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a"})
+MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "NaT"})
 """Words that stand for no value."""
 
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """What is read as a number, in Python's and in Rust's regular expressions."""
 
 _NUMBER = re.compile(NUMBER)
-_WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
+_WHOLE = re.compile(r"^([+-]?[0-9]{1,300})\.0+$")
 SECONDS = (
     r"^(?P<minute>(?:19[5-9]|2[0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2})"
     r":[0-5][0-9](?:\.[0-9]{3}(?:[0-9]{3})?)?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?$"
@@ -50,7 +50,10 @@ def text_of(value: Any) -> str | None:
         if math.isnan(value):
             return None
         return str(int(value)) if value == int_or_none(float(value)) else repr(float(value))
-    text = str(value).strip(BLANK)
+    try:
+        text = str(value).strip(BLANK)
+    except ValueError:  # a whole number of more than 4,300 digits
+        return None
     if text in MISSING:
         return None
     whole = _WHOLE.match(text)
@@ -65,9 +68,29 @@ def int_or_none(value: float) -> int | None:
 def product_key(name: Any) -> int:
     """Return the number by which policies know a product, 0 to 2**63 - 1: a whole number is itself, a text its hash."""
     text = text_of(name) or ""
-    if text.isascii() and text.isdigit() and int(text) < 2**62:
-        return int(text)
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        number = int(text)
+        if number < 2**62 and str(number) == text:  # 007 is another product than 7
+            return number
     return 2**62 + (level_hash(text) >> 1)
+
+
+def texts_of(column: pl.Series) -> pl.Series:
+    """Return `text_of` of each value of a column of words, numbers or times; null where it is missing."""
+    distinct = column.unique()
+    texts = pl.Series([text_of(value) for value in distinct.to_list()], dtype=pl.String)
+    index = pl.DataFrame({"value": distinct, "text": texts})
+    rows = pl.DataFrame({"value": column})
+    return rows.join(index, on="value", how="left", nulls_equal=True, maintain_order="left")["text"]
+
+
+def checked_zone(name: str) -> str:
+    """Return the name of a time zone that is known; raises `ValueError` for another."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"got {name!r}, expected a name such as Europe/Berlin") from None
+    return name
 
 
 def level_hash(text: str) -> int:
@@ -78,7 +101,10 @@ def level_hash(text: str) -> int:
 def number_of(value: Any) -> float | None:
     """Return a value as a number of at most `LARGEST_NUMBER`, None where it is missing or none."""
     if isinstance(value, bool | int | float | np.number | np.bool_):
-        number = float(value)
+        try:
+            number = float(value)
+        except (OverflowError, TypeError):  # a whole number beyond floats, a complex one
+            return None
     else:
         text = "" if value is None else str(value).strip(BLANK)
         if not _NUMBER.match(text):
@@ -100,6 +126,8 @@ def truth_of(value: Any) -> bool | None:
 
 def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
     """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one."""
+    if text_of(value) is None:
+        return None
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, date):
@@ -108,7 +136,7 @@ def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
         moment = value.astype("datetime64[us]").item()
     else:
         try:
-            moment = datetime.fromisoformat("" if value is None else str(value).strip(BLANK))
+            moment = datetime.fromisoformat(str(value).strip(BLANK))
         except ValueError:
             return None
     try:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.types import BoolArray
+from zoosim.schema.values import text_of
 
 
 class CandidateLists(NamedTuple):
@@ -27,7 +28,8 @@ def read_lists(column: pl.Series, separator: str) -> CandidateLists:
     else:
         lists = column.cast(pl.String).fill_null("").str.split(separator)
     sets = pl.DataFrame({"listed": lists}).with_row_index("row").group_by("listed", maintain_order=True).agg("row")
-    names = [[word.strip() for word in words if word and word.strip()] for words in sets["listed"].to_list()]
+    texts = [map(text_of, words) for words in sets["listed"].to_list()]
+    names = [[text for text in listed if text is not None] for listed in texts]
     return CandidateLists(names, [rows.to_numpy() for rows in sets["row"]])
 
 

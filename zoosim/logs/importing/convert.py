@@ -27,6 +27,7 @@ from zoosim.policies.model import SUFFIX, load_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
+from zoosim.schema.values import text_of, texts_of
 
 VERSION = {"schema_version": SCHEMA_VERSION}
 MOST_SHOWN = 5
@@ -83,7 +84,7 @@ def import_log(
     path = Path(out)
     if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")
-    if isinstance(table, str | os.PathLike) and path.exists() and path.samefile(table):
+    if isinstance(table, str | os.PathLike) and path.exists() and Path(table).exists() and path.samefile(table):
         raise ConfigError(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
@@ -111,6 +112,8 @@ def _fitted_like(path: Path) -> FittedSchema:
     """Return the fitted schema of a log or of a model; raises `DataError` for a log that has none."""
     if path.suffix == SUFFIX:
         return load_model(path).fitted
+    if path.suffix != ".parquet" or not path.is_file():
+        raise DataError(f"like: got {str(path)!r}, expected a log (.parquet) or a model ({SUFFIX}) that is there")
     fitted = fitted_schema(path)
     if fitted is None:
         raise DataError(f"like: {path} does not say how its features were made; name a log of zoosim import or a model")
@@ -169,7 +172,7 @@ def to_records(
     space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
     records = RECORDS[space](frame, source, len(names))
     faults += records.faults()
-    if schema.rankings:
+    if schema.rankings and fitted.visitors.width:
         features = table.select(fitted.visitors.names).with_columns(frame["decision_id"])
         faults += faults_within_visits(features, fitted.visitors.names)
     if fitted.visitors.width:
@@ -190,7 +193,8 @@ def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> p
 
 def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | None, source: str) -> None:
     """Refuse a schema that names something twice, or a column that the table lacks; and an empty table."""
-    for part, names in {"actions": [str(name) for name in schema.actions or ()], "keep": schema.keep}.items():
+    kept = [*schema.keep, *schema.rewards]
+    for part, names in {"actions": _texts(schema.actions or ()), "keep": kept}.items():
         repeated = [name for number, name in enumerate(names) if name in names[:number]]
         if repeated:
             raise ConfigError(f"schema.{part}: got {shown(repeated[0])} twice, expected each once")
@@ -225,8 +229,8 @@ def _candidate_names(
     Numbers come by size, words by letters.
     """
     if schema.actions is not None:
-        return [str(name) for name in schema.actions]
-    names = set(actions.drop_nulls().unique().cast(pl.String))
+        return _texts(schema.actions)
+    names = set(texts_of(actions).drop_nulls())
     if lists is not None:
         names |= lists.all_names()
     if products is not None:
@@ -234,6 +238,11 @@ def _candidate_names(
     by_letters = pl.Series(sorted(names), dtype=pl.String)
     whole = by_letters.cast(pl.Int64, strict=False)
     return list(by_letters if whole.null_count() else by_letters.gather(whole.arg_sort()))
+
+
+def _texts(names: Sequence[str | int]) -> list[str]:
+    """Return names of products as they are written everywhere."""
+    return [text_of(name) or str(name) for name in names]
 
 
 def _undescribed(names: list[str]) -> pl.DataFrame:
@@ -252,7 +261,7 @@ def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str]
     """Yield the columns of the Records but for the features; what cannot be read is null."""
     column_of = schema.column_names
     index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
-    shown_names = table.select(pl.col(column_of["action"]).cast(pl.String).alias("name"))
+    shown_names = pl.DataFrame({"name": texts_of(table[column_of["action"]])})
     yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
     for name in ("propensity", REWARD, *schema.rewards):
         if name in column_of:

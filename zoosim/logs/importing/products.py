@@ -12,6 +12,7 @@ from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.tables import read_table
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.schema import ProductColumns
+from zoosim.schema.values import texts_of
 
 
 class ProductTable:
@@ -29,7 +30,7 @@ class ProductTable:
         if not self.frame.height:
             raise DataError(f"{self.source}: got no rows, expected one for each product")
         self.frame = checked_columns(self.frame, ids, self.source, ids=ids)
-        self.ids = self.frame[mapped.id].cast(pl.String)
+        self.ids = texts_of(self.frame[mapped.id])
 
     @property
     def known(self) -> set[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.errors import DataError
+from zoosim.core.parameters import shown
 
 MISSING = ["", "nan", "NaN", "NAN", "null", "NULL", "None", "NA"]
 
@@ -59,11 +60,21 @@ def _read_file(path: Path) -> pl.DataFrame:
         if parquet:
             return pl.read_parquet(path)
         frame = pl.read_csv(path, infer_schema=False, null_values=MISSING)
+        _check_header(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         hint = "save it as UTF-8" if "utf-8" in reason.lower() else "perhaps truncated"
         raise DataError(f"{path}: cannot be read as a table, {hint}: {reason}") from None
     return _checked_end(path, frame)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a CSV file that calls two columns the same."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file), [])
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated:
+        raise DataError(f"{path}: calls two columns {shown(repeated[0])}, expected each name once; rename one")
 
 
 def _checked_end(path: Path, frame: pl.DataFrame) -> pl.DataFrame:

@@ -27,7 +27,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
             return _placed(column, time_zone, source)
         return column.dt.convert_time_zone("UTC").dt.cast_time_unit("us")
     if column.dtype != pl.String:
-        hint = "expected times as words, or say in the mapping what numbers count (epoch: s, ms or us)"
+        hint = "expected times as words, or say in a schema what numbers count (epoch: s, ms or us)"
         raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, {hint}")
     column = column.str.replace(HOURS, "${1}:00").alias(column.name)
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
@@ -40,9 +40,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
 def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
     """Return times without a zone as times in UTC."""
     if time_zone is None:
-        raise DataError(
-            f"{source}: column {column.name} names no time zone; say time_zone: UTC, or which, in the mapping"
-        )
+        raise DataError(f"{source}: column {column.name} names no time zone; say time_zone: UTC, or which, in a schema")
     try:
         ZoneInfo(time_zone)
     except (KeyError, ValueError, OSError):

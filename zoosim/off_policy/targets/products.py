@@ -226,7 +226,7 @@ def spec_of(log: Log) -> PolicySpec:
 def visible_spec(log: Log) -> PolicySpec:
     """Return `spec_of` a log, or raise `DataError` where a policy would see no features at all."""
     if not log.features.shape[1] + log.products.shape[1]:
-        advice = "which policies decide by; name features in the mapping, or judge column:NAME or an array"
+        advice = "which policies decide by; name features in a schema, or judge column:NAME or an array"
         raise DataError(f"the log holds no features of visitors or products, {advice}")
     return spec_of(log)
 

@@ -1,0 +1,186 @@
+"""Train on a shop's log, keep the best, load it, and judge it by rows that it has not seen."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import zoosim
+from tests.schema.shop import BEST, COUNTRIES, LOGGED, N_PRODUCTS, click_rate, product_name, schema, write_shop
+from zoosim.cli import app
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.logs.parse import read_log
+from zoosim.policies.model import Model
+
+
+def imported(folder: Path, n: int = 3_000, seed: int = 0, drop: str | None = None, **changes: Any) -> Path:
+    """Write a shop and import its log; return the log."""
+    table = write_shop(folder, n, seed)
+    kept = table if drop is None else table.drop(drop)
+    columns = {role: name for role, name in schema(folder)["columns"].items() if name != drop}
+    path = folder / "log.parquet"
+    zoosim.import_log(kept, schema(folder, columns=columns, **changes), path)
+    return path
+
+
+def true_value(model: Model) -> float:
+    """Return the click rate of what a model shows, whatever else is known of the visitor."""
+    values = []
+    for country, name in enumerate(COUNTRIES):
+        for age in range(20, 80, 5):
+            shown = model.decide({"country": name, "age": age, "member": age % 2 == 0}).propensities
+            values.append(sum(shown[product_name(k)] * click_rate(country, k) for k in range(N_PRODUCTS)))
+    return float(np.mean(values))
+
+
+def test_training_picks_a_policy_that_beats_the_logged_choices(tmp_path: Path) -> None:
+    log = imported(tmp_path)
+    lines: list[str] = []
+    training = zoosim.train(log, ["random", "linear", "linucb"], tmp_path / "m.zoosim", progress=lines.append)
+    assert training.policy in ("linear", "linucb")
+    assert training.evaluation is not None
+    assert training.evaluation.n == 600
+    assert any(line.startswith("linucb: learned from") for line in lines)
+    loaded = zoosim.load(tmp_path / "m.zoosim")
+    # The best policy earns .5, the logged choices .233; half of the way must be there.
+    assert true_value(loaded) > (BEST + LOGGED) / 2
+    assert true_value(loaded) == true_value(training.model)
+    facts = loaded.facts
+    assert (facts["policy"], facts["rows"], facts["judged"]["rows"]) == (training.policy, 2_400, 600)
+    assert facts["first"] == "2026-01-01T00:00:00.500000+00:00"
+    assert facts["last"] < "2026-01-24"
+    assert {row["estimator"] for row in facts["judged"]["results"]} == {"ips", "snips", "dr"}
+
+
+@pytest.mark.parametrize("drop", [None, "at"])
+def test_a_model_is_judged_by_the_rows_that_it_has_not_seen(tmp_path: Path, drop: str | None) -> None:
+    """With times, by those after its last one; without, by those after the first ones, which are known again."""
+    log = imported(tmp_path, n=1_000, drop=drop)
+    model = zoosim.train(log, ["linear"], tmp_path / "m.zoosim").model
+    path = str(tmp_path / "m.zoosim")
+    assert zoosim.evaluate(log, [path, "random"]).n == 200
+    assert zoosim.evaluate(log, ["random"]).n == 1_000
+    if drop is None:
+        times = read_log(log).times
+        assert times is not None
+        assert model.last == np.sort(times)[799]
+    else:
+        assert model.last is None
+    known = pl.read_csv(tmp_path / "shop.csv").head(800)
+    columns = {role: name for role, name in schema(tmp_path)["columns"].items() if name != drop}
+    zoosim.import_log(known, schema(tmp_path, columns=columns), tmp_path / "known.parquet", like=path)
+    with pytest.raises(DataError, match="got no row after those that the models were trained on; give a later log"):
+        zoosim.evaluate(tmp_path / "known.parquet", [path])
+
+
+def test_a_log_without_propensities_trains_one_policy_and_judges_none(tmp_path: Path) -> None:
+    log = imported(tmp_path, drop="p")
+    training = zoosim.train(log, ["linear"], tmp_path / "m.zoosim")
+    assert training.evaluation is None
+    assert true_value(zoosim.load(tmp_path / "m.zoosim")) > (BEST + LOGGED) / 2
+    with pytest.raises(ConfigError, match=r"got 2, expected one, since .* has no propensities to tell which is"):
+        zoosim.train(log, ["linear", "linucb"])
+    for policies in (["random"], [str(tmp_path / "m.zoosim")]):
+        with pytest.raises(DataError, match="got a log without propensities, expected a column propensity") as caught:
+            zoosim.evaluate(log, policies)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) -> None:
+    log = imported(tmp_path, n=1_000)
+    path = str(tmp_path / "m.zoosim")
+    zoosim.train(log, ["linear"], path)
+    (tmp_path / "later").mkdir()
+    later = imported(tmp_path / "later", n=1_000, seed=1)
+    with pytest.raises(DataError, match=r"made in another way than .*; import its table again with --like"):
+        zoosim.evaluate(later, [path])
+    table = pl.read_csv(tmp_path / "later" / "shop.csv", infer_schema=False)
+    newer = table.with_columns(pl.col("at").str.replace("2026-01", "2026-03"), country=pl.lit("es")).drop("member")
+    imports = zoosim.import_log(newer, schema(tmp_path), later, like=path)
+    assert imports.drift == {
+        "country": "1,000 of 1,000 values are new (es)",
+        "member": "the column is gone; all its values count as missing",
+    }
+    assert zoosim.evaluate(later, [path, "random"]).n == 1_000
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "error", "message"),
+    [
+        ([], {}, ConfigError, "policies: got 0, expected one"),
+        ("linear", {}, ConfigError, "policies: got 'linear', expected a list"),
+        (["linaer"], {}, ConfigError, "unknown policy 'linaer' .did you mean linear"),
+        (["linear", "linear"], {}, ConfigError, "got linear twice"),
+        (["column:p"], {}, ConfigError, "got 'column:p', expected built-in names, FILE.py:Class or classes"),
+        (["old.zoosim"], {}, ConfigError, "got 'old.zoosim', expected built-in names"),
+        ([3], {}, ConfigError, "policies: got 3, expected built-in names"),
+        (["q-ensemble"], {}, PolicyError, "policy q-ensemble: sets boosts"),
+        (["template-ts"], {}, PolicyError, "policy template-ts: chooses among 8 templates of a search shop"),
+        (["linear"], {"share": 5}, ConfigError, "share: got 5, expected a number, 0.1 to 0.9"),
+        (["linear"], {"share": float("nan")}, ConfigError, "share: got nan"),
+        (["linear"], {"seed": -1}, ConfigError, "seed: got -1, expected a whole number"),
+        (["linear"], {"out": "m.npz"}, ConfigError, "ending in .zoosim"),
+        (["linear"], {"out": "none/m.zoosim"}, ConfigError, "expected a file in a folder that is there"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policies: Any, options: dict[str, Any], error: Any, message: str
+) -> None:
+    log = imported(tmp_path, n=300)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(error, match=message) as caught:
+        zoosim.train(log, policies, **{"out": "m.zoosim", **options})
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:
+    few = imported(tmp_path, n=60)
+    with pytest.raises(DataError, match="60 rows, too few to learn from some and judge by the others"):
+        zoosim.train(few, ["linear"])
+    with pytest.raises(DataError, match=r"log: does not say how its features were made, .* by zoosim import"):
+        zoosim.train(pl.read_parquet(imported(tmp_path, n=300)), ["linear"])
+    boosts = pl.DataFrame({"action": [[0.5, 1.0]] * 90, "propensity": [0.1] * 90, "reward": [0.0] * 90})
+    with pytest.raises(DataError, match=r"column action holds values of type List.*, expected whole numbers"):
+        zoosim.train(boosts, ["linear"])
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        zoosim.train(tmp_path / "shop.csv", ["linear"])
+
+
+def test_the_whole_way_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_shop(tmp_path, n=1_000)
+    monkeypatch.chdir(tmp_path)
+    outputs = []
+    for line in (
+        "schema shop.csv --out shop.yaml",
+        "import shop.csv shop.yaml log.parquet",
+        "import shop.csv again.parquet --like log.parquet",
+        "train again.parquet --policy linear --policy linucb --out m.zoosim",
+        "evaluate log.parquet --policy m.zoosim --policy random",
+    ):
+        done = CliRunner().invoke(app, line.split())
+        assert done.exit_code == 0, (line, done.output)
+        outputs.append(done.output)
+    assert "country   feature, category: 3 different texts" in outputs[0]
+    assert "Schema: shop.yaml" in outputs[0]
+    assert (tmp_path / "log.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
+    assert "Model: m.zoosim (" in outputs[3]
+    assert "trained on 800 rows)" in outputs[3]
+    choice = zoosim.load("m.zoosim").decide({"country": "de", "age": 33}, ["SKU-00", "SKU-01"])
+    assert choice.product in ("SKU-00", "SKU-01")
+
+
+@pytest.mark.parametrize(
+    "line", ["import shop.csv a.yaml b.yaml c.parquet", "import shop.csv --like shop.csv l.parquet"]
+)
+def test_wrong_files_of_an_import_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    write_shop(tmp_path, n=100)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, line.split())
+    assert isinstance(done.exception, ConfigError | DataError)
+    assert ("got 4 files" in str(done.exception)) or "expected a log (.parquet) or a model" in str(done.exception)
+    assert (tmp_path / "shop.csv").exists()

@@ -237,7 +237,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
-    source = policy or source
+    source = policy or str(source)
     find_class(source)
     try:
         with blamed("its policy cannot be made: "):

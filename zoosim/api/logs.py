@@ -159,8 +159,9 @@ def _trained_on(model: "Model", log: "Log") -> "BoolArray":
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
     first = np.arange(len(log)) < model.facts.get("rows", 0)
-    is_same = fingerprint(log.rows(first)) == model.facts.get("fingerprint")
-    return first & is_same
+    if fingerprint(log.rows(first)) != model.facts.get("fingerprint"):
+        first[:] = False
+    return first
 
 
 def _is_untrained(given: Any, made: Any) -> bool:

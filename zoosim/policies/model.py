@@ -230,11 +230,11 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
-    source = policy or source
-    find_class(source)
+    named = policy or str(source)
+    find_class(named)
     try:
         with blamed("its policy cannot be made: "):
-            made = unpacked_policy({**header, "policy": source}, arrays)
+            made = unpacked_policy({**header, "policy": named}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
         catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
         model = Model(made, fitted, catalogue, dict(header["facts"]))

@@ -122,6 +122,7 @@ def sealed(path: Path, content: bytes) -> Path:
         lambda header: header.update(facts=3),
         lambda header: header.update(facts={"last": "soon"}),
         lambda header: header.update(facts={"last": 5}),
+        lambda header: header.update(facts={"rows": "many"}),
         lambda header: header.update(fitted={}),
         lambda header: header.update(fitted={"visitors": 3}),
         lambda header: header.pop("fitted"),

@@ -158,7 +158,7 @@ def _trained_on(model: "Model", log: "Log") -> "BoolArray":
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
-    first = np.arange(len(log)) < model.facts.get("rows", 0)
+    first = np.arange(len(log)) < model.rows
     if fingerprint(log.rows(first)) != model.facts.get("fingerprint"):
         first[:] = False
     return first

@@ -122,6 +122,7 @@ def sealed(path: Path, content: bytes) -> Path:
         lambda header: header.update(facts=3),
         lambda header: header.update(facts={"last": "soon"}),
         lambda header: header.update(facts={"last": 5}),
+        lambda header: header.update(facts={"rows": "many"}),
         lambda header: header.update(fitted={}),
         lambda header: header.update(fitted={"visitors": 3}),
         lambda header: header.pop("fitted"),
@@ -249,7 +250,7 @@ def test_a_number_is_one_product_however_it_is_written(tmp_path: Path) -> None:
     zoosim.import_log(tmp_path / "shop.csv", None, tmp_path / "log.parquet")
     model = zoosim.train(tmp_path / "log.parquet", ["linucb"]).model
     assert model.catalogue.names == ("007", "7", "x")
-    written = [7, "7", 7.0, "7.0", " 7 ", np.int64(7), np.float32(7)]
+    written: list[Any] = [7, "7", 7.0, "7.0", " 7 ", np.int64(7), np.float32(7)]
     context = [model._request({}, [name, "x"])[1] for name in written]
     assert {tuple(request.product_ids.tolist()) for request in context} == {(7, int(context[0].product_ids[1]))}
     assert {model.decide({}, [name]).product for name in written} == {"7"}

@@ -161,9 +161,10 @@ def _trained_on(model: "Model", log: "Log") -> "BoolArray":
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
-    first = np.arange(len(log)) < model.facts.get("rows", 0)
-    is_same = bool(fingerprint(log.rows(first)) == model.facts.get("fingerprint"))
-    return np.asarray(first & is_same)
+    first = np.arange(len(log)) < model.rows
+    if fingerprint(log.rows(first)) != model.facts.get("fingerprint"):
+        first[:] = False
+    return first
 
 
 def _is_untrained(given: Any, made: Any) -> bool:

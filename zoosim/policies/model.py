@@ -87,6 +87,11 @@ class Model:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def rows(self) -> int:
+        """How many rows it was trained on."""
+        return int(self.facts.get("rows", 0))
+
+    @property
     def last(self) -> int | None:
         """When the last visit came that it was trained on, in microseconds since 1970; None where nobody knows."""
         last = self.facts.get("last")
@@ -237,15 +242,15 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
-    source = policy or str(source)
-    find_class(source)
+    named = policy or str(source)
+    find_class(named)
     try:
         with blamed("its policy cannot be made: "):
-            made = unpacked_policy({**header, "policy": source}, arrays)
+            made = unpacked_policy({**header, "policy": named}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
         catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
         model = Model(made, fitted, catalogue, dict(header["facts"]))
-        _ = model.last  # refuses what is no time
+        _ = model.rows, model.last  # refuses what is no number, or no time
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None

@@ -126,7 +126,7 @@ def fit_encoder(
             expected = "numbers, words, times or lists of them"
             raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
         given = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
-        wishes: Options = build(Options, {**options, **given}, f"column {name}")
+        wishes: Options = build(Options, {**options, **given}, f"{source}: column {name}")
         kind = wishes.type or infer_type(column).type or "category"
         fitted.append(COLUMN_TYPES[kind].fitted(name, column, **wishes.model_dump(exclude={"type"})))
     return Encoder(columns=tuple(fitted))

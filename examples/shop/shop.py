@@ -1,10 +1,11 @@
 """Make a shop with known truth: a log of 50,000 impressions, 6,000 visitors who come again, 300 products.
 
-    python examples/shop/make_shop.py FOLDER [--seed N]
+    python examples/shop/shop.py make FOLDER [--seed N]
+    python examples/shop/shop.py judge MODEL [--seed N]
 
-writes products.csv, shop.csv (with the probability of each choice) and shop_without.csv (the same without). Click rates
-follow from what a visitor likes by country, age and membership, from prices, and from each product itself; about 4% of
-the impressions are clicked, 3% of them earn something, and some values are missing. `true_value` tells what a model
+`make` writes products.csv, shop.csv (with the probability of each choice) and shop_without.csv (the same without).
+Click rates follow from what a visitor likes by country, age and membership, from prices, and from each product itself.
+About 4% of the impressions are clicked, 3% earn something, and some values are missing. `judge` tells what a model
 would really earn.
 """
 
@@ -17,18 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+import zoosim
+from zoosim.policies.model import Model
+
 IMPRESSIONS, VISITORS, PRODUCTS = 50_000, 6_000, 300
 CATEGORIES, BRANDS = 12, 40
 COUNTRIES = ("de", "fr", "it", "nl")
 DEVICES = ("phone", "tablet", "desktop")
 CLICK_RATE = 0.04
 DAYS = 28
+VISITS = 2_000
+"""Visits by which a model's true click rate is told."""
 
 
 class Shop(NamedTuple):
     """A shop's visitors and products, and what the first like of the second.
 
-    `visitors` has a row per visitor, `products` one per product; `logits (VISITORS, PRODUCTS)` are those of clicks.
+    `visitors` has a row per visitor, `products` one per product; `logits (VISITORS, PRODUCTS)` are those of clicks,
+    `category (PRODUCTS,)` the number of each product's category.
     """
 
     visitors: pl.DataFrame
@@ -132,7 +139,7 @@ def make_log(shop: Shop, seed: int) -> pl.DataFrame:
     return log
 
 
-def true_value(shop: Shop, model: Any, visits: int = 2_000, seed: int = 0) -> float:
+def true_value(shop: Shop, model: Model, visits: int, seed: int = 0) -> float:
     """Return the click rate that a model's decisions would have, from the truth: no click is drawn.
 
     The visitors come as often as in the log, whose columns they have.
@@ -149,20 +156,37 @@ def true_value(shop: Shop, model: Any, visits: int = 2_000, seed: int = 0) -> fl
     return total / visits
 
 
-def main() -> None:
+def make(folder: Path, seed: int) -> None:
     """Write a shop's tables to a folder."""
-    parser = argparse.ArgumentParser(description="Make a shop with known truth.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
+    folder.mkdir(parents=True, exist_ok=True)
+    shop = make_shop(seed)
+    log = make_log(shop, seed)
+    shop.products.write_csv(folder / "products.csv")
+    log.write_csv(folder / "shop.csv")
+    log.drop("propensity").write_csv(folder / "shop_without.csv")
+    clicks = (log["click"] > 0).sum() / log.height
+    sold = (log["revenue"] > 0).sum() / log.height
+    print(f"{log.height:,} impressions, {clicks:.2%} clicked, {sold:.2%} with revenue: {folder}/shop.csv")
+
+
+def judge(file: Path, seed: int) -> None:
+    """Print what a model decides for a visitor, and what its decisions would really earn."""
+    model = zoosim.load(file)
+    choice = model.decide({"country": "fr", "age": 31, "member": "yes", "device": "phone"})
+    shop = make_shop(seed)
+    logged = (logging_policy(shop) * shop.click_rates).sum(axis=1).mean()
+    print(f"{choice.product}, shown with probability {choice.propensity:.3f}")
+    print(f"true click rate {true_value(shop, model, VISITS):.2%}, of the logged choices {logged:.2%}")
+
+
+def main() -> None:
+    """Run one of both commands."""
+    parser = argparse.ArgumentParser(description="A shop with known truth.")
+    parser.add_argument("command", choices=("make", "judge"))
+    parser.add_argument("path", type=Path, help="make: the folder to write; judge: a model of zoosim train")
+    parser.add_argument("--seed", type=int, default=0, help="the shop's, 0 or more")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    shop = make_shop(options.seed)
-    log = make_log(shop, options.seed)
-    shop.products.write_csv(options.folder / "products.csv")
-    log.write_csv(options.folder / "shop.csv")
-    log.drop("propensity").write_csv(options.folder / "shop_without.csv")
-    clicks, sold = log["click"].sum() / log.height, (log["revenue"] > 0).sum() / log.height
-    print(f"{log.height:,} impressions, {clicks:.2%} clicked, {sold:.2%} with revenue: {options.folder}/shop.csv")
+    {"make": make, "judge": judge}[options.command](options.path, options.seed)
 
 
 if __name__ == "__main__":

@@ -61,16 +61,16 @@ def test_a_mean_weight_that_rounding_moved_is_one() -> None:
 
 @pytest.mark.parametrize(("lost", "told"), [(0.005, TRUST), (0.05, WEAK), (0.12, DO_NOT_USE)])
 def test_choices_that_are_hardly_in_the_log(lost: float, told: str) -> None:
-    assert word(GOOD._replace(unsupported_mass=lost, unsupported_action=3)) == told
+    assert word(GOOD._replace(unsupported_mass=lost, unsupported_action="action 3")) == told
 
 
 def test_a_fault_is_set_against_the_interval() -> None:
     """Off by 6% or 12% of .1 is nothing in an interval of +-.05; half of the weight amiss is grave anywhere."""
     assert word(GOOD._replace(mean_weight=1.06), interval=WIDE) == WEAK
-    assert word(GOOD._replace(unsupported_mass=0.12, unsupported_action=3), interval=WIDE) == WEAK
+    assert word(GOOD._replace(unsupported_mass=0.12, unsupported_action="action 3"), interval=WIDE) == WEAK
     assert word(GOOD._replace(mean_weight=1.06), interval=Interval(0.1, None, None)) == DO_NOT_USE
     assert word(GOOD._replace(mean_weight=1.51), interval=WIDE) == DO_NOT_USE
-    assert word(GOOD._replace(unsupported_mass=0.51, unsupported_action=3), interval=WIDE) == DO_NOT_USE
+    assert word(GOOD._replace(unsupported_mass=0.51, unsupported_action="action 3"), interval=WIDE) == DO_NOT_USE
     assert word(GOOD._replace(mean_weight=math.nan), interval=WIDE) == DO_NOT_USE
 
 

@@ -1,6 +1,7 @@
 """The page of an evaluation: its sums by hand, and that it tells of policies, not of users."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,11 @@ from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError
 from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.groups import group_rows
 from zoosim.report.evaluation import build_page
+from zoosim.schema.columns import YesNoColumn
+from zoosim.schema.encoder import Encoder
+from zoosim.schema.schema import FittedSchema
 
 
 def test_overlap_is_summed_by_action_and_segment() -> None:
@@ -22,13 +27,15 @@ def test_overlap_is_summed_by_action_and_segment() -> None:
     weights = log.columns["p_new"] / log.propensities
     overlap = found.overlaps["new"]
     assert overlap.unused + sum(overlap.classes) == pytest.approx(1.0)
-    for share in overlap.actions:
-        own = log.actions == share.action
+    for action, share in enumerate(overlap.actions):
+        own = log.actions == action
+        assert share.name == f"action {action}"
         assert share.logged == pytest.approx(own.mean())
         assert share.weighted == pytest.approx(weights[own].sum() / len(log))
-        assert share.chosen == pytest.approx((log.features @ world.target)[:, share.action].mean())
+        assert share.chosen == pytest.approx((log.features @ world.target)[:, action].mean())
     segment = int(np.argmax(log.features.sum(axis=0)))  # segments are numbered by their size
     own_weights, part = weights[log.features[:, segment] == 1.0], overlap.segments[0]
+    assert part.name == f"segment 1: column {segment}"
     assert part.rows == len(own_weights)
     assert part.max_weight == pytest.approx(own_weights.max())
     assert part.ess == pytest.approx(own_weights.sum() ** 2 / (own_weights**2).sum())
@@ -73,3 +80,30 @@ def test_the_page_holds_no_row_of_a_user(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot be written"):
         zoosim.evaluate(log, ["random"], out=tmp_path / "file")
+
+
+def test_products_and_segments_are_called_as_the_shop_does() -> None:
+    """By the names of the catalogue, and by the features that set a segment's visitors apart."""
+    world = TableWorld(0, 0.5)
+    log = drawn(world)
+    n_visitors, n_products = log.features.shape[1], log.n_actions
+    columns = tuple(YesNoColumn(name=f"from country {number}") for number in range(n_visitors))
+    fitted = FittedSchema(visitors=Encoder(columns=columns))
+    named = replace(log, names=tuple(f"SKU-{number}" for number in range(n_products)), fitted=fitted)
+    never = np.full(n_products, 0.01)
+    never[n_products - 1] = 1.0 - 0.01 * (n_products - 1)
+    rare = np.flatnonzero(named.actions != n_products - 1)
+    evaluation = evaluate(named.rows(rare), {"new": never}, overlap=True)
+    assert any(f"SKU-{n_products - 1} most of all" in " ".join(row.reasons) for row in evaluation.results)
+    overlap = evaluation.overlaps["new"]
+    assert [share.name for share in overlap.actions] == list(named.names)
+    assert all(part.name.split(": ")[1].startswith("from country") for part in overlap.segments)
+
+
+def test_numbers_describe_a_segment_where_they_are_far_from_the_mean() -> None:
+    """Two clusters of 50 rows, 4 standard deviations apart in one of two columns."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(100, 2))
+    features[50:, 1] += 4.0
+    groups = group_rows(features, 10, 2).named(features, ("age", "spend"))
+    assert sorted(name.split(": ")[1] for name in groups.names) == ["high spend", "low spend"]

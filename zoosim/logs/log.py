@@ -90,6 +90,17 @@ class Log:
         ids.flags.writeable = False
         return ids
 
+    def action_name(self, action: int) -> str:
+        """Return what the shop calls a product, or `action` and its index where the log has no names."""
+        return self.names[action] if self.names else f"action {action}"
+
+    @property
+    def visitor_features(self) -> tuple[str, ...]:
+        """Return the names of the visitors' features `(d_u,)`, such as `country is de`, or `column` and a number."""
+        if self.fitted is not None:
+            return self.fitted.visitors.features
+        return tuple(f"column {number}" for number in range(self.features.shape[1]))
+
     @property
     def n_actions(self) -> int:
         """Count the products, `K`."""

@@ -25,7 +25,7 @@ class WeightFigures(NamedTuple):
     `ess` is the effective sample size (sum w)^2 / sum w^2 (Kish 1965); `mean_weight` should be 1, `mean_weight_error`
     is its standard error; `max_share` is the largest weight's share of all. `unsupported_mass` is the share of the
     target's choices that the log does not show, over actions whose weights fall short by more than chance;
-    `unsupported_action` the worst of these. None where the target gives no probabilities of all actions.
+    `unsupported_action` names the worst of these. None where the target gives no probabilities of all actions.
     """
 
     ess: float
@@ -34,7 +34,7 @@ class WeightFigures(NamedTuple):
     max_weight: float
     max_share: float
     unsupported_mass: float | None
-    unsupported_action: int | None
+    unsupported_action: str | None
 
 
 class Drift(NamedTuple):
@@ -72,7 +72,7 @@ class ModelFigures(NamedTuple):
 
 
 def weight_figures(
-    weights: FloatArray, clusters: Clusters, unsupported: float | None = None, unsupported_action: int | None = None
+    weights: FloatArray, clusters: Clusters, unsupported: float | None = None, unsupported_action: str | None = None
 ) -> WeightFigures:
     """Compute the figures of `weights (n,)`; what is unsupported comes from `unsupported_mass`."""
     total = float(weights.sum())

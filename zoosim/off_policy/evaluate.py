@@ -199,7 +199,10 @@ def evaluate(
         raise ConfigError("policies: got none, expected at least one to judge")
 
     findings = _Findings(log, clusters, evaluator.unit, options, compare)
-    groups = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS) if overlap else None
+    groups = None
+    if overlap:
+        segments = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS)
+        groups = segments.named(log.features, log.visitor_features)
     finished = list[str]()
     try:
         for name, evaluate_policy in prepared.items():

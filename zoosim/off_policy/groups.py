@@ -1,11 +1,21 @@
 """Group rows by their features alone, never by their clicks, so that the clicks of a group stay a fair sample."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+
+MOSTLY = 0.9
+"""Share of a group's rows with a 1 in a column from which on that describes the group."""
+
+FAR = 0.5
+"""Standard deviations between a group's mean and that of all rows from which on that describes it."""
+
+MOST_WORDS = 3
+"""Features that describe a group."""
 
 SAMPLE = 20_000
 """Rows from which the centres of clusters are learned."""
@@ -15,12 +25,35 @@ class Groups(NamedTuple):
     """Groups of rows: their `labels (n,)` from 0, the largest group first, and in words `how` they were told apart.
 
     `centres (G, d)` are the groups' mean features, `scale (d,)` how much a column counts for likeness, 0 if not at all.
+    `descriptions` say what sets each group apart, where somebody asked.
     """
 
     labels: IntArray
     centres: FloatArray
     scale: FloatArray
     how: str
+    descriptions: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """What to call the groups: a number, and what sets them apart."""
+        descriptions = self.descriptions or ("",) * self.n_groups
+        return [f"segment {number}{': ' + text if text else ''}" for number, text in enumerate(descriptions, start=1)]
+
+    def named(self, features: FloatArray, names: Sequence[str]) -> "Groups":
+        """Return the groups with what sets each apart from all rows: `features (n, d)` by their `names (d,)`."""
+        center, spread = features.mean(axis=0), features.std(axis=0)
+        is_binary: BoolArray = np.isin(features, (0.0, 1.0)).all(axis=0)
+        described = []
+        for group in range(self.n_groups):
+            mean = self.centres[group]
+            distance: FloatArray = np.divide(mean - center, spread, out=np.zeros_like(center), where=spread > 0.0)
+            is_typical = (mean > MOSTLY) & (distance > 0.0)
+            tells = np.flatnonzero(np.where(is_binary, is_typical, np.abs(distance) > FAR))
+            farthest = tells[np.argsort(-np.abs(distance[tells]), kind="stable")][:MOST_WORDS]
+            words = [_description(names[place], bool(is_binary[place]), distance[place]) for place in farthest]
+            described.append(", ".join(words))
+        return self._replace(descriptions=tuple(described))
 
     @property
     def n_groups(self) -> int:
@@ -36,6 +69,13 @@ class Groups(NamedTuple):
             label[distance < best] = number
             best = np.minimum(best, distance)
         return label
+
+
+def _description(name: str, is_binary: bool, distance: float) -> str:
+    """Say what a group's feature is like: its name alone where it is 0 or 1."""
+    if is_binary:
+        return name
+    return f"{'high' if distance > 0.0 else 'low'} {name}"
 
 
 def group_rows(features: FloatArray, most: int, clusters: int) -> Groups:

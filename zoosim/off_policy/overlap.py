@@ -29,13 +29,13 @@ class Part(NamedTuple):
 
 
 class ActionShare(NamedTuple):
-    """How often the log shows an action, and how often the policy would: shares of all choices.
+    """How often the log shows a product, by its `name`, and how often the policy would: shares of all choices.
 
     `weighted` is the share that the log's weights give it, `chosen` that of the policy's probabilities; None where
     they are not known. Where the log overlaps with the policy both are the same, give or take.
     """
 
-    action: int
+    name: str
     logged: float
     weighted: float
     chosen: float | None
@@ -64,7 +64,7 @@ def overlap_of(
     positive = weights[weights > 0.0]
     size_class = np.clip(np.searchsorted(EDGES, positive, side="right") - 1, 0, len(EDGES) - 2)
     classes = np.bincount(size_class, minlength=len(EDGES) - 1) / n
-    segments = _parts(weights, groups.labels, [f"segment {number + 1}" for number in range(groups.n_groups)])
+    segments = _parts(weights, groups.labels, groups.names)
     categories, categories_how = ((), "") if log is None else _categories(log, weights)
     return Overlap(
         unused=1.0 - len(positive) / n,
@@ -78,13 +78,15 @@ def overlap_of(
 
 
 def action_shares(
-    actions: IntArray, weights: FloatArray, n_actions: int, n: int, mass: FloatArray | None
+    log: Log, actions: IntArray, weights: FloatArray, n: int, mass: FloatArray | None
 ) -> tuple[ActionShare, ...]:
     """Return the share of `n` choices that each action has, from `actions (m,)`, `weights (m,)` and `mass (K,)`."""
+    n_actions = log.n_actions
     logged = np.bincount(actions, np.ones(len(actions)), n_actions) / len(actions)
     weighted = np.bincount(actions, weights, n_actions) / n
     chosen = [None] * n_actions if mass is None else (mass / n).tolist()
-    return tuple(map(ActionShare, range(n_actions), logged.tolist(), weighted.tolist(), chosen))
+    names = map(log.action_name, range(n_actions))
+    return tuple(map(ActionShare, names, logged.tolist(), weighted.tolist(), chosen))
 
 
 def _categories(log: Log, weights: FloatArray) -> tuple[tuple[Part, ...], str]:

@@ -187,7 +187,7 @@ def _check_support(findings: Findings, weights: WeightFigures, interval: Interva
         return
     where = ""
     if weights.unsupported_action is not None:
-        where = f", action {weights.unsupported_action} most of all"
+        where = f", {weights.unsupported_action} most of all"
     reason = f"{100 * mass:.1f}% of its choices are hardly in the log{where} (overlap)"
     findings.add(reason, useless=not mass <= UNSUPPORTED_MASS.useless and _matters(mass, interval))
 

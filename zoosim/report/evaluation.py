@@ -54,7 +54,7 @@ def build_page(evaluation: Evaluation) -> Page:
             f"Overlap by action: {policy}",
             f"How often the log shows an action, and how often the policy would: those that it takes most, "
             f"{MOST_ACTIONS} at most. Blue far right of grey: the log can hardly tell.",
-            actions_figure(overlap, ()),
+            actions_figure(overlap),
         )
         for policy, overlap in drawn.items()
         if overlap.actions

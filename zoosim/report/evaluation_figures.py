@@ -89,10 +89,10 @@ def _classes(overlap: Overlap) -> Sequence[float]:
     return (overlap.unused, *overlap.classes)
 
 
-def actions_figure(overlap: Overlap, names: Sequence[str]) -> go.Figure:
+def actions_figure(overlap: Overlap) -> go.Figure:
     """Draw how often the log shows each action and how often the policy would, for those that it takes most."""
     shares = sorted(overlap.actions, key=lambda share: (-_policy_share(share), share.logged))[:MOST_ACTIONS]
-    labels = [label_of(names[share.action] if names else f"action {share.action}", 26) for share in shares]
+    labels = [label_of(share.name, 26) for share in shares]
     margin = {"l": 40 + CHARACTER * max(map(len, labels)), "r": 24, "t": 40, "b": 54}
     figure = go.Figure(layout=layout_style(height=110 + 22 * len(shares), margin=margin))
     for name, color, values in (

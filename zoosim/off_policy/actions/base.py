@@ -30,7 +30,7 @@ class VisitWeights:
         values: FloatArray,
         clusters: Clusters,
         unsupported_mass: float | None = None,
-        unsupported_action: int | None = None,
+        unsupported_action: str | None = None,
     ) -> None:
         self.values = values
         self.clusters = clusters

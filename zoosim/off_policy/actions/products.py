@@ -66,10 +66,10 @@ class ProductEvaluation(PolicyEvaluation):
     def __init__(self, log: Log, clusters: Clusters, arrays: WeightsAndPredictions) -> None:
         super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
         self._arrays = arrays
-        unsupported: tuple[float | None, int | None] = (None, None)
+        mass, worst = None, None
         if arrays.mass is not None:
-            unsupported = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
-        self._weights = VisitWeights(arrays.weights, clusters, *unsupported)
+            mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
+        self._weights = VisitWeights(arrays.weights, clusters, mass, None if worst is None else log.action_name(worst))
 
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the logged products."""
@@ -82,7 +82,7 @@ class ProductEvaluation(PolicyEvaluation):
     def overlap(self, groups: Groups) -> Overlap:
         """Return where the weights lie, by category of products, too."""
         log, weights = self.log, self._arrays.weights
-        shares = action_shares(log.actions, weights, log.n_actions, len(log), self._arrays.mass)
+        shares = action_shares(log, log.actions, weights, len(log), self._arrays.mass)
         return overlap_of(weights, shares, groups, log)
 
     def bias(self, estimator: str, value: float, error: float) -> float:

@@ -121,10 +121,9 @@ class RankingEvaluation(PolicyEvaluation):
         """Return weights of visits, and how much of the policy's choices they lack; a position counts `importance`."""
         if mass is None:
             return VisitWeights(values, self.clusters)
-        unsupported = unsupported_mass(
-            self.log.actions.ravel(), (importance * weights).ravel(), importance @ mass, len(self.log)
-        )
-        return VisitWeights(values, self.clusters, *unsupported)
+        log = self.log
+        lost, worst = unsupported_mass(log.actions.ravel(), (importance * weights).ravel(), importance @ mass, len(log))
+        return VisitWeights(values, self.clusters, lost, None if worst is None else log.action_name(worst))
 
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the visits."""
@@ -172,5 +171,5 @@ class RankingEvaluation(PolicyEvaluation):
         """Return where the weights lie: products at any position, weighted down to it."""
         log, family = self.log, self._families[CASCADE]
         mass = None if self._weights.mass is None else self._weights.mass.sum(axis=0)
-        shares = action_shares(log.actions.ravel(), family.counted.ravel(), log.n_actions, log.actions.size, mass)
+        shares = action_shares(log, log.actions.ravel(), family.counted.ravel(), log.actions.size, mass)
         return overlap_of(family.visits.values, shares, groups)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_its_commands_lead_to_a_model_that_earns_more(
         assert done.exit_code == 0, done.output
     monkeypatch.setattr(example, "VISITS", 300)
     example.judge(Path("model.zoosim"), 1)
-    rate, logged = (float(part.rstrip("%.")) for part in capsys.readouterr().out.split() if "%" in part)
+    rate, logged = (float(percent) for percent in re.findall(r"([\d.]+)%", capsys.readouterr().out)[-2:])
     assert logged == pytest.approx(4.0, abs=0.05)
     assert rate > 2 * logged
     assert os.access(FOLDER / "run.sh", os.X_OK)

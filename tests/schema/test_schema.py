@@ -23,7 +23,7 @@ from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 
 def test_the_schema_of_a_csv_is_inferred_and_comes_back_from_yaml(tmp_path: Path) -> None:
     write_shop(tmp_path)
-    text, notes = describe_table(tmp_path / "shop.csv", tmp_path / "shop.yaml")
+    text, notes = describe_table(tmp_path / "shop.csv", out=tmp_path / "shop.yaml")
     assert (tmp_path / "shop.yaml").read_text(encoding="utf-8") == text
     inferred = read_schema(tmp_path / "shop.yaml")
     assert inferred.columns.model_dump(exclude_none=True) == {
@@ -55,7 +55,7 @@ def test_the_schema_of_a_csv_is_inferred_and_comes_back_from_yaml(tmp_path: Path
 
 def test_a_log_is_the_same_with_the_inferred_schema_as_without_one(tmp_path: Path) -> None:
     write_shop(tmp_path, n=200)
-    describe_table(tmp_path / "shop.csv", tmp_path / "shop.yaml")
+    describe_table(tmp_path / "shop.csv", out=tmp_path / "shop.yaml")
     zoosim.import_log(tmp_path / "shop.csv", tmp_path / "shop.yaml", tmp_path / "a.parquet")
     zoosim.import_log(tmp_path / "shop.csv", None, tmp_path / "b.parquet")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
@@ -64,7 +64,7 @@ def test_a_log_is_the_same_with_the_inferred_schema_as_without_one(tmp_path: Pat
 def test_a_table_with_one_reward_called_reward_is_inferred(tmp_path: Path) -> None:
     inferred, notes = infer_schema(pl.DataFrame({"item": ["a", "b"], "reward": [1, 0], "other": [1, 2]}))
     assert (inferred.columns.reward, inferred.rewards) == ("reward", {})
-    assert notes["reward"] == "reward, reward"
+    assert notes["reward"] == "reward"
 
 
 def test_the_objective_is_a_weighted_sum_of_rewards(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_schema_is_never_written_over_a_table(tmp_path: Path) -> None:
     before = (tmp_path / "shop.csv").read_bytes()
     for out in (tmp_path / "shop.csv", tmp_path / "none" / "shop.yaml", tmp_path):
         with pytest.raises(ConfigError, match=r"expected a file that ends in \.yaml, in a folder that is there"):
-            describe_table(tmp_path / "shop.csv", out)
+            describe_table(tmp_path / "shop.csv", out=out)
     assert (tmp_path / "shop.csv").read_bytes() == before
 
 

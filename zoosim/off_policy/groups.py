@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray
 
 MOSTLY = 0.9
 """Share of a group's rows with a 1 in a column from which on that describes the group."""
@@ -43,7 +43,7 @@ class Groups(NamedTuple):
     def named(self, features: FloatArray, names: Sequence[str]) -> "Groups":
         """Return the groups with what sets each apart from all rows: `features (n, d)` by their `names (d,)`."""
         center, spread = features.mean(axis=0), features.std(axis=0)
-        is_binary: BoolArray = np.isin(features, (0.0, 1.0)).all(axis=0)
+        is_binary = np.asarray(np.isin(features, (0.0, 1.0)).all(axis=0))
         described = []
         for group in range(self.n_groups):
             mean = self.centres[group]

@@ -15,16 +15,13 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, Options
 from zoosim.schema.infer import infer_type
-from zoosim.schema.values import text_of
+from zoosim.schema.values import UNREADABLE, text_of_any
 
 MOST_FEATURES = 10_000
 """Features that all columns together may become."""
 
 TAILS = 0.01
 """Share of numbers beyond the clipped range that is nothing new."""
-
-UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
-"""Types of columns that hold what is no value of a shop's table."""
 
 EXAMPLES = 3
 """Values that are named of those which an encoder does not know."""
@@ -151,11 +148,6 @@ def _drift_of(column: AnyColumn, values: pl.Series) -> str:
         examples = _examples(value for value, _ in new)
         notes.append(f"{n_new:,} of {len(values):,} values are new ({examples})")
     return "; ".join(notes)
-
-
-def text_of_any(value: Any) -> str | None:
-    """Return a value, or a list of them, as a text; None where it is missing."""
-    return str(value) if isinstance(value, list | tuple) else text_of(value)
 
 
 def _examples(values: Iterable[Any]) -> str:

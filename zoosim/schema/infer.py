@@ -110,10 +110,19 @@ def infer_rewards(names: Sequence[str]) -> dict[str, str]:
     return _first_match(names, REWARDS)
 
 
+def likely_meaning(name: str) -> str | None:
+    """Return the role or the reward that a column's name stands for, None where it stands for neither."""
+    return next((what for what, words in {**ROLES, **REWARDS}.items() if _word(name) in words), None)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
 def _first_match(names: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
     by_word: dict[str, str] = {}
     for name in names:
-        by_word.setdefault(re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"), name)
+        by_word.setdefault(_word(name), name)
     matches: dict[str, str] = {}
     for role, words in wanted.items():
         column = next((by_word[word] for word in words if word in by_word), None)

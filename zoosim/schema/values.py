@@ -19,6 +19,9 @@ from zoosim.core.types import FloatArray
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "NaT"})
 """Words that stand for no value."""
 
+UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
+"""Types of columns that hold what is no value of a shop's table."""
+
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """What is read as a number, in Python's and in Rust's regular expressions."""
 
@@ -41,7 +44,7 @@ NO = frozenset({"false", "no", "n", "f", "0", "off"})
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value as the one text that stands for it, None where it is missing."""
+    """Normalise a value to its canonical text, None where it is missing."""
     if value is None:
         return None
     if isinstance(value, bool | np.bool_):
@@ -58,6 +61,11 @@ def text_of(value: Any) -> str | None:
         return None
     whole = _WHOLE.match(text)
     return str(int(whole[1])) if whole else text
+
+
+def text_of_any(value: Any) -> str | None:
+    """Return `text_of` a value, or a list as a text; None where it is missing."""
+    return str(value) if isinstance(value, list | tuple) else text_of(value)
 
 
 def int_or_none(value: float) -> int | None:

@@ -54,7 +54,7 @@ def check(path: Path) -> None:
 
 def test_csv_parquet_and_frames_become_the_same_records(tmp_path: Path) -> None:
     table, mapping, out = written(tmp_path, ROWS)
-    assert import_log(table, mapping, out) == ({}, {})
+    assert import_log(table, mapping, out) == ({}, {}, {})
     check(out)
     frame = pl.read_csv(table)
     frame.write_parquet(tmp_path / "table.parquet")
@@ -112,7 +112,7 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
     import_log(table, mapping, out)
     written(tmp_path, [row.replace(old, new) for row in ROWS], typed)
     later = tmp_path / "later.parquet"
-    assert import_log(table, mapping, later, like=out) == ({}, drift)
+    assert import_log(table, mapping, later, like=out) == ({}, drift, {})
     assert read_log(later).features[1].tolist() == pytest.approx([age, *country])
     assert np.array_equal(read_log(later).features[0], read_log(out).features[0])
 
@@ -120,7 +120,7 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
 def test_missing_and_unreadable_values_get_a_feature_in_a_log_that_is_fitted_to_them(tmp_path: Path) -> None:
     rows = [row.replace("51,fr", "old,") for row in ROWS]
     table, mapping, out = written(tmp_path, rows, MAPPING.replace("[age, country]", "{age: number, country: category}"))
-    assert import_log(table, mapping, out) == ({}, {})
+    assert import_log(table, mapping, out) == ({}, {}, {})
     fitted = fitted_schema(out)
     assert fitted is not None
     assert fitted.visitors.features == (

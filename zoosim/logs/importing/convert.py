@@ -26,6 +26,7 @@ from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
 from zoosim.policies.model import SUFFIX, load_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
+from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import text_of, texts_of
 
@@ -37,11 +38,13 @@ MOST_SHOWN = 5
 class Imported(NamedTuple):
     """What became of a table: how many rows were `skipped`, by reason, and what is new to a schema, by column.
 
-    `drift` is empty where the schema was fitted to this very table.
+    `drift` is empty where the schema was fitted to this very table. `notes` tell by column what was inferred, where no
+    schema was given, and which features are doubtful.
     """
 
     skipped: dict[str, int]
     drift: dict[str, str]
+    notes: dict[str, str]
 
 
 class Converted(NamedTuple):
@@ -75,7 +78,7 @@ def import_log(
         skip_bad: Leave bad rows out, a ranking whole.
 
     Returns:
-        How many rows were skipped, by reason, and what is new to the features of `like`, by column.
+        How many rows were skipped, by reason; what is new to the features of `like`, by column; and notes by column.
 
     Raises:
         ConfigError: the schema is wrong, or `out` is no Parquet file.
@@ -89,7 +92,7 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_table(table)
-    checked = infer_schema(frame, source)[0] if schema is None else _checked_schema(schema)
+    checked, notes = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
     digest = _digest(converted.products)
@@ -100,7 +103,18 @@ def import_log(
     )
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     write_parquet(records, path, {"schema": "record", **VERSION, "fitted": converted.fitted.model_dump_json()})
-    return converted.imported
+    return converted.imported._replace(notes={**notes, **_doubts(frame, checked, converted.fitted)})
+
+
+def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[str, str]:
+    """Say which features of visitors nobody seems to know before a product is chosen, by column."""
+    rewards = [table[name] for name in schema.reward_columns.values()]
+    doubts = {}
+    for name in fitted.visitors.names:
+        reason = known_too_late(table[name], table[schema.columns.action], rewards) if name in table.columns else ""
+        if reason:
+            doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
+    return doubts
 
 
 def _digest(products: pl.DataFrame) -> str:
@@ -180,7 +194,7 @@ def to_records(
 
     in_their_words = [fault._replace(column=column_of.get(fault.column, fault.column)) for fault in faults]
     sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
-    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift))
+    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift, {}))
 
 
 def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:

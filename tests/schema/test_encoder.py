@@ -141,9 +141,39 @@ def test_levels_are_features_by_name_and_many_are_hashed() -> None:
     )
     assert fitted.encode_one({"country": "es"})[:5].tolist() == [0, 0, 0, 1, 0]
     assert fitted.encode_one({})[:5].tolist() == [0, 0, 0, 0, 1]
-    cities = fitted.encode_one({"city": "city 7"})[5:]
-    assert sorted(np.abs(cities)) == [0.0] * 31 + [1.0]
-    np.testing.assert_array_equal(cities, fitted.encode_one({"city": "city 7"})[5:])
+    counts = shop()["city"].value_counts(sort=True)
+    commonest, rarest = counts["city"][0], counts["city"][-1]
+    assert dict(zip(fitted.features, fitted.encode_one({"city": commonest}), strict=True))[f"city is {commonest}"] == 1
+    for hashed in (rarest, "a city that is new"):
+        assert sorted(fitted.encode_one({"city": hashed})[5:]) == [0.0] * 112 + [1.0] * 2
+        assert fitted.encode_one({"city": hashed})[5:55].sum() == 0
+
+
+def test_levels_stay_apart_where_they_are_hashed() -> None:
+    names = [f"brand {i}" for i in range(100)]
+    fitted = fit_encoder(pl.DataFrame({"brand": names}), {"brand": "category"}, "table")
+    assert fitted.width == 114
+    assert len(np.unique(fitted.encode(pl.DataFrame({"brand": names})), axis=0)) >= 98
+    one_bucket = fit_encoder(pl.DataFrame({"brand": names}), {"brand": {"type": "category", "buckets": 1}}, "table")
+    assert one_bucket.encode_one({"brand": "other"}).tolist() == [0.0] * 50 + [1.0]
+
+
+def test_a_share_of_hashed_levels_that_grows_is_drift() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"brand {i}" for i in range(60)]
+    shares = np.repeat([0.0196, 0.002], [50, 10])
+    first, second = (pl.DataFrame({"brand": rng.choice(names, 5_000, p=shares)}) for _ in range(2))
+    fitted = fit_encoder(first, {"brand": "category"}, "table")
+    assert fitted.drift(second) == {}
+    later = pl.concat([second, pl.DataFrame({"brand": ["brand 77"] * 200})])
+    assert "values are none of its 50 levels, as 2.0% were" in fitted.drift(later)["brand"]
+
+
+def test_columns_may_be_called_as_counts_are() -> None:
+    frame = pl.DataFrame({"count": ["a|b", "b", ""], "value": ["x", "y", "z"]})
+    fitted = fit_encoder(frame, {"count": "words", "value": "category"}, "table")
+    assert fitted.drift(frame) == {}
+    assert_same_bits(fitted, frame)
 
 
 def test_lists_of_words_and_times() -> None:

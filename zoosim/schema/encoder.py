@@ -15,13 +15,10 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, Options
 from zoosim.schema.infer import infer_type
-from zoosim.schema.values import UNREADABLE, text_of_any
+from zoosim.schema.values import UNREADABLE, counted, text_of_any
 
 MOST_FEATURES = 10_000
 """Features that all columns together may become."""
-
-TAILS = 0.01
-"""Share of numbers beyond the clipped range that is nothing new."""
 
 EXAMPLES = 3
 """Values that are named of those which an encoder does not know."""
@@ -131,22 +128,17 @@ def fit_encoder(
 
 def _drift_of(column: AnyColumn, values: pl.Series) -> str:
     """Say how many values are new to a column, with examples; nothing where none is."""
-    if values.dtype == pl.Object:
-        counted = [(value, 1) for value in values.to_list()]
-    else:
-        counts = values.value_counts(name="count" if values.name != "count" else "n")
-        counted = list(zip(*(counts[name].to_list() for name in counts.columns), strict=True))
-    missing = sum(count for value, count in counted if text_of_any(value) is None)
-    new = [(value, count) for value, count in counted if text_of_any(value) is not None and not column.knows(value)]
+    present = [(value, count) for value, count in counted(values) if text_of_any(value) is not None]
+    n_present = sum(count for _, count in present)
+    missing = len(values) - n_present
+    new = [(value, count) for value, count in present if not column.knows(value)]
     n_new = sum(count for _, count in new)
-    if column.type == "number" and n_new <= TAILS * len(values):
-        new = []
     notes = []
     if missing and not column.missing:
         notes.append(f"{missing:,} of {len(values):,} values are missing, none was")
-    if new:
+    if n_new > column.most_unknown(n_present):
         examples = _examples(value for value, _ in new)
-        notes.append(f"{n_new:,} of {len(values):,} values are new ({examples})")
+        notes.append(f"{n_new:,} of {len(values):,} values are {column.news} ({examples})")
     return "; ".join(notes)
 
 

@@ -92,6 +92,14 @@ def texts_of(column: pl.Series) -> pl.Series:
     return rows.join(index, on="value", how="left", nulls_equal=True, maintain_order="left")["text"]
 
 
+def counted(column: pl.Series) -> list[tuple[Any, int]]:
+    """Return the distinct values of a column, each with how often it comes."""
+    if column.dtype == pl.Object:
+        return [(value, 1) for value in column.to_list()]
+    counts = column.alias("value").value_counts(name="count")
+    return list(zip(counts["value"].to_list(), counts["count"].to_list(), strict=True))
+
+
 def checked_zone(name: str) -> str:
     """Return the name of a time zone that is known; raises `ValueError` for another."""
     try:

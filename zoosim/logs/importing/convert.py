@@ -16,7 +16,7 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
-from zoosim.logs.importing.columns import checked_columns, list_column, numbers
+from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
@@ -108,10 +108,10 @@ def import_log(
 
 def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[str, str]:
     """Say which features of visitors nobody seems to know before a product is chosen, by column."""
-    rewards = [table[name] for name in schema.reward_columns.values()]
+    earned = [table[name] for name in schema.reward_columns.values()]
     doubts = {}
     for name in fitted.visitors.names:
-        reason = known_too_late(table[name], table[schema.columns.action], rewards) if name in table.columns else ""
+        reason = known_too_late(table[name], table[schema.columns.action], earned) if name in table.columns else ""
         if reason:
             doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
     return doubts
@@ -277,9 +277,11 @@ def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str]
     index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
     shown_names = pl.DataFrame({"name": texts_of(table[column_of["action"]])})
     yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
-    for name in ("propensity", REWARD, *schema.rewards):
+    if "propensity" in column_of:
+        yield numbers(table[column_of["propensity"]]).alias("propensity")
+    for name in (REWARD, *schema.rewards):
         if name in column_of:
-            yield numbers(table[column_of[name]]).alias(name)
+            yield rewards(table[column_of[name]]).alias(name)
     if "position" in column_of:
         yield table[column_of["position"]].cast(pl.Int32, strict=False).alias("position")
     for name in ("decision_id", "user_id"):

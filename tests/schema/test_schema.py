@@ -128,12 +128,44 @@ def test_the_objective_is_a_weighted_sum_of_rewards(tmp_path: Path) -> None:
     log = read_log(tmp_path / "log.parquet")
     assert log.fitted is not None
     assert log.fitted.weights == both
-    # A log like it keeps the objective, whatever the new schema says, and needs the rewards.
+    # A log like it keeps the objective, which the new schema may leave out or repeat, and needs the rewards.
+    other = schema(tmp_path, objective={"click": 1.0, "revenue": 0.5})
+    with pytest.raises(ConfigError, match=r"objective: got .*0\.5}, expected {'click': 1\.0, 'revenue': 0\.2} as in"):
+        zoosim.import_log(table, other, tmp_path / "like.parquet", like=tmp_path / "log.parquet")
+    zoosim.import_log(table, schema(tmp_path, objective=both), tmp_path / "like.parquet", like=tmp_path / "log.parquet")
     zoosim.import_log(table, schema(tmp_path), tmp_path / "like.parquet", like=tmp_path / "log.parquet")
     assert pl.read_parquet(tmp_path / "like.parquet")["reward"].equals(records["reward"])
     one = schema(tmp_path, rewards={"click": "click"})
     with pytest.raises(ConfigError, match="got no revenue, which the earlier log's objective needs; name its column"):
         zoosim.import_log(table, one, tmp_path / "like.parquet", like=tmp_path / "log.parquet")
+
+
+def test_a_log_like_another_describes_its_products(tmp_path: Path) -> None:
+    table = write_shop(tmp_path, n=200)
+    zoosim.import_log(table, schema(tmp_path), tmp_path / "log.parquet")
+    like = tmp_path / "log.parquet"
+    for lacking in (schema(tmp_path, products=None), None):
+        with pytest.raises(ConfigError, match="missing, but the earlier log has products' brand, price; name their"):
+            zoosim.import_log(table, lacking, tmp_path / "like.parquet", like=like)
+    items = pl.read_csv(tmp_path / "items.csv")
+    new = items.with_columns(brand=pl.when(pl.int_range(12) == 3).then(pl.lit("new")).otherwise("brand"))
+    products = {**schema(tmp_path)["products"], "table": new.drop("price")}
+    with pytest.raises(DataError, match="price"):
+        zoosim.import_log(table, schema(tmp_path, products=products), tmp_path / "like.parquet", like=like)
+    products["table"] = new
+    drift = zoosim.import_log(table, schema(tmp_path, products=products), tmp_path / "like.parquet", like=like).drift
+    assert drift == {"brand (products)": "1 of 12 values are new (new)"}
+
+
+def test_inferred_columns_of_unreadable_types_are_left_out(tmp_path: Path) -> None:
+    table = write_shop(tmp_path, n=200).with_columns(
+        struct=pl.struct("p"),
+        binary=pl.col("customer").cast(pl.Binary),
+        things=pl.Series([object() for _ in range(200)], dtype=pl.Object),
+    )
+    notes = zoosim.import_log(table, None, tmp_path / "log.parquet").notes
+    for name, kind in (("struct", "Struct"), ("binary", "Binary"), ("things", "Object")):
+        assert notes[name].startswith(f"left out: holds values of type {kind}")
 
 
 def test_the_objective_may_be_too_large_or_lack_a_reward(tmp_path: Path) -> None:

@@ -166,8 +166,10 @@ def to_records(
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
     drift = {} if fitted is None else fitted.visitors.drift(table)
+    if fitted is not None and product_table is not None:
+        drift |= product_table.drift(names, fitted.products)
     if fitted is None:
-        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator}
+        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
         fitted = FittedSchema(
             visitors=fit_encoder(table, schema.features, source, **options),
             products=Encoder() if product_table is None else product_table.fit(names, **options),
@@ -219,12 +221,28 @@ def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | Non
     if fitted is not None and fitted.weights.keys() - schema.reward_columns.keys():
         lacking = min(fitted.weights.keys() - schema.reward_columns.keys())
         raise ConfigError(f"schema.rewards: got no {lacking}, which the earlier log's objective needs; name its column")
+    if fitted is not None:
+        _check_like(schema, fitted)
     features = list(schema.features) if fitted is None else []
     for name in [*schema.column_names.values(), *features, *schema.keep]:
         if name not in table.columns:
             raise DataError(f"{source}: {unknown('no column', name, table.columns)}; correct the schema")
     if not table.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
+
+
+def _check_like(schema: Schema, fitted: FittedSchema) -> None:
+    """Refuse a schema with another objective than that of an earlier log, or without the products it describes."""
+    if schema.objective and _without_zeros(schema.objective) != _without_zeros(fitted.weights):
+        got, expected = _without_zeros(schema.objective), _without_zeros(fitted.weights)
+        raise ConfigError(f"schema.objective: got {got}, expected {expected} as in the earlier log; or leave it out")
+    if fitted.products.width and schema.products is None:
+        described = ", ".join(fitted.products.names)
+        raise ConfigError(f"schema.products: missing, but the earlier log has products' {described}; name their table")
+
+
+def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: weight for name, weight in weights.items() if weight}
 
 
 def _checked_table(table: pl.DataFrame, schema: Schema, source: str) -> pl.DataFrame:

@@ -51,6 +51,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Levels = tuple[str, ...]
 Zone = Annotated[str, AfterValidator(checked_zone)]
 Separator = Annotated[str, Field(min_length=1)]
+Epoch = Literal["s", "ms", "us"]
 Buckets = Annotated[int, Field(ge=0, le=4096)]
 
 
@@ -62,6 +63,7 @@ class Options(Strict):
     buckets: Annotated[Buckets, Field(ge=1)] = BUCKETS
     separator: Separator = "|"
     time_zone: Zone = "UTC"
+    epoch: Epoch | None = None
 
 
 class Column(Strict):
@@ -87,9 +89,13 @@ class Column(Strict):
     def encode_one(self, value: Any) -> list[float]:
         """Return the features of a value; never NaN or infinite."""
 
-    @abstractmethod
+    def reads(self, value: Any) -> bool:
+        """Return whether a value that is not missing can be read at all."""
+        return True
+
     def knows(self, value: Any) -> bool:
         """Return whether a value that is not missing is one of those that the column was fitted to, or among them."""
+        return self.reads(value)
 
     def most_unknown(self, n: int) -> float:
         """Return how many of `n` values may be unknown without being news."""
@@ -152,15 +158,20 @@ class NumberColumn(Column):
         number = number_of(value)
         if number is None:
             return self._or_missing(None, 1)
-        return self._or_missing([(min(max(number, self.low), self.high) - self.center) / self.scale], 1)
+        scaled = (min(max(number, self.low), self.high) - self.center) / self.scale
+        return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
 
     def encode(self, column: pl.Series) -> FloatArray:
         """Return the scaled numbers."""
         numbers = numbers_of(column)
         is_missing = np.isnan(numbers)
-        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale
+        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale + 0.0
         scaled[is_missing] = 0.0
         return np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
+
+    def reads(self, value: Any) -> bool:
+        """Return whether it is a number."""
+        return number_of(value) is not None
 
     def knows(self, value: Any) -> bool:
         """Return whether it is a number in the range."""
@@ -192,7 +203,7 @@ class YesNoColumn(Column):
         truth = truth_of(value)
         return self._or_missing(None if truth is None else [float(truth)], 1)
 
-    def knows(self, value: Any) -> bool:
+    def reads(self, value: Any) -> bool:
         """Return whether it is one of both."""
         return truth_of(value) is not None
 
@@ -317,17 +328,23 @@ class WordsColumn(Column):
 
 
 class TimeColumn(Column):
-    """A time: where on the circle of a day its minute lies, and on that of a week its day."""
+    """A time: where on the circle of a day its minute lies, and on that of a week its day.
+
+    A number counts `epoch` units since 1970.
+    """
 
     type: Literal["time"] = "time"
     time_zone: Zone = "UTC"
+    epoch: Epoch | None = None
 
     @classmethod
-    def fitted(cls, name: str, column: pl.Series, *, time_zone: str = "UTC", **options: Any) -> "TimeColumn":
+    def fitted(
+        cls, name: str, column: pl.Series, *, time_zone: str = "UTC", epoch: Epoch | None = None, **options: Any
+    ) -> "TimeColumn":
         """Note whether times are missing."""
         zone = ZoneInfo(time_zone)
-        is_missing = any(time_of(value, zone) is None for value in to_the_minute(column).unique().to_list())
-        return cls(name=name, missing=is_missing, time_zone=time_zone)
+        is_missing = any(time_of(value, zone, epoch) is None for value in to_the_minute(column).unique().to_list())
+        return cls(name=name, missing=is_missing, time_zone=time_zone, epoch=epoch)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -337,7 +354,7 @@ class TimeColumn(Column):
 
     def encode_one(self, value: Any) -> list[float]:
         """Return sine and cosine of the time of the day and of the day of the week."""
-        moment = time_of(value, ZoneInfo(self.time_zone))
+        moment = time_of(value, ZoneInfo(self.time_zone), self.epoch)
         if moment is None:
             return self._or_missing(None, 4)
         of_day = CIRCLE[60 * moment.hour + moment.minute]
@@ -349,9 +366,9 @@ class TimeColumn(Column):
         """Return the features of many times; those of one minute are the same."""
         return super().encode(to_the_minute(column))
 
-    def knows(self, value: Any) -> bool:
-        """Return whether it can be read."""
-        return time_of(value, ZoneInfo(self.time_zone)) is not None
+    def reads(self, value: Any) -> bool:
+        """Return whether it is a time."""
+        return time_of(value, ZoneInfo(self.time_zone), self.epoch) is not None
 
 
 class VectorColumn(Column):
@@ -383,7 +400,7 @@ class VectorColumn(Column):
             return self._or_missing(None, self.length)
         return self._or_missing([number / self.scale for number in numbers], self.length)
 
-    def knows(self, value: Any) -> bool:
+    def reads(self, value: Any) -> bool:
         """Return whether it is as long as it should be."""
         numbers = _vector(value)
         return numbers is not None and len(numbers) == self.length

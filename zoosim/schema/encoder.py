@@ -123,12 +123,30 @@ def fit_encoder(
         wishes: Options = build(Options, {**options, **given}, f"{source}: column {name}")
         kind = wishes.type or infer_type(column).type or "category"
         fitted.append(COLUMN_TYPES[kind].fitted(name, column, **wishes.model_dump(exclude={"type"})))
+        if fitted[-1].missing:
+            _check_readable(fitted[-1], column, source)
     return Encoder(columns=tuple(fitted))
+
+
+def _check_readable(fitted: AnyColumn, column: pl.Series, source: str) -> None:
+    """Raise `DataError` for a column of whose values most cannot be read."""
+    present = _present(column)
+    unread = [(value, count) for value, count in present if not fitted.reads(value)]
+    n_present, n_unread = sum(count for _, count in present), sum(count for _, count in unread)
+    if 2 * n_unread > n_present:
+        got = f"{n_unread:,} of {n_present:,} values are no {fitted.type} ({_examples(value for value, _ in unread)})"
+        hint = ", or say what numbers count (epoch: s, ms or us)" if fitted.type == "time" else ""
+        raise DataError(f"{source}: column {column.name}: {got}; give it another type{hint}")
+
+
+def _present(values: pl.Series) -> list[tuple[Any, int]]:
+    """Return the distinct values that are not missing, each with how often it comes."""
+    return [(value, count) for value, count in counted(values) if text_of_any(value) is not None]
 
 
 def _drift_of(column: AnyColumn, values: pl.Series) -> str:
     """Say how many values are new to a column, with examples; nothing where none is."""
-    present = [(value, count) for value, count in counted(values) if text_of_any(value) is not None]
+    present = _present(values)
     n_present = sum(count for _, count in present)
     missing = len(values) - n_present
     new = [(value, count) for value, count in present if not column.knows(value)]

@@ -24,7 +24,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import polars as pl
 import yaml
@@ -33,7 +33,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
-from zoosim.schema.columns import Options, Separator, Zone
+from zoosim.schema.columns import Epoch, Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late
@@ -111,7 +111,7 @@ class Schema(Strict):
     rankings: bool = False
     separator: Separator = "|"
     time_zone: Zone | None = None
-    epoch: Literal["s", "ms", "us"] | None = None
+    epoch: Epoch | None = None
     policy: str = "logged"
 
     @field_validator("features", mode="before")

@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -32,6 +32,10 @@ SECONDS = (
     r":[0-5][0-9](?:\.[0-9]{3}(?:[0-9]{3})?)?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?$"
 )
 """A time in ISO 8601 that names its seconds."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+"""How long the units are in which times are counted."""
 
 LARGEST_NUMBER = 1e100
 """Larger numbers, whose squares overflow, are as unreadable as infinity."""
@@ -140,10 +144,16 @@ def truth_of(value: Any) -> bool | None:
     return False if word in NO else None
 
 
-def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
-    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one."""
+def time_of(value: Any, time_zone: ZoneInfo, epoch: str | None = None) -> datetime | None:
+    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one.
+
+    With `epoch` numbers count its units since 1970.
+    """
     if text_of(value) is None:
         return None
+    count = number_of(value) if epoch else None
+    if epoch and count is not None:
+        return _counted_time(count * MICROSECONDS[epoch], time_zone)
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, date):
@@ -158,6 +168,13 @@ def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
     try:
         return moment.replace(tzinfo=time_zone) if moment.tzinfo is None else moment.astimezone(time_zone)
     except OverflowError:  # a time in the year 1 or 9999
+        return None
+
+
+def _counted_time(microseconds: float, time_zone: ZoneInfo) -> datetime | None:
+    try:
+        return (EPOCH + timedelta(microseconds=microseconds)).astimezone(time_zone)
+    except OverflowError:
         return None
 
 

@@ -247,7 +247,7 @@ TWO = pl.DataFrame({"item": ["a", "b"], "p": [0.5, 0.5], "click": [0, 1]})
         (["yesterday", "today"], r"but 'yesterday'; expected such as 2026-03-01T10:00Z"),
         (["12:00", "13:00"], r"but '12:00'; expected such as 2026"),
         (["noon:00Z", "noon:01Z"], r"row 0, column at: got 'noon:00Z', expected a time"),
-        (pl.Series([None, None], dtype=pl.String), "row 0, column at: got nothing"),
+        (pl.Series([None, None], dtype=pl.String), "column at names no time zone"),
         ([date(2026, 3, 1), date(2026, 3, 2)], "column at names no time zone; say time_zone: UTC"),
     ],
 )

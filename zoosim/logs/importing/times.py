@@ -7,6 +7,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
+from zoosim.schema.values import MICROSECONDS
 
 ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
@@ -20,7 +21,7 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     since 1970. Raises `DataError` for mixed time zones, naming the first row that differs.
     """
     if epoch and not column.dtype.is_temporal():
-        counted = column.cast(pl.Float64, strict=False) * {"s": 1e6, "ms": 1e3, "us": 1.0}[epoch]
+        counted = column.cast(pl.Float64, strict=False) * MICROSECONDS[epoch]
         return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
@@ -65,6 +66,8 @@ def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
 
 def _check_one_zone(column: pl.Series, offsets: pl.Series, source: str) -> None:
     filled = offsets.fill_null("none").zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
+    if column.null_count() == column.len():
+        return
     first = filled.drop_nulls().first()
     others = (filled != first).fill_null(False)
     if others.any():

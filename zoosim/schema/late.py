@@ -64,4 +64,5 @@ def _is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:
     both = both[:, np.isfinite(both).all(axis=0)]
     if both.shape[1] < EVIDENCE or not (both.std(axis=1) > 0.0).all():
         return False
-    return bool(abs(np.corrcoef(both)[0, 1]) >= SAME)
+    correlations = np.asarray(np.corrcoef(both))
+    return bool(abs(correlations[0, 1]) >= SAME)

@@ -246,8 +246,7 @@ def schema(
     from zoosim.api.logs import describe_table
 
     text, notes = describe_table(table, products, out)
-    for name, note in notes.items():
-        typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
+    _print_notes(notes)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -270,11 +269,18 @@ def import_table(
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
     imported = import_log(table, described[0] if described else None, out, like=like, skip_bad=skip_bad)
+    _print_notes(imported.notes)
     for reason, count in imported.skipped.items():
         typer.echo(f"skipped {count:,} rows: {reason}", err=True)
     for name, note in imported.drift.items():
         typer.echo(f"note: column {name}: {note}", err=True)
     typer.echo(f"Log: {out}")
+
+
+def _print_notes(notes: dict[str, str]) -> None:
+    """Print what there is to say of columns, by their names."""
+    for name, note in notes.items():
+        typer.echo(f"{name:<{max(map(len, notes))}}  {note}", err=True)
 
 
 @app.command()

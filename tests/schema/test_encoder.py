@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,11 @@ def test_whatever_a_column_holds_it_can_be_fitted_and_read_back(values: list[Any
     column = pl.Series("x", [None if value is None else str(value) for value in values], dtype=pl.String)
     frame = pl.DataFrame([column])
     for kind in ("number", "yes/no", "category", "words", "time"):
-        fitted = fit_encoder(frame, {"x": kind}, "table")
+        try:
+            fitted = fit_encoder(frame, {"x": kind}, "table")
+        except DataError as error:
+            assert f"values are no {kind} (" in str(error)  # noqa: PT017
+            continue
         assert_same_bits(fitted, frame)
         again = Encoder.model_validate_json(fitted.model_dump_json())
         assert again == fitted
@@ -141,9 +145,39 @@ def test_levels_are_features_by_name_and_many_are_hashed() -> None:
     )
     assert fitted.encode_one({"country": "es"})[:5].tolist() == [0, 0, 0, 1, 0]
     assert fitted.encode_one({})[:5].tolist() == [0, 0, 0, 0, 1]
-    cities = fitted.encode_one({"city": "city 7"})[5:]
-    assert sorted(np.abs(cities)) == [0.0] * 31 + [1.0]
-    np.testing.assert_array_equal(cities, fitted.encode_one({"city": "city 7"})[5:])
+    counts = shop()["city"].value_counts(sort=True)
+    commonest, rarest = counts["city"][0], counts["city"][-1]
+    assert dict(zip(fitted.features, fitted.encode_one({"city": commonest}), strict=True))[f"city is {commonest}"] == 1
+    for hashed in (rarest, "a city that is new"):
+        assert sorted(fitted.encode_one({"city": hashed})[5:]) == [0.0] * 112 + [1.0] * 2
+        assert fitted.encode_one({"city": hashed})[5:55].sum() == 0
+
+
+def test_levels_stay_apart_where_they_are_hashed() -> None:
+    names = [f"brand {i}" for i in range(100)]
+    fitted = fit_encoder(pl.DataFrame({"brand": names}), {"brand": "category"}, "table")
+    assert fitted.width == 114
+    assert len(np.unique(fitted.encode(pl.DataFrame({"brand": names})), axis=0)) >= 98
+    one_bucket = fit_encoder(pl.DataFrame({"brand": names}), {"brand": {"type": "category", "buckets": 1}}, "table")
+    assert one_bucket.encode_one({"brand": "other"}).tolist() == [0.0] * 50 + [1.0]
+
+
+def test_a_share_of_hashed_levels_that_grows_is_drift() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"brand {i}" for i in range(60)]
+    shares = np.repeat([0.0196, 0.002], [50, 10])
+    first, second = (pl.DataFrame({"brand": rng.choice(names, 5_000, p=shares)}) for _ in range(2))
+    fitted = fit_encoder(first, {"brand": "category"}, "table")
+    assert fitted.drift(second) == {}
+    later = pl.concat([second, pl.DataFrame({"brand": ["brand 77"] * 200})])
+    assert "values are none of its 50 levels, as 2.0% were" in fitted.drift(later)["brand"]
+
+
+def test_columns_may_be_called_as_counts_are() -> None:
+    frame = pl.DataFrame({"count": ["a|b", "b", ""], "value": ["x", "y", "z"]})
+    fitted = fit_encoder(frame, {"count": "words", "value": "category"}, "table")
+    assert fitted.drift(frame) == {}
+    assert_same_bits(fitted, frame)
 
 
 def test_lists_of_words_and_times() -> None:
@@ -181,7 +215,8 @@ ZONES = st.sampled_from(["", "Z", "+01:00", "-03:30", "+00", "z", " "])
 def test_times_are_read_alike_one_at_a_time_and_in_bulk(times: list[tuple[datetime, str, str]]) -> None:
     texts = [moment.isoformat(sep) + zone for moment, zone, sep in times]
     for zone in ("UTC", "Europe/Amsterdam", "Asia/Kathmandu"):
-        fitted = fit_encoder(pl.DataFrame({"at": texts}), {"at": {"type": "time", "time_zone": zone}}, "table")
+        readable = pl.DataFrame({"at": [*texts, *["2026-01-01"] * len(texts)]})
+        fitted = fit_encoder(readable, {"at": {"type": "time", "time_zone": zone}}, "table")
         assert_same_bits(fitted, pl.DataFrame({"at": texts}))
         assert_same_bits(fitted, pl.DataFrame({"at": [moment for moment, _, _ in times]}))
 
@@ -222,6 +257,59 @@ def test_roles_and_rewards_are_guessed_from_names() -> None:
     names = ["Item ID", "pscore", "customer", "Clicked", "GMV", "age"]
     assert infer_roles(names) == {"action": "Item ID", "propensity": "pscore", "user_id": "customer"}
     assert infer_rewards(names) == {"click": "Clicked", "revenue": "GMV"}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([{"a": 1}, {"a": 2}], ""),
+        ([b"a", b"b"], ""),
+        (pl.Series([{1}, object()], dtype=pl.Object), ""),
+        ([time(10), time(11)], "category"),
+        ([timedelta(1), timedelta(2)], "category"),
+        ([date(2026, 1, 1), date(2026, 1, 2)], "time"),
+        ([[1.0], [1.0, 2.0]], "words"),
+    ],
+)
+def test_types_of_data_frames_are_guessed_and_can_be_fitted(values: Any, kind: str) -> None:
+    column = pl.Series("x", values)
+    assert infer_type(column).type == kind
+    if kind:
+        assert_same_bits(fit_encoder(pl.DataFrame([column]), {"x": kind}, "table"), pl.DataFrame([column]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("number", ["a", "b", "3", ""], r"column x: 2 of 3 values are no number \(a, b\); give it another type$"),
+        ("yes/no", ["perhaps", "no", "never"], r"2 of 3 values are no yes/no \(never, perhaps\)"),
+        ("time", ["1700000000"], r"1 of 1 values are no time \(1700000000\); .*, or say what numbers count .epoch: s"),
+        ("vector", ["a"], "1 of 1 values are no vector"),
+    ],
+)
+def test_a_column_that_mostly_cannot_be_read_is_refused(kind: str, values: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        fit_encoder(pl.DataFrame({"x": values}), {"x": kind}, "table")
+
+
+@pytest.mark.parametrize(("epoch", "unit"), [("s", 1), ("ms", 1_000), ("us", 1_000_000)])
+def test_times_are_counted_in_an_epoch(epoch: str, unit: int) -> None:
+    moments = [datetime(2026, 3, 1, hour, 30, tzinfo=UTC) for hour in range(24)]
+    counts = [int(moment.timestamp()) * unit for moment in moments]
+    fitted = fit_encoder(pl.DataFrame({"at": counts}), {"at": {"type": "time", "epoch": epoch}}, "table")
+    expected = fitted.encode(pl.DataFrame({"at": moments}))
+    assert len(np.unique(expected, axis=0)) == 24
+    for values in (counts, [float(count) for count in counts], [str(count) for count in counts]):
+        assert fitted.encode(pl.DataFrame({"at": values})).tobytes() == expected.tobytes()
+        assert_same_bits(fitted, pl.DataFrame({"at": [*values, None]}, strict=False))
+    assert not fitted.columns[0].reads(1e99)
+
+
+def test_nothing_is_a_negative_zero() -> None:
+    column = pl.Series("x", [0.0, -0.0, 0.0])
+    fitted = fit_encoder(pl.DataFrame([column]), {"x": "number"}, "table")
+    assert_same_bits(fitted, pl.DataFrame([column]))
+    assert not np.signbit(fitted.encode(pl.DataFrame([column]))).any()
 
 
 def test_what_is_new_is_counted_by_column() -> None:

@@ -9,10 +9,12 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import zoosim
 from tests.schema.shop import schema, write_shop
 from zoosim.api.logs import describe_table
+from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.targets.products import spec_of
@@ -67,6 +69,54 @@ def test_a_table_with_one_reward_called_reward_is_inferred(tmp_path: Path) -> No
     assert notes["reward"] == "reward"
 
 
+def leaky(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a log with columns that tell what was shown, or what came of it, next to a rare yes of visitors."""
+    n = table.height
+    rng = np.random.default_rng(1)
+    click = table["click"].to_numpy()
+    number = table["item"].str.slice(4).cast(pl.Int64)
+    return table.with_columns(
+        clicked=table["click"],
+        sku=table["item"],
+        price=(number * 1.5).cast(pl.String),
+        maker=pl.when(pl.int_range(n) % 100 == 0).then(pl.lit("?")).otherwise("maker " + (number % 3).cast(pl.String)),
+        add_to_cart=pl.Series(np.where(click & (rng.random(n) < 0.4), "yes", "no")),
+        dwell_ms=pl.Series([str(rng.integers(9_999)) if one else "" for one in click]),
+        bounced=1 - table["click"],
+        earned_cents=100 * table["gmv"] + rng.random(n),
+        staff=pl.Series(np.where(rng.random(n) < 0.02, "yes", "no")),
+    )
+
+
+def test_what_nobody_knows_before_the_choice_is_no_feature(tmp_path: Path) -> None:
+    table = leaky(write_shop(tmp_path))
+    inferred, notes = infer_schema(table)
+    assert inferred.features.keys() == {"country", "age", "member", "staff"}
+    assert notes["clicked"] == "left out: named like another click"
+    assert notes["sku"] == "left out: named like another action"
+    for name in ("price", "maker"):
+        assert notes[name] == "left out: has one value for each item, so it describes the product"
+    for name in ("add_to_cart", "dwell_ms", "bounced", "earned_cents"):
+        assert notes[name] == "left out: follows from click, so nobody knows it before the product is chosen"
+
+
+def test_named_features_that_nobody_knows_before_the_choice_are_noted(tmp_path: Path) -> None:
+    table = leaky(write_shop(tmp_path))
+    features = ["country", "price", "clicked", "staff"]
+    notes = zoosim.import_log(table, schema(tmp_path, features=features), tmp_path / "log.parquet").notes
+    assert notes.keys() == {"price", "clicked"}
+    assert notes["clicked"].startswith("is a feature of the visitor, but follows from click")
+    assert zoosim.import_log(table, None, tmp_path / "log.parquet").notes == infer_schema(table)[1]
+
+
+def test_import_prints_what_it_inferred(tmp_path: Path) -> None:
+    write_shop(tmp_path, n=200)
+    printed = CliRunner().invoke(app, ["import", str(tmp_path / "shop.csv"), str(tmp_path / "shop.parquet")])
+    assert printed.exit_code == 0
+    lines = [line.split(maxsplit=1) for line in printed.stderr.splitlines()]
+    assert {name: note.strip() for name, note in lines} == infer_schema(pl.read_csv(tmp_path / "shop.csv"))[1]
+
+
 def test_the_objective_is_a_weighted_sum_of_rewards(tmp_path: Path) -> None:
     """Rewards of the first rows: clicks are worth 1 and revenue, 2.5 per click, .2: 1.5 for each click."""
     table = write_shop(tmp_path, n=200)
@@ -78,12 +128,44 @@ def test_the_objective_is_a_weighted_sum_of_rewards(tmp_path: Path) -> None:
     log = read_log(tmp_path / "log.parquet")
     assert log.fitted is not None
     assert log.fitted.weights == both
-    # A log like it keeps the objective, whatever the new schema says, and needs the rewards.
+    # A log like it keeps the objective, which the new schema may leave out or repeat, and needs the rewards.
+    other = schema(tmp_path, objective={"click": 1.0, "revenue": 0.5})
+    with pytest.raises(ConfigError, match=r"objective: got .*0\.5}, expected {'click': 1\.0, 'revenue': 0\.2} as in"):
+        zoosim.import_log(table, other, tmp_path / "like.parquet", like=tmp_path / "log.parquet")
+    zoosim.import_log(table, schema(tmp_path, objective=both), tmp_path / "like.parquet", like=tmp_path / "log.parquet")
     zoosim.import_log(table, schema(tmp_path), tmp_path / "like.parquet", like=tmp_path / "log.parquet")
     assert pl.read_parquet(tmp_path / "like.parquet")["reward"].equals(records["reward"])
     one = schema(tmp_path, rewards={"click": "click"})
     with pytest.raises(ConfigError, match="got no revenue, which the earlier log's objective needs; name its column"):
         zoosim.import_log(table, one, tmp_path / "like.parquet", like=tmp_path / "log.parquet")
+
+
+def test_a_log_like_another_describes_its_products(tmp_path: Path) -> None:
+    table = write_shop(tmp_path, n=200)
+    zoosim.import_log(table, schema(tmp_path), tmp_path / "log.parquet")
+    like = tmp_path / "log.parquet"
+    for lacking in (schema(tmp_path, products=None), None):
+        with pytest.raises(ConfigError, match="missing, but the earlier log has products' brand, price; name their"):
+            zoosim.import_log(table, lacking, tmp_path / "like.parquet", like=like)
+    items = pl.read_csv(tmp_path / "items.csv")
+    new = items.with_columns(brand=pl.when(pl.int_range(12) == 3).then(pl.lit("new")).otherwise("brand"))
+    products = {**schema(tmp_path)["products"], "table": new.drop("price")}
+    with pytest.raises(DataError, match="price"):
+        zoosim.import_log(table, schema(tmp_path, products=products), tmp_path / "like.parquet", like=like)
+    products["table"] = new
+    drift = zoosim.import_log(table, schema(tmp_path, products=products), tmp_path / "like.parquet", like=like).drift
+    assert drift == {"brand (products)": "1 of 12 values are new (new)"}
+
+
+def test_inferred_columns_of_unreadable_types_are_left_out(tmp_path: Path) -> None:
+    table = write_shop(tmp_path, n=200).with_columns(
+        struct=pl.struct("p"),
+        binary=pl.col("customer").cast(pl.Binary),
+        things=pl.Series([object() for _ in range(200)], dtype=pl.Object),
+    )
+    notes = zoosim.import_log(table, None, tmp_path / "log.parquet").notes
+    for name, kind in (("struct", "Struct"), ("binary", "Binary"), ("things", "Object")):
+        assert notes[name].startswith(f"left out: holds values of type {kind}")
 
 
 def test_the_objective_may_be_too_large_or_lack_a_reward(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from zoosim.core.config import Strict
 from zoosim.core.types import FloatArray
 from zoosim.schema.values import (
     checked_zone,
+    counted,
     encode_distinct,
     level_hash,
     number_of,
@@ -29,10 +30,16 @@ from zoosim.schema.values import (
 )
 
 MOST_LEVELS = 50
-"""Levels of a category, or words of a list, that get a feature of their own; further levels are hashed."""
+"""Levels of a category, or words of a list, that get a feature of their own, the most frequent ones."""
 
-BUCKETS = 32
-"""Features that the levels of a category with more than `MOST_LEVELS` share."""
+BUCKETS = 64
+"""Features that the other levels of a category share."""
+
+TAILS = 0.01
+"""Share of values beyond the clipped range, or more than before without a level, that is nothing new."""
+
+CHANCE = 3.0
+"""Standard deviations by which the share of hashed levels may grow by chance."""
 
 CLIP = 0.001
 """Share of the numbers at either end that are clipped."""
@@ -44,6 +51,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Levels = tuple[str, ...]
 Zone = Annotated[str, AfterValidator(checked_zone)]
 Separator = Annotated[str, Field(min_length=1)]
+Epoch = Literal["s", "ms", "us"]
 Buckets = Annotated[int, Field(ge=0, le=4096)]
 
 
@@ -55,6 +63,7 @@ class Options(Strict):
     buckets: Annotated[Buckets, Field(ge=1)] = BUCKETS
     separator: Separator = "|"
     time_zone: Zone = "UTC"
+    epoch: Epoch | None = None
 
 
 class Column(Strict):
@@ -80,9 +89,22 @@ class Column(Strict):
     def encode_one(self, value: Any) -> list[float]:
         """Return the features of a value; never NaN or infinite."""
 
-    @abstractmethod
+    def reads(self, value: Any) -> bool:
+        """Return whether a value that is not missing can be read at all."""
+        return True
+
     def knows(self, value: Any) -> bool:
         """Return whether a value that is not missing is one of those that the column was fitted to, or among them."""
+        return self.reads(value)
+
+    def most_unknown(self, n: int) -> float:
+        """Return how many of `n` values may be unknown without being news."""
+        return 0.0
+
+    @property
+    def news(self) -> str:
+        """What unknown values are, in words."""
+        return "new"
 
     def encode(self, column: pl.Series) -> FloatArray:
         """Return the features of many values `(n, w)`."""
@@ -136,20 +158,29 @@ class NumberColumn(Column):
         number = number_of(value)
         if number is None:
             return self._or_missing(None, 1)
-        return self._or_missing([(min(max(number, self.low), self.high) - self.center) / self.scale], 1)
+        scaled = (min(max(number, self.low), self.high) - self.center) / self.scale
+        return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
 
     def encode(self, column: pl.Series) -> FloatArray:
         """Return the scaled numbers."""
         numbers = numbers_of(column)
         is_missing = np.isnan(numbers)
-        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale
+        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale + 0.0
         scaled[is_missing] = 0.0
         return np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
+
+    def reads(self, value: Any) -> bool:
+        """Return whether it is a number."""
+        return number_of(value) is not None
 
     def knows(self, value: Any) -> bool:
         """Return whether it is a number in the range."""
         number = number_of(value)
         return number is not None and self.low <= number <= self.high
+
+    def most_unknown(self, n: int) -> float:
+        """Return how many are beyond the range anyhow."""
+        return TAILS * n
 
 
 class YesNoColumn(Column):
@@ -172,33 +203,37 @@ class YesNoColumn(Column):
         truth = truth_of(value)
         return self._or_missing(None if truth is None else [float(truth)], 1)
 
-    def knows(self, value: Any) -> bool:
+    def reads(self, value: Any) -> bool:
         """Return whether it is one of both."""
         return truth_of(value) is not None
 
 
 class CategoryColumn(Column):
-    """One of `levels`, each a feature of its own, as is whatever else there is; or levels hashed to `buckets`.
+    """One of `levels`, each a feature of its own; all others are one more feature, or two of `buckets` by their hash.
 
-    A level beyond counting gets one of the buckets, with a sign, by its hash (Weinberger et al. 2009,
-    https://arxiv.org/abs/0902.2206): levels that share a bucket partly undo each other.
+    Of 64 buckets there are 2,016 pairs, so that levels that share one bucket seldom share both (after Bloom 1970,
+    https://doi.org/10.1145/362686.362692). `rest` is the share of values that were hashed when it was fitted.
     """
 
     type: Literal["category"] = "category"
     levels: Levels = ()
     buckets: Buckets = 0
+    rest: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @classmethod
     def fitted(
         cls, name: str, column: pl.Series, *, most_levels: int = MOST_LEVELS, buckets: int = BUCKETS, **options: Any
     ) -> "CategoryColumn":
-        """Take the levels that come up, in the order of their names; hash them where there are more than that."""
-        texts = {text_of(value) for value in column.unique().to_list()}
-        levels = sorted(text for text in texts if text is not None)
-        is_missing = None in texts
-        if len(levels) > most_levels:
-            return cls(name=name, missing=is_missing, buckets=buckets)
-        return cls(name=name, missing=is_missing, levels=tuple(levels))
+        """Take the levels that come up most often, in the order of their names; hash the others."""
+        counts: Counter[str | None] = Counter()
+        for value, count in counted(column):
+            counts[text_of(value)] += count
+        is_missing = counts.pop(None, 0) > 0
+        levels = most_frequent(counts, most_levels)
+        if len(levels) == len(counts):
+            return cls(name=name, missing=is_missing, levels=levels)
+        rest = 1.0 - sum(counts[level] for level in levels) / counts.total()
+        return cls(name=name, missing=is_missing, levels=levels, buckets=buckets, rest=rest)
 
     @field_validator("levels")
     @classmethod
@@ -209,32 +244,46 @@ class CategoryColumn(Column):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """A feature per level or bucket, one for what else there may be, and one for what is missing."""
-        if self.buckets:
-            return self._with_missing(f"{self.name} (bucket {bucket})" for bucket in range(self.buckets))
+        """A feature per level, those of what else there may be, and one for what is missing."""
         named = [f"{self.name} is {level}" for level in self.levels]
-        return self._with_missing([*named, f"{self.name} is another"])
+        others = [f"{self.name} (bucket {bucket})" for bucket in range(self.buckets)]
+        return self._with_missing([*named, *(others or [f"{self.name} is another"])])
 
     def encode_one(self, value: Any) -> list[float]:
-        """Return 1 for the level of the value and 0 for all others."""
-        width = self.buckets or len(self.levels) + 1
+        """Return 1 for the level of the value, or for its buckets, and 0 for all others."""
+        width = len(self.levels) + (self.buckets or 1)
         text = text_of(value)
         if text is None:
             return self._or_missing(None, width)
         features = [0.0] * width
-        if self.buckets:
-            code = level_hash(text)
-            features[code // 2 % self.buckets] = 1.0 if code % 2 else -1.0
-        else:
-            features[self._place(text)] = 1.0
+        for place in self._places(text):
+            features[place] = 1.0
         return self._or_missing(features, width)
 
-    def _place(self, text: str) -> int:
-        return self.levels.index(text) if text in self.levels else len(self.levels)
+    def _places(self, text: str) -> list[int]:
+        n_levels = len(self.levels)
+        if text in self.levels:
+            return [self.levels.index(text)]
+        if self.buckets < 2:
+            return [n_levels]
+        step, first = divmod(level_hash(text), self.buckets)
+        second = first + 1 + step % (self.buckets - 1)
+        return [n_levels + first, n_levels + second % self.buckets]
 
     def knows(self, value: Any) -> bool:
-        """Return whether it is one of the levels; where they are hashed nobody knows."""
-        return bool(self.buckets) or text_of(value) in self.levels
+        """Return whether it is one of the levels."""
+        return text_of(value) in self.levels
+
+    def most_unknown(self, n: int) -> float:
+        """Return how many are hashed where their share is about what it was; without hashing none."""
+        if not self.buckets:
+            return 0.0
+        return n * (self.rest + TAILS) + CHANCE * math.sqrt(n * self.rest * (1.0 - self.rest))
+
+    @property
+    def news(self) -> str:
+        """What hashed levels are; which of them are new nobody knows."""
+        return f"none of its {len(self.levels)} levels, as {self.rest:.1%} were" if self.buckets else "new"
 
 
 class WordsColumn(Column):
@@ -250,13 +299,13 @@ class WordsColumn(Column):
     ) -> "WordsColumn":
         """Take the words that come up most often, in the order of their names."""
         counts: Counter[str] = Counter()
-        lists = column.value_counts()
-        for value, count in zip(lists[column.name].to_list(), lists["count"].to_list(), strict=True):
-            for word in split_words(value, separator) or ():
+        is_missing = False
+        for value, count in counted(column):
+            words = split_words(value, separator)
+            is_missing |= words is None
+            for word in words or ():
                 counts[word] += count
-        most = sorted(counts, key=lambda word: (-counts[word], word))[:most_levels]
-        is_missing = any(split_words(value, separator) is None for value in lists[column.name].to_list())
-        return cls(name=name, missing=is_missing, levels=tuple(sorted(most)), separator=separator)
+        return cls(name=name, missing=is_missing, levels=most_frequent(counts, most_levels), separator=separator)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -279,17 +328,23 @@ class WordsColumn(Column):
 
 
 class TimeColumn(Column):
-    """A time: where on the circle of a day its minute lies, and on that of a week its day."""
+    """A time: where on the circle of a day its minute lies, and on that of a week its day.
+
+    A number counts `epoch` units since 1970.
+    """
 
     type: Literal["time"] = "time"
     time_zone: Zone = "UTC"
+    epoch: Epoch | None = None
 
     @classmethod
-    def fitted(cls, name: str, column: pl.Series, *, time_zone: str = "UTC", **options: Any) -> "TimeColumn":
+    def fitted(
+        cls, name: str, column: pl.Series, *, time_zone: str = "UTC", epoch: Epoch | None = None, **options: Any
+    ) -> "TimeColumn":
         """Note whether times are missing."""
         zone = ZoneInfo(time_zone)
-        is_missing = any(time_of(value, zone) is None for value in to_the_minute(column).unique().to_list())
-        return cls(name=name, missing=is_missing, time_zone=time_zone)
+        is_missing = any(time_of(value, zone, epoch) is None for value in to_the_minute(column).unique().to_list())
+        return cls(name=name, missing=is_missing, time_zone=time_zone, epoch=epoch)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -299,7 +354,7 @@ class TimeColumn(Column):
 
     def encode_one(self, value: Any) -> list[float]:
         """Return sine and cosine of the time of the day and of the day of the week."""
-        moment = time_of(value, ZoneInfo(self.time_zone))
+        moment = time_of(value, ZoneInfo(self.time_zone), self.epoch)
         if moment is None:
             return self._or_missing(None, 4)
         of_day = CIRCLE[60 * moment.hour + moment.minute]
@@ -311,9 +366,9 @@ class TimeColumn(Column):
         """Return the features of many times; those of one minute are the same."""
         return super().encode(to_the_minute(column))
 
-    def knows(self, value: Any) -> bool:
-        """Return whether it can be read."""
-        return time_of(value, ZoneInfo(self.time_zone)) is not None
+    def reads(self, value: Any) -> bool:
+        """Return whether it is a time."""
+        return time_of(value, ZoneInfo(self.time_zone), self.epoch) is not None
 
 
 class VectorColumn(Column):
@@ -345,7 +400,7 @@ class VectorColumn(Column):
             return self._or_missing(None, self.length)
         return self._or_missing([number / self.scale for number in numbers], self.length)
 
-    def knows(self, value: Any) -> bool:
+    def reads(self, value: Any) -> bool:
         """Return whether it is as long as it should be."""
         numbers = _vector(value)
         return numbers is not None and len(numbers) == self.length
@@ -362,6 +417,12 @@ COLUMN_TYPES: Mapping[str, type[Column]] = {
     "time": TimeColumn,
     "vector": VectorColumn,
 }
+
+
+def most_frequent(counts: Mapping[Any, int], most: int) -> Levels:
+    """Return the most frequent levels, in the order of their names."""
+    by_count = sorted(counts, key=lambda level: (-counts[level], level))
+    return tuple(sorted(by_count[:most]))
 
 
 def split_words(value: Any, separator: str) -> set[str] | None:

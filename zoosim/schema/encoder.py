@@ -15,16 +15,10 @@ from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn, Options
 from zoosim.schema.infer import infer_type
-from zoosim.schema.values import text_of
+from zoosim.schema.values import UNREADABLE, counted, text_of_any
 
 MOST_FEATURES = 10_000
 """Features that all columns together may become."""
-
-TAILS = 0.01
-"""Share of numbers beyond the clipped range that is nothing new."""
-
-UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
-"""Types of columns that hold what is no value of a shop's table."""
 
 EXAMPLES = 3
 """Values that are named of those which an encoder does not know."""
@@ -129,33 +123,41 @@ def fit_encoder(
         wishes: Options = build(Options, {**options, **given}, f"{source}: column {name}")
         kind = wishes.type or infer_type(column).type or "category"
         fitted.append(COLUMN_TYPES[kind].fitted(name, column, **wishes.model_dump(exclude={"type"})))
+        if fitted[-1].missing:
+            _check_readable(fitted[-1], column, source)
     return Encoder(columns=tuple(fitted))
+
+
+def _check_readable(fitted: AnyColumn, column: pl.Series, source: str) -> None:
+    """Raise `DataError` for a column of whose values most cannot be read."""
+    present = _present(column)
+    unread = [(value, count) for value, count in present if not fitted.reads(value)]
+    n_present, n_unread = sum(count for _, count in present), sum(count for _, count in unread)
+    if 2 * n_unread > n_present:
+        got = f"{n_unread:,} of {n_present:,} values are no {fitted.type} ({_examples(value for value, _ in unread)})"
+        hint = ", or say what numbers count (epoch: s, ms or us)" if fitted.type == "time" else ""
+        raise DataError(f"{source}: column {column.name}: {got}; give it another type{hint}")
+
+
+def _present(values: pl.Series) -> list[tuple[Any, int]]:
+    """Return the distinct values that are not missing, each with how often it comes."""
+    return [(value, count) for value, count in counted(values) if text_of_any(value) is not None]
 
 
 def _drift_of(column: AnyColumn, values: pl.Series) -> str:
     """Say how many values are new to a column, with examples; nothing where none is."""
-    if values.dtype == pl.Object:
-        counted = [(value, 1) for value in values.to_list()]
-    else:
-        counts = values.value_counts(name="count" if values.name != "count" else "n")
-        counted = list(zip(*(counts[name].to_list() for name in counts.columns), strict=True))
-    missing = sum(count for value, count in counted if text_of_any(value) is None)
-    new = [(value, count) for value, count in counted if text_of_any(value) is not None and not column.knows(value)]
+    present = _present(values)
+    n_present = sum(count for _, count in present)
+    missing = len(values) - n_present
+    new = [(value, count) for value, count in present if not column.knows(value)]
     n_new = sum(count for _, count in new)
-    if column.type == "number" and n_new <= TAILS * len(values):
-        new = []
     notes = []
     if missing and not column.missing:
         notes.append(f"{missing:,} of {len(values):,} values are missing, none was")
-    if new:
+    if n_new > column.most_unknown(n_present):
         examples = _examples(value for value, _ in new)
-        notes.append(f"{n_new:,} of {len(values):,} values are new ({examples})")
+        notes.append(f"{n_new:,} of {len(values):,} values are {column.news} ({examples})")
     return "; ".join(notes)
-
-
-def text_of_any(value: Any) -> str | None:
-    """Return a value, or a list of them, as a text; None where it is missing."""
-    return str(value) if isinstance(value, list | tuple) else text_of(value)
 
 
 def _examples(values: Iterable[Any]) -> str:

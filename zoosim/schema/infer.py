@@ -1,6 +1,7 @@
 """Guess what the columns of a shop's table are: their types, and what each is for."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -8,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from zoosim.schema.values import number_of, numbers_of, text_of, time_of, truth_of
+from zoosim.schema.values import UNREADABLE, number_of, numbers_of, text_of, time_of, truth_of
 
 MOSTLY = 0.95
 """Share of the values of a column that must be numbers, or times, for the others to count as unreadable."""
@@ -62,13 +63,18 @@ def infer_type(column: pl.Series) -> Inferred:
         The name of the type, as in `COLUMN_TYPES`; empty where all values are missing or the same, or nearly every one
         is another text, as in ids and in free text.
     """
+    if isinstance(column.dtype, UNREADABLE):
+        return Inferred("", f"holds values of type {column.dtype}")
     if isinstance(column.dtype, pl.List | pl.Array):
         lists = column.drop_nulls().to_list()[:SAMPLE]
-        numeric = bool(lists) and all(number_of(part) is not None for values in lists for part in values)
+        n_of_one_length = max(Counter(map(len, lists)).values(), default=0)
+        numeric = 2 * n_of_one_length > len(lists) and all(
+            number_of(part) is not None for values in lists for part in values
+        )
         return Inferred("vector", "lists of numbers") if numeric else Inferred("words", "lists of words")
     if column.dtype == pl.Boolean:
         return Inferred("yes/no", "true and false")
-    if column.dtype.is_temporal():
+    if isinstance(column.dtype, pl.Date | pl.Datetime):
         return Inferred("time", "times")
     distinct = column.unique(maintain_order=True)
     sample = [value for value in distinct[:SAMPLE].to_list() if text_of(value) is not None]
@@ -110,10 +116,19 @@ def infer_rewards(names: Sequence[str]) -> dict[str, str]:
     return _first_match(names, REWARDS)
 
 
+def likely_meaning(name: str) -> str | None:
+    """Return the role or the reward that a column's name stands for, None where it stands for neither."""
+    return next((what for what, words in {**ROLES, **REWARDS}.items() if _word(name) in words), None)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
 def _first_match(names: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
     by_word: dict[str, str] = {}
     for name in names:
-        by_word.setdefault(re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"), name)
+        by_word.setdefault(_word(name), name)
     matches: dict[str, str] = {}
     for role, words in wanted.items():
         column = next((by_word[word] for word in words if word in by_word), None)

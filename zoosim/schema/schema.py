@@ -22,9 +22,9 @@ A list of features stands for their names alone, and their types are inferred. `
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import polars as pl
 import yaml
@@ -33,9 +33,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
-from zoosim.schema.columns import Options, Separator, Zone
+from zoosim.schema.columns import Epoch, Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
-from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type
+from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
+from zoosim.schema.late import known_too_late
 
 CATEGORIES = ("category", "department", "group", "class", "family")
 """What columns are often called that put products in groups."""
@@ -110,7 +111,7 @@ class Schema(Strict):
     rankings: bool = False
     separator: Separator = "|"
     time_zone: Zone | None = None
-    epoch: Literal["s", "ms", "us"] | None = None
+    epoch: Epoch | None = None
     policy: str = "logged"
 
     @field_validator("features", mode="before")
@@ -224,6 +225,7 @@ def infer_schema(table: pl.DataFrame, source: str = "table") -> tuple[Schema, di
         column = rewards.pop(REWARD)
         notes[column] = "reward" if only_reward else f"left out: {', '.join(rewards)} say what was earned"
     columns = Columns(**{role: roles[role] for role in ROLES if role in roles}, reward=only_reward)
+    notes |= _no_features(table, notes, roles["action"], list(rewards.values()) or [str(only_reward)])
     features, feature_notes = _infer_features(table, notes)
     schema = Schema(columns=columns, rewards=rewards, features=features)
     return schema, {name: {**notes, **feature_notes}[name] for name in table.columns}
@@ -254,6 +256,21 @@ def infer_products(products: pl.DataFrame, path: str, source: str) -> tuple[Prod
     features, feature_notes = _infer_features(products, {roles["action"]: "id"})
     columns = ProductColumns(table=path, id=roles["action"], category=category, features=features)
     return columns, {name: {**feature_notes, **notes}[name] for name in products.columns}
+
+
+def _no_features(table: pl.DataFrame, taken: Mapping[str, str], action: str, rewards: Sequence[str]) -> dict[str, str]:
+    """Return the columns not `taken` that are no features of visitors by their names or values, with the reason."""
+    notes = {}
+    for name in table.columns:
+        if name in taken:
+            continue
+        meaning = likely_meaning(name)
+        reason = known_too_late(table[name], table[action], [table[reward] for reward in rewards])
+        if meaning:
+            notes[name] = f"left out: named like another {meaning.replace('_', ' ')}"
+        elif reason:
+            notes[name] = f"left out: {reason}"
+    return notes
 
 
 def _infer_features(table: pl.DataFrame, taken: Mapping[str, str]) -> tuple[FeatureTypes, dict[str, str]]:

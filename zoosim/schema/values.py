@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,6 +18,9 @@ from zoosim.core.types import FloatArray
 
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "NaT"})
 """Words that stand for no value."""
+
+UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
+"""Types of columns that hold what is no value of a shop's table."""
 
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """What is read as a number, in Python's and in Rust's regular expressions."""
@@ -30,6 +33,10 @@ SECONDS = (
 )
 """A time in ISO 8601 that names its seconds."""
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+"""How long the units are in which times are counted."""
+
 LARGEST_NUMBER = 1e100
 """Larger numbers, whose squares overflow, are as unreadable as infinity."""
 
@@ -41,7 +48,7 @@ NO = frozenset({"false", "no", "n", "f", "0", "off"})
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value as the one text that stands for it, None where it is missing."""
+    """Normalise a value to its canonical text, None where it is missing."""
     if value is None:
         return None
     if isinstance(value, bool | np.bool_):
@@ -58,6 +65,11 @@ def text_of(value: Any) -> str | None:
         return None
     whole = _WHOLE.match(text)
     return str(int(whole[1])) if whole else text
+
+
+def text_of_any(value: Any) -> str | None:
+    """Return `text_of` a value, or a list as a text; None where it is missing."""
+    return str(value) if isinstance(value, list | tuple) else text_of(value)
 
 
 def int_or_none(value: float) -> int | None:
@@ -82,6 +94,14 @@ def texts_of(column: pl.Series) -> pl.Series:
     index = pl.DataFrame({"value": distinct, "text": texts})
     rows = pl.DataFrame({"value": column})
     return rows.join(index, on="value", how="left", nulls_equal=True, maintain_order="left")["text"]
+
+
+def counted(column: pl.Series) -> list[tuple[Any, int]]:
+    """Return the distinct values of a column, each with how often it comes."""
+    if column.dtype == pl.Object:
+        return [(value, 1) for value in column.to_list()]
+    counts = column.alias("value").value_counts(name="count")
+    return list(zip(counts["value"].to_list(), counts["count"].to_list(), strict=True))
 
 
 def checked_zone(name: str) -> str:
@@ -124,10 +144,16 @@ def truth_of(value: Any) -> bool | None:
     return False if word in NO else None
 
 
-def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
-    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one."""
+def time_of(value: Any, time_zone: ZoneInfo, epoch: str | None = None) -> datetime | None:
+    """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one.
+
+    With `epoch` numbers count its units since 1970.
+    """
     if text_of(value) is None:
         return None
+    count = number_of(value) if epoch else None
+    if epoch and count is not None:
+        return _counted_time(count * MICROSECONDS[epoch], time_zone)
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, date):
@@ -142,6 +168,13 @@ def time_of(value: Any, time_zone: ZoneInfo) -> datetime | None:
     try:
         return moment.replace(tzinfo=time_zone) if moment.tzinfo is None else moment.astimezone(time_zone)
     except OverflowError:  # a time in the year 1 or 9999
+        return None
+
+
+def _counted_time(microseconds: float, time_zone: ZoneInfo) -> datetime | None:
+    try:
+        return (EPOCH + timedelta(microseconds=microseconds)).astimezone(time_zone)
+    except OverflowError:
         return None
 
 

@@ -1,5 +1,6 @@
 """Tables as they come from a shop become Records, or the row and column that stands in the way is named."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def check(path: Path) -> None:
 
 def test_csv_parquet_and_frames_become_the_same_records(tmp_path: Path) -> None:
     table, mapping, out = written(tmp_path, ROWS)
-    assert import_log(table, mapping, out) == ({}, {})
+    assert import_log(table, mapping, out) == ({}, {}, {})
     check(out)
     frame = pl.read_csv(table)
     frame.write_parquet(tmp_path / "table.parquet")
@@ -112,7 +113,7 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
     import_log(table, mapping, out)
     written(tmp_path, [row.replace(old, new) for row in ROWS], typed)
     later = tmp_path / "later.parquet"
-    assert import_log(table, mapping, later, like=out) == ({}, drift)
+    assert import_log(table, mapping, later, like=out) == ({}, drift, {})
     assert read_log(later).features[1].tolist() == pytest.approx([age, *country])
     assert np.array_equal(read_log(later).features[0], read_log(out).features[0])
 
@@ -120,7 +121,7 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
 def test_missing_and_unreadable_values_get_a_feature_in_a_log_that_is_fitted_to_them(tmp_path: Path) -> None:
     rows = [row.replace("51,fr", "old,") for row in ROWS]
     table, mapping, out = written(tmp_path, rows, MAPPING.replace("[age, country]", "{age: number, country: category}"))
-    assert import_log(table, mapping, out) == ({}, {})
+    assert import_log(table, mapping, out) == ({}, {}, {})
     fitted = fitted_schema(out)
     assert fitted is not None
     assert fitted.visitors.features == (
@@ -232,6 +233,51 @@ def test_times_come_with_hours_alone_and_beyond_what_is_a_time(tmp_path: Path) -
             import_log(odd, {**mapping, "epoch": "s"}, tmp_path / "log.parquet")
     with pytest.raises(DataError, match="column at names no time zone"):
         import_log(frame.with_columns(at=pl.lit("2026-03-01")), mapping, tmp_path / "log.parquet")
+
+
+PLAIN = {"columns": {"action": "item", "propensity": "p", "reward": "click"}}
+TIMED: dict[str, Any] = {"columns": {**PLAIN["columns"], "time": "at"}}
+TWO = pl.DataFrame({"item": ["a", "b"], "p": [0.5, 0.5], "click": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (["1700000000", "1700000001"], r"but '1700000000'; say in a schema what it counts .epoch: s"),
+        (["yesterday", "today"], r"but 'yesterday'; expected such as 2026-03-01T10:00Z"),
+        (["12:00", "13:00"], r"but '12:00'; expected such as 2026"),
+        (["noon:00Z", "noon:01Z"], r"row 0, column at: got 'noon:00Z', expected a time"),
+        (pl.Series([None, None], dtype=pl.String), "column at names no time zone"),
+        ([date(2026, 3, 1), date(2026, 3, 2)], "column at names no time zone; say time_zone: UTC"),
+    ],
+)
+def test_a_column_without_times_is_refused_with_an_example(tmp_path: Path, times: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        import_log(TWO.with_columns(at=pl.Series(times)), TIMED, tmp_path / "log.parquet")
+
+
+def test_days_and_counted_seconds_are_times(tmp_path: Path) -> None:
+    columns: list[tuple[list[Any], dict[str, str]]] = [
+        ([date(2026, 3, 1), date(2026, 3, 2)], {"time_zone": "UTC"}),
+        (["1772323200", "1772409600"], {"epoch": "s"}),
+    ]
+    for times, options in columns:
+        table = TWO.with_columns(at=pl.Series(times))
+        import_log(table, {**TIMED, **options}, tmp_path / "log.parquet")
+        assert pl.read_parquet(tmp_path / "log.parquet")["time"].dt.day().to_list() == [1, 2]
+
+
+@pytest.mark.parametrize("clicks", [["no", "Yes"], ["False", "True"], [False, True], ["0", "1"]])
+def test_rewards_may_be_yes_and_no(tmp_path: Path, clicks: list[Any]) -> None:
+    import_log(TWO.with_columns(click=pl.Series(clicks)), PLAIN, tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet").rewards.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("word", ["N/A", "n/a", "<NA>", "NaT"])
+def test_words_for_nothing_are_nothing_in_a_table(tmp_path: Path, word: str) -> None:
+    (tmp_path / "log.csv").write_text(f"item,p,click\na,0.5,1\nb,0.5,{word}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="row 1, column click: got nothing"):
+        import_log(tmp_path / "log.csv", PLAIN, tmp_path / "log.parquet")
 
 
 VISITS = {"decision_id": "visit", "position": "place", "action": "item", "propensity": "p", "reward": "click"}

@@ -7,6 +7,9 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
+from zoosim.schema.values import BLANK, NO, YES
+
+TRUTHS = {**dict.fromkeys(YES, 1.0), **dict.fromkeys(NO, 0.0)}
 
 
 def checked_columns(
@@ -47,6 +50,14 @@ def _whole(column: pl.Series) -> pl.Series:
 def numbers(column: pl.Series) -> pl.Series:
     """Return a column of numbers; what is none becomes null."""
     return column.cast(pl.Float64, strict=False)
+
+
+def rewards(column: pl.Series) -> pl.Series:
+    """Return a column of rewards as numbers, 1 and 0 where it holds yes and no in words; what is neither is null."""
+    read = numbers(column)
+    if column.dtype != pl.String or read.null_count() < read.len():
+        return read
+    return numbers(column.str.strip_chars(BLANK).str.to_lowercase().replace_strict(TRUTHS, default=None))
 
 
 def list_column(name: str, rows: FloatArray) -> pl.Series:

@@ -16,7 +16,7 @@ from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
-from zoosim.logs.importing.columns import checked_columns, list_column, numbers
+from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
@@ -26,6 +26,7 @@ from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
 from zoosim.policies.model import SUFFIX, load_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
+from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import text_of, texts_of
 
@@ -37,11 +38,13 @@ MOST_SHOWN = 5
 class Imported(NamedTuple):
     """What became of a table: how many rows were `skipped`, by reason, and what is new to a schema, by column.
 
-    `drift` is empty where the schema was fitted to this very table.
+    `drift` is empty where the schema was fitted to this very table. `notes` tell by column what was inferred, where no
+    schema was given, and which features are doubtful.
     """
 
     skipped: dict[str, int]
     drift: dict[str, str]
+    notes: dict[str, str]
 
 
 class Converted(NamedTuple):
@@ -75,7 +78,7 @@ def import_log(
         skip_bad: Leave bad rows out, a ranking whole.
 
     Returns:
-        How many rows were skipped, by reason, and what is new to the features of `like`, by column.
+        How many rows were skipped, by reason; what is new to the features of `like`, by column; and notes by column.
 
     Raises:
         ConfigError: the schema is wrong, or `out` is no Parquet file.
@@ -89,7 +92,7 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_table(table)
-    checked = infer_schema(frame, source)[0] if schema is None else _checked_schema(schema)
+    checked, notes = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
     digest = _digest(converted.products)
@@ -100,7 +103,18 @@ def import_log(
     )
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     write_parquet(records, path, {"schema": "record", **VERSION, "fitted": converted.fitted.model_dump_json()})
-    return converted.imported
+    return converted.imported._replace(notes={**notes, **_doubts(frame, checked, converted.fitted)})
+
+
+def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[str, str]:
+    """Say which features of visitors nobody seems to know before a product is chosen, by column."""
+    earned = [table[name] for name in schema.reward_columns.values()]
+    doubts = {}
+    for name in fitted.visitors.names:
+        reason = known_too_late(table[name], table[schema.columns.action], earned) if name in table.columns else ""
+        if reason:
+            doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
+    return doubts
 
 
 def _digest(products: pl.DataFrame) -> str:
@@ -152,8 +166,10 @@ def to_records(
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
     drift = {} if fitted is None else fitted.visitors.drift(table)
+    if fitted is not None and product_table is not None:
+        drift |= product_table.drift(names, fitted.products)
     if fitted is None:
-        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator}
+        options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
         fitted = FittedSchema(
             visitors=fit_encoder(table, schema.features, source, **options),
             products=Encoder() if product_table is None else product_table.fit(names, **options),
@@ -180,7 +196,7 @@ def to_records(
 
     in_their_words = [fault._replace(column=column_of.get(fault.column, fault.column)) for fault in faults]
     sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
-    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift))
+    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift, {}))
 
 
 def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:
@@ -205,12 +221,28 @@ def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | Non
     if fitted is not None and fitted.weights.keys() - schema.reward_columns.keys():
         lacking = min(fitted.weights.keys() - schema.reward_columns.keys())
         raise ConfigError(f"schema.rewards: got no {lacking}, which the earlier log's objective needs; name its column")
+    if fitted is not None:
+        _check_like(schema, fitted)
     features = list(schema.features) if fitted is None else []
     for name in [*schema.column_names.values(), *features, *schema.keep]:
         if name not in table.columns:
             raise DataError(f"{source}: {unknown('no column', name, table.columns)}; correct the schema")
     if not table.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
+
+
+def _check_like(schema: Schema, fitted: FittedSchema) -> None:
+    """Refuse a schema with another objective than that of an earlier log, or without the products it describes."""
+    if schema.objective and _without_zeros(schema.objective) != _without_zeros(fitted.weights):
+        got, expected = _without_zeros(schema.objective), _without_zeros(fitted.weights)
+        raise ConfigError(f"schema.objective: got {got}, expected {expected} as in the earlier log; or leave it out")
+    if fitted.products.width and schema.products is None:
+        described = ", ".join(fitted.products.names)
+        raise ConfigError(f"schema.products: missing, but the earlier log has products' {described}; name their table")
+
+
+def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: weight for name, weight in weights.items() if weight}
 
 
 def _checked_table(table: pl.DataFrame, schema: Schema, source: str) -> pl.DataFrame:
@@ -263,9 +295,11 @@ def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str]
     index = pl.DataFrame({"name": pl.Series(names, dtype=pl.String), "action": np.arange(len(names))})
     shown_names = pl.DataFrame({"name": texts_of(table[column_of["action"]])})
     yield shown_names.join(index, on="name", how="left", maintain_order="left")["action"]
-    for name in ("propensity", REWARD, *schema.rewards):
+    if "propensity" in column_of:
+        yield numbers(table[column_of["propensity"]]).alias("propensity")
+    for name in (REWARD, *schema.rewards):
         if name in column_of:
-            yield numbers(table[column_of[name]]).alias(name)
+            yield rewards(table[column_of[name]]).alias(name)
     if "position" in column_of:
         yield table[column_of["position"]].cast(pl.Int32, strict=False).alias("position")
     for name in ("decision_id", "user_id"):

@@ -39,8 +39,14 @@ class ProductTable:
 
     def fit(self, names: list[str], **options: Any) -> Encoder:
         """Return an encoder of the features, fitted to the products called `names`."""
-        rows = self.frame.filter(self.ids.is_in(names).fill_null(False))
-        return fit_encoder(rows, self.mapped.features, self.source, **options)
+        return fit_encoder(self._rows(names), self.mapped.features, self.source, **options)
+
+    def drift(self, names: list[str], encoder: Encoder) -> dict[str, str]:
+        """Tell what is new to an encoder among the products called `names`, by column."""
+        return {f"{column} (products)": note for column, note in encoder.drift(self._rows(names)).items()}
+
+    def _rows(self, names: list[str]) -> pl.DataFrame:
+        return self.frame.filter(self.ids.is_in(names).fill_null(False))
 
     def describe(self, names: list[str], encoder: Encoder) -> pl.DataFrame:
         """Return `product_id`, `product` (features) and, where the table has it, `category`, in the order of `names`.

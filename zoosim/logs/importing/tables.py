@@ -10,8 +10,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
-
-MISSING = ["", "nan", "NaN", "NAN", "null", "NULL", "None", "NA"]
+from zoosim.schema.values import MISSING
 
 
 def read_table(table: Any) -> tuple[pl.DataFrame, str]:
@@ -59,7 +58,7 @@ def _read_file(path: Path) -> pl.DataFrame:
     try:
         if parquet:
             return pl.read_parquet(path)
-        frame = pl.read_csv(path, infer_schema=False, null_values=MISSING)
+        frame = pl.read_csv(path, infer_schema=False, null_values=sorted(MISSING))
         _check_header(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]

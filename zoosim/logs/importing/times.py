@@ -7,6 +7,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
+from zoosim.schema.values import MICROSECONDS
 
 ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
@@ -19,9 +20,11 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     Words in ISO 8601 all name the same offset, or none, and then `time_zone` tells it; numbers count `epoch` units
     since 1970. Raises `DataError` for mixed time zones, naming the first row that differs.
     """
-    if epoch:
-        counted = column.cast(pl.Float64, strict=False) * {"s": 1e6, "ms": 1e3, "us": 1.0}[epoch]
+    if epoch and not column.dtype.is_temporal():
+        counted = column.cast(pl.Float64, strict=False) * MICROSECONDS[epoch]
         return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
     if isinstance(column.dtype, pl.Datetime):
         if column.dtype.time_zone is None:
             return _placed(column, time_zone, source)
@@ -33,8 +36,20 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
     _check_one_zone(column, offsets, source)
     if offsets.null_count() < column.len():
-        return column.str.replace(r"Z\s*$", "+00:00").str.to_datetime(time_zone="UTC", time_unit="us", strict=False)
-    return _placed(column.str.to_datetime(time_unit="us", strict=False), time_zone, source)
+        return _parsed(column.str.replace(r"Z\s*$", "+00:00"), "UTC", source)
+    return _placed(_parsed(column, None, source), time_zone, source)
+
+
+def _parsed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
+    """Read times in words; raises `DataError` where not one can be read."""
+    try:
+        return column.str.to_datetime(time_zone=time_zone, time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:
+        example = shown(column.drop_nulls().first())
+        counts = column.drop_nulls().str.contains(r"^\s*\d+(\.\d+)?\s*$").all()
+        hint = "say in a schema what it counts (epoch: s, ms or us)" if counts else "expected such as 2026-03-01T10:00Z"
+        got = f"column {column.name} holds no time that can be read, but {example}"
+        raise DataError(f"{source}: {got}; {hint}") from None
 
 
 def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
@@ -51,6 +66,8 @@ def _placed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
 
 def _check_one_zone(column: pl.Series, offsets: pl.Series, source: str) -> None:
     filled = offsets.fill_null("none").zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
+    if column.null_count() == column.len():
+        return
     first = filled.drop_nulls().first()
     others = (filled != first).fill_null(False)
     if others.any():

@@ -1,0 +1,68 @@
+"""Columns of a log that nobody knows before a product is chosen: what describes the product, and what came of it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.types import BoolArray
+from zoosim.schema.values import UNREADABLE, encode_distinct, number_of, numbers_of, text_of_any, truth_of
+
+EVIDENCE = 10.0
+"""Rows of which chance would have to explain that they fit a rule, for the rule to count."""
+
+EXCEPTIONS = 0.05
+"""Share of those rows that may break the rule."""
+
+SAME = 0.99
+"""Correlation from which on a number counts as another one in other units."""
+
+
+def known_too_late(column: pl.Series, action: pl.Series, rewards: Iterable[pl.Series]) -> str:
+    """Say why a column is no feature of visitors: it follows from the product shown or from a reward; else nothing."""
+    if {type(series.dtype) for series in (column, action)} & set(UNREADABLE):
+        return ""
+    if _follows(column, action):
+        return f"has one value for each {action.name}, so it describes the product"
+    for reward in rewards:
+        if _needs(column, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
+            return f"follows from {reward.name}, so nobody knows it before the product is chosen"
+    return ""
+
+
+def _is_a_rule(n_by_chance: float, n_exceptions: int) -> bool:
+    return n_by_chance >= EVIDENCE and n_exceptions <= EXCEPTIONS * n_by_chance
+
+
+def _follows(column: pl.Series, given: pl.Series) -> bool:
+    """Return whether rows with one value of `given` have one value of the column; the first of each proves nothing."""
+    pairs = pl.DataFrame({"value": column, "given": given}).group_by("given", "value").len("count")
+    usual = pairs.group_by("given").agg(pl.col("count").max())["count"]
+    commonest: Any = pairs.group_by("value").agg(pl.col("count").sum())["count"].max()
+    n_repeats = column.len() - usual.len()
+    return _is_a_rule(n_repeats * (1.0 - commonest / column.len()), column.len() - int(usual.sum()))
+
+
+def _needs(column: pl.Series, reward: pl.Series) -> bool:
+    """Return whether the column holds something only where the reward does."""
+    held, earned = _holds_something(column), _holds_something(reward)
+    return _is_a_rule(held.sum() * (1.0 - earned.mean()), int((held & ~earned).sum()))
+
+
+def _holds_something(column: pl.Series) -> BoolArray:
+    """Return which values are neither missing nor no nor 0."""
+    return encode_distinct(column, 1, lambda value: [float(_is_something(value))])[:, 0] > 0.0
+
+
+def _is_something(value: Any) -> bool:
+    return text_of_any(value) is not None and truth_of(value) is not False and number_of(value) != 0.0
+
+
+def _is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:
+    both = np.stack([numbers_of(column), numbers_of(reward)])
+    both = both[:, np.isfinite(both).all(axis=0)]
+    if both.shape[1] < EVIDENCE or not (both.std(axis=1) > 0.0).all():
+        return False
+    correlations = np.asarray(np.corrcoef(both))
+    return bool(abs(correlations[0, 1]) >= SAME)

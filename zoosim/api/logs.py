@@ -26,6 +26,9 @@ FORMER = "learned:"
 """How policies were once named that learn from a log."""
 
 MODEL = ".zoosim"
+DIFFERENT_ROWS = 0.9
+"""Of a model's rows, the share that differs from each other, above which a few of them are known again."""
+
 FILES = (MODEL, ".npz")
 """How files of trained policies end: models, and those of `save_policy`."""
 
@@ -117,7 +120,7 @@ def _check_names(policies: Mapping[str, Any]) -> None:
 def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
     """Return the log to evaluate on, and the policies; with `train`, those that have not learned are to learn first."""
     from zoosim.off_policy.actions.table import EVALUATORS
-    from zoosim.off_policy.training import Training, earlier_and_later
+    from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
@@ -132,7 +135,7 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
     if not can_train:
         raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
-    return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in given}
+    return later, {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
 
 
 def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
@@ -154,17 +157,25 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
 
 
 def _trained_on(model: "Model", log: "Log") -> "BoolArray":
-    """Return which rows a model was trained on `(n,)`: those until its last one, or the same first rows."""
+    """Return which rows a model was trained on `(n,)`: those until its last one, or those that are like its own.
+
+    Raises `DataError` where nobody can tell.
+    """
     import numpy as np
 
-    from zoosim.off_policy.training import fingerprint
+    from zoosim.off_policy.training import row_hashes, seen_rows
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
-    first = np.arange(len(log)) < model.rows
-    if fingerprint(log.rows(first)) != model.facts.get("fingerprint"):
-        first[:] = False
-    return first
+    seen = seen_rows(row_hashes(log), model.seen)
+    is_whole = seen.sum() == len(model.seen)
+    are_different = len(np.unique(model.seen)) >= DIFFERENT_ROWS * len(model.seen)
+    if seen.any() and not is_whole and not are_different:
+        raise DataError(
+            f"{log.source}: has no times, and too many equal rows to tell which of them {model.source} was trained "
+            "on; give a log with times"
+        )
+    return seen
 
 
 def _is_untrained(given: Any, made: Any) -> bool:

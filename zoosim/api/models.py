@@ -71,8 +71,7 @@ def train(
     from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
-    from zoosim.off_policy.training import Training as Lesson
-    from zoosim.off_policy.training import earlier_and_later
+    from zoosim.off_policy.training import TrainingJob, earlier_and_later, row_hashes
     from zoosim.policies.model import Model, checked_path, save_model
 
     if out is not None:
@@ -89,10 +88,10 @@ def train(
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in given.items()}
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         for name, policy in made.items():
-            Lesson(policy, earlier).run(lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
+            TrainingJob(policy, earlier).run(lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
         evaluation = evaluate(later, made, seed=seed, progress=progress) if loaded.has_propensities else None
     best = next(iter(made)) if evaluation is None else _best(evaluation)
-    model = Model(made[best], fitted, catalogue, _facts(best, loaded, earlier, seed, evaluation))
+    model = Model(made[best], fitted, catalogue, _facts(best, loaded, earlier, seed, evaluation), row_hashes(earlier))
     if out is not None:
         save_model(model, out)
     return Training(model, best, evaluation)
@@ -145,10 +144,7 @@ def _best(evaluation: "Evaluation") -> str:
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evaluation | None") -> dict[str, Any]:
     """Say what a model was trained on, and what the later rows say of it."""
-    from zoosim.off_policy.training import fingerprint
-
     facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
-    facts["fingerprint"] = fingerprint(earlier)
     if earlier.times is not None:
         facts["first"] = _written(earlier.times.min())
         facts["last"] = _written(earlier.times.max())

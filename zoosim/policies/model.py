@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
@@ -79,12 +80,16 @@ class Model:
         fitted: How visitors and products become features.
         catalogue: The products that it was trained on.
         facts: What it was trained on and how well it did, as plain values.
+        seen: A hash of each row that it was trained on `(rows,)`, by which a log without times shows it again.
+        source: What messages call it.
     """
 
     policy: Policy
     fitted: FittedSchema
     catalogue: Catalogue
     facts: dict[str, Any] = field(default_factory=dict)
+    seen: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    source: str = "the model"
 
     @property
     def rows(self) -> int:
@@ -210,7 +215,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     header, arrays = packed_policy(model.policy)
     header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
     buffer = io.BytesIO()
-    named: dict[str, Any] = {**arrays, "features": model.catalogue.features}
+    named: dict[str, Any] = {**arrays, "features": model.catalogue.features, "seen": model.seen}
     np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **named)
     content = buffer.getvalue()
     with atomic(where) as temporary:
@@ -249,7 +254,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
             made = unpacked_policy({**header, "policy": named}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
         catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
-        model = Model(made, fitted, catalogue, dict(header["facts"]))
+        model = Model(made, fitted, catalogue, dict(header["facts"]), arrays["seen"].astype(np.uint64), str(where))
         _ = model.rows, model.last  # refuses what is no number, or no time
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())

@@ -131,8 +131,8 @@ Policies = Annotated[
     typer.Option(
         "--policy",
         metavar="SPEC",
-        help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.npz, "
-        "or column:NAME (its probabilities in the log).",
+        help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.zoosim or FILE.npz, "
+        "FILE.zoosim@FILE.py:Class for one of your own, or column:NAME (its probabilities in the log).",
     ),
 ]
 Train = Annotated[

@@ -1,5 +1,6 @@
 """Train on a shop's log, keep the best, load it, and judge it by rows that it has not seen."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from typer.testing import CliRunner
 
 import zoosim
 from tests.schema.shop import BEST, COUNTRIES, LOGGED, N_PRODUCTS, click_rate, product_name, schema, write_shop
+from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
+from zoosim.off_policy.evaluate import NOTHING, Evaluation, Result
 from zoosim.policies.model import Model
 
 
@@ -57,7 +60,7 @@ def test_training_picks_a_policy_that_beats_the_logged_choices(tmp_path: Path) -
 
 @pytest.mark.parametrize("drop", [None, "at"])
 def test_a_model_is_judged_by_the_rows_that_it_has_not_seen(tmp_path: Path, drop: str | None) -> None:
-    """With times, by those after its last one; without, by those after the first ones, which are known again."""
+    """With times, by those after its last one; without, by those that are not like its own."""
     log = imported(tmp_path, n=1_000, drop=drop)
     model = zoosim.train(log, ["linear"], tmp_path / "m.zoosim").model
     path = str(tmp_path / "m.zoosim")
@@ -74,6 +77,34 @@ def test_a_model_is_judged_by_the_rows_that_it_has_not_seen(tmp_path: Path, drop
     zoosim.import_log(known, schema(tmp_path, columns=columns), tmp_path / "known.parquet", like=path)
     with pytest.raises(DataError, match="got no row after those that the models were trained on; give a later log"):
         zoosim.evaluate(tmp_path / "known.parquet", [path])
+
+
+@pytest.mark.parametrize("kept", [slice(None), slice(0, 800), slice(None, None, -1), slice(5, None), slice(500, None)])
+def test_without_times_rows_are_known_again_wherever_they_stand(tmp_path: Path, kept: slice) -> None:
+    log = imported(tmp_path, n=1_000, drop="at")
+    path = str(tmp_path / "m.zoosim")
+    zoosim.train(log, ["linear"], path)
+    visits = np.random.default_rng(0).permutation(1_000)[kept]
+    later = write_shop(tmp_path, n=400, seed=1).drop("at")
+    table = pl.concat([later, write_shop(tmp_path, n=1_000).drop("at")[visits]])
+    columns = {role: name for role, name in schema(tmp_path)["columns"].items() if role != "time"}
+    zoosim.import_log(table, schema(tmp_path, columns=columns), tmp_path / "both.parquet", like=path)
+    unseen = 400 + int((visits >= 800).sum())
+    # A few rows of the later ones are equal by chance to some that were trained on, and left out with them.
+    assert 0.94 * unseen < zoosim.evaluate(tmp_path / "both.parquet", [path]).n <= unseen
+
+
+def test_without_times_a_log_of_equal_rows_is_refused(tmp_path: Path) -> None:
+    features = {"country": "category"}
+    log = imported(tmp_path, n=1_000, drop="at", features=features)
+    path = str(tmp_path / "m.zoosim")
+    zoosim.train(log, ["linear"], path)
+    assert zoosim.evaluate(log, [path]).n == 200  # all that was trained on is there, whichever of equal rows it was
+    columns = {role: name for role, name in schema(tmp_path)["columns"].items() if role != "time"}
+    half = pl.read_csv(tmp_path / "shop.csv")[::2]
+    zoosim.import_log(half, schema(tmp_path, columns=columns, features=features), tmp_path / "half.parquet", like=path)
+    with pytest.raises(DataError, match=r"has no times, and too many equal rows to tell which .*m\.zoosim was trained"):
+        zoosim.evaluate(tmp_path / "half.parquet", [path])
 
 
 def test_a_log_without_propensities_trains_one_policy_and_judges_none(tmp_path: Path) -> None:
@@ -118,6 +149,12 @@ def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) 
         (["old.zoosim"], {}, ConfigError, "got 'old.zoosim', expected built-in names"),
         ([3], {}, ConfigError, "policies: got 3, expected built-in names"),
         (["q-ensemble"], {}, PolicyError, "policy q-ensemble: sets boosts"),
+        (
+            ["static-mlp", "linear"],
+            {},
+            PolicyError,
+            "policy static-mlp: knows visitors by their id, and a",
+        ),
         (["template-ts"], {}, PolicyError, "policy template-ts: chooses among 8 templates of a search shop"),
         (["linear"], {"share": 5}, ConfigError, "share: got 5, expected a number, 0.1 to 0.9"),
         (["linear"], {"share": float("nan")}, ConfigError, "share: got nan"),
@@ -136,6 +173,78 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         zoosim.train(log, policies, **{"out": "m.zoosim", **options})
     assert "\n" not in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
+
+
+class Fails(zoosim.Policy):
+    def select_action(self, context: zoosim.Context) -> int:
+        return 0
+
+    def update(self, *given: Any) -> None:
+        raise ValueError("no such reward")
+
+
+class Own(zoosim.Policy):
+    """Shows one product to visitors that it recognises, and another one to all others."""
+
+    def select_action(self, context: zoosim.Context) -> int:
+        return int(context.user_id != 0)
+
+    def update(self, context: zoosim.Context, *given: Any) -> None:
+        assert context.user_id == 0
+
+
+def test_a_policy_that_cannot_learn_is_left_out_and_named(tmp_path: Path) -> None:
+    log = imported(tmp_path, n=600)
+    training = zoosim.train(log, [Fails, "linear"])
+    assert training.policy == "linear"
+    assert training.evaluation is not None
+    assert training.evaluation.notes["fails"] == ("left out, cannot learn from the log: ValueError: no such reward",)
+    assert "linear" not in training.evaluation.summary["notes"]  # chosen among nobody
+    with pytest.raises(PolicyError, match="policy fails: cannot learn from the log: ValueError: no such reward"):
+        zoosim.train(log, [Fails])
+
+
+def test_what_is_judged_is_what_decides_for_visitors_whom_nobody_recognises(tmp_path: Path) -> None:
+    log = imported(tmp_path, n=600)
+    training = zoosim.train(log, [Own], tmp_path / "m.zoosim")
+    assert training.evaluation is not None
+    later = read_log(log).in_order().rows(np.arange(480, 600))
+    shown = np.where(later.actions == 0, float(N_PRODUCTS), 0.0)
+    by_hand = float(np.mean(shown * later.rewards))
+    found = [training.evaluation, zoosim.evaluate(log, [training.model])]
+    found.append(zoosim.evaluate(log, [f"{tmp_path / 'm.zoosim'}@{__file__}:Own"]))
+    for evaluation in found:
+        assert evaluation.n == 120
+        assert evaluation.results[0].value == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("drop", [None, "at"])
+def test_rows_that_chose_a_model_flatter_it_and_later_ones_do_not(tmp_path: Path, drop: str | None) -> None:
+    log = imported(tmp_path, n=1_000, drop=drop)
+    path = tmp_path / "m.zoosim"
+    training = zoosim.train(log, ["random", "linear"], path)
+    assert training.evaluation is not None
+    again = zoosim.evaluate(log, {"m": path, "random": "random"})
+    for name, evaluation in ((training.policy, training.evaluation), ("m", again)):
+        (note,) = evaluation.notes[name]
+        assert note.startswith("the best of 2 policies by these very rows, so its value is likely too high")
+    assert not again.notes["random"]
+    table = write_shop(tmp_path, n=1_000, seed=1).with_columns(pl.col("at").str.replace("2026-01", "2026-03"))
+    columns = {role: name for role, name in schema(tmp_path)["columns"].items() if name != drop}
+    zoosim.import_log(table, schema(tmp_path, columns=columns), tmp_path / "new.parquet", like=path)
+    assert not zoosim.evaluate(tmp_path / "new.parquet", [path]).notes["m"]
+
+
+def test_the_best_has_the_highest_value_of_those_that_can_be_used() -> None:
+    def best(**found: tuple[float, str]) -> str:
+        rows = [Result(name, "dr", value, 0, 1, 9, 1, 1, word, ()) for name, (value, word) in found.items()]
+        other = Result("other", "ips", 9.0, 0, 1, 9, 1, 1, "trust", ())
+        return models._best(Evaluation((other, *rows), (), NOTHING, 9, 9, {}, "log"))
+
+    assert best(a=(math.nan, "trust"), b=(0.2, "weak"), c=(0.9, "do not use"), d=(0.3, "weak")) == "d"
+    assert best(a=(0.2, "trust"), b=(0.3, "weak")) == "b"
+    assert best(a=(0.2, "do not use"), b=(0.3, "do not use")) == "b"
+    assert best(a=(math.nan, "do not use")) == "a"
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:
@@ -170,6 +279,7 @@ def test_the_whole_way_on_the_command_line(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "log.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
     assert "Model: m.zoosim (" in outputs[3]
     assert "trained on 800 rows)" in outputs[3]
+    assert "best of 2 policies by these very rows" in " ".join(outputs[4].split())
     choice = zoosim.load("m.zoosim").decide({"country": "de", "age": 33}, ["SKU-00", "SKU-01"])
     assert choice.product in ("SKU-00", "SKU-01")
 

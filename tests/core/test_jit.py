@@ -36,6 +36,7 @@ def two(x: float) -> float:
 
 
 def step(x: float) -> float:
+    """Turn the sign."""
     return -x
 
 
@@ -133,6 +134,7 @@ def test_a_function_is_a_part_of_its_callers_and_can_be_called_from_python() -> 
     assert not part.dispatcher.overloads  # nothing but a part of the loop so far
     assert part(2.0) == -2.0
     assert len(part.dispatcher.overloads) == 1
+    assert (part.__name__, part.__doc__, part.__wrapped__) == ("step", step.__doc__, step)
 
 
 def test_parts_know_the_arrays_and_the_functions_that_they_are_given() -> None:

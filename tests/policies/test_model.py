@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 import zoosim
 from tests.schema.shop import N_PRODUCTS, product_name, schema, write_shop
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.policies.model import HEADER, MAGIC, Catalogue, Model, load_model, save_model
+from zoosim.logs.parse import read_log
+from zoosim.policies.model import HEADER, MAGIC, Catalogue, Model, load_model, save_model, schema_of_model
 
 POLICIES = ("linear", "linucb", "adaptive")
 VISITORS: list[dict[str, Any]] = [
@@ -123,6 +125,9 @@ def sealed(path: Path, content: bytes) -> Path:
         lambda header: header.update(facts={"last": "soon"}),
         lambda header: header.update(facts={"last": 5}),
         lambda header: header.update(facts={"rows": "many"}),
+        lambda header: header.update(facts={"rows": float("inf")}),
+        lambda header: header.update(facts={"judged": 3}),
+        lambda header: header.update(facts={"judged": {"policies": "many"}}),
         lambda header: header.update(fitted={}),
         lambda header: header.update(fitted={"visitors": 3}),
         lambda header: header.pop("fitted"),
@@ -177,6 +182,14 @@ def test_a_policy_of_your_own_is_imported_only_when_it_is_named(
         zoosim.load(tmp_path / "own.zoosim")
     assert capsys.readouterr().out == ""
     assert zoosim.load(tmp_path / "own.zoosim", policy=named).decide({}).product == "SKU-00"
+    with pytest.raises(DataError, match=r"evaluate it, zoosim\.load\(\.\.\., policy=.*\) to use it"):
+        zoosim.evaluate(log, [str(tmp_path / "own.zoosim")])
+    assert capsys.readouterr().out == ""
+    assert schema_of_model(tmp_path / "own.zoosim") == read_log(log).fitted
+    assert capsys.readouterr().out == ""
+    found = zoosim.evaluate(log, [f"{tmp_path / 'own.zoosim'}@{named}"])
+    assert {row.policy for row in found.results} == {"own"}
+    assert found.n == 120
     with pytest.raises(ConfigError, match="unknown policy 'linera'"):
         zoosim.load(tmp_path / "own.zoosim", policy="linera")
     with pytest.raises(DataError, match="is no model, or broken"):
@@ -204,6 +217,7 @@ def test_what_is_no_file_of_a_model_is_refused(tmp_path: Path, path: str, messag
         (["SKU-01", "SKU-02", "SKU-01"], "got 1 candidates twice, expected at least one product, each once"),
         (["SKU-01", {"id": "SKU-01", "brand": "zen"}], "got 1 candidates twice"),
         (["SKU-01", "SKU-99"], r"got 'SKU-99', which is not in the catalogue of 12 .* its features \(brand, price\)"),
+        ([{"id": "SKU-01", "price": 3}], "without brand, expected all features of the product, None where one is miss"),
         ([{"id": "SKU-99"}], "which is not in the catalogue of 12 products"),
         ([{"brand": "zen"}], "expected an id, or a mapping with an id"),
         ([None], "got None, expected an id"),
@@ -265,12 +279,16 @@ def test_a_catalogue_tells_products_apart() -> None:
         Catalogue(("a", "a"), np.zeros((2, 1)))
     with pytest.raises(DataError, match="got 2 names, 2 of them different, and features of 3 products"):
         Catalogue(("a", "b"), np.zeros((3, 1)))
+    with pytest.raises(DataError, match="features that are missing or infinite"):
+        Catalogue(("a", "b"), np.array([[0.0], [np.nan]]))
 
 
 def test_a_model_is_written_whole_or_not_at_all(model: Model, tmp_path: Path) -> None:
     for wrong in (tmp_path / "m.npz", tmp_path / "none" / "m.zoosim", tmp_path):
         with pytest.raises(ConfigError, match=r"expected a file in a folder that is there, ending in \.zoosim"):
             save_model(model, wrong)
+    with pytest.raises(DataError, match="its policy linear and its schema do not fit"):
+        save_model(replace(model, catalogue=Catalogue(("a",), np.zeros((1, 0)))), tmp_path / "m.zoosim")
     save_model(model, tmp_path / "m.zoosim")
     before = (tmp_path / "m.zoosim").read_bytes()
     model.facts["figure"] = float("nan")

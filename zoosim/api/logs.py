@@ -20,19 +20,27 @@ if TYPE_CHECKING:
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
-    from zoosim.schema.schema import FittedSchema
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
 
 MODEL = ".zoosim"
+DIFFERENT_ROWS = 0.9
+"""Of a model's rows, the share that differs from each other, above which a few of them are known again."""
+
+FLATTERED = "the best of {} policies by these very rows, so its value is likely too high and its interval too narrow"
+"""What to say of a policy that is judged by the rows that chose it."""
+
 FILES = (MODEL, ".npz")
 """How files of trained policies end: models, and those of `save_policy`."""
+
+OF = "@"
+"""What stands between the file of a model and the `FILE.py:Class` of its policy, one of the user's own."""
 
 
 def evaluate(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
-    policies: "Mapping[str, Any] | Sequence[str | type[Policy] | Policy]",
+    policies: "Mapping[str, Any] | Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]",
     *,
     data: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
@@ -49,9 +57,10 @@ def evaluate(
     Args:
         log: A Parquet file of Records, a data frame with their columns, a `zoosim.off_policy.Log`, or
             `open-bandit:POLICY/CAMPAIGN` in the folder `data`. Where actions are lists of numbers they are boosts.
-        policies: Built-in names, `FILE.py:Class`, classes or `Policy` objects (a frozen copy is asked), files of
-            `save_policy`, `column:NAME` for target probabilities in the log; or a mapping by name, which may also hold
-            arrays or functions of probabilities, on a log of boosts of boosts.
+        policies: Built-in names, `FILE.py:Class`, classes, `Policy` objects (a frozen copy is asked) or models, files
+            of `train` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or `save_policy`, `column:NAME` for target
+            probabilities in the log; or a mapping by name, which may also hold arrays or functions of probabilities,
+            on a log of boosts of boosts.
         data: The folder of the Open Bandit Dataset.
         skip_bad: Leave bad rows out instead of refusing the log.
         rankings: Rows that share their `decision_id` are one visit's ranking; policies draw without replacement.
@@ -81,11 +90,13 @@ def evaluate(
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
     given = dict(policies) if isinstance(policies, Mapping) else named_policies(policies)
+    given = {name: os.fspath(policy) if isinstance(policy, os.PathLike) else policy for name, policy in given.items()}
     _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
-    kept_log, made = _prepared(given, loaded, train, seed)
+    opened = {name: _opened(policy) for name, policy in given.items()}
+    kept_log, made = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(out, "results")
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
@@ -96,7 +107,7 @@ def evaluate(
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
                 kept_log, made, seed=seed, overlap=folder is not None, progress=progress, **options
-            )
+            ).with_notes(_notes_on(opened, kept_log))
     except EvaluationInterrupted as interrupted:
         if folder is not None and interrupted.evaluation is not None:
             finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
@@ -117,7 +128,7 @@ def _check_names(policies: Mapping[str, Any]) -> None:
 def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
     """Return the log to evaluate on, and the policies; with `train`, those that have not learned are to learn first."""
     from zoosim.off_policy.actions.table import EVALUATORS
-    from zoosim.off_policy.training import Training, earlier_and_later
+    from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
@@ -132,7 +143,7 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
     if not can_train:
         raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
-    return later, {name: Training(made[name], earlier) if name in untrained else made[name] for name in given}
+    return later, {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
 
 
 def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
@@ -142,36 +153,58 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
     """
     import numpy as np
 
-    from zoosim.policies.model import load_model
-
     unknown = np.ones(len(log), bool)
-    for path in given.values():
-        if isinstance(path, str) and path.endswith(MODEL):
-            unknown &= ~_trained_on(load_model(path), log)
+    for model in _models_in(given).values():
+        unknown &= ~_trained_on(model, log)
     if not unknown.any():
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
     return log if unknown.all() else log.rows(np.flatnonzero(unknown))
 
 
 def _trained_on(model: "Model", log: "Log") -> "BoolArray":
-    """Return which rows a model was trained on `(n,)`: those until its last one, or the same first rows."""
+    """Return which rows a model was trained on `(n,)`: those until its last one, or those that are like its own.
+
+    Raises `DataError` where nobody can tell.
+    """
     import numpy as np
 
-    from zoosim.off_policy.training import fingerprint
+    from zoosim.off_policy.training import row_hashes, seen_rows
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
-    first = np.arange(len(log)) < model.rows
-    if fingerprint(log.rows(first)) != model.facts.get("fingerprint"):
-        first[:] = False
-    return first
+    trained_on = model.seen[: model.rows]
+    seen = seen_rows(row_hashes(log), trained_on)
+    is_whole = seen.sum() == len(trained_on)
+    are_different = len(np.unique(trained_on)) >= DIFFERENT_ROWS * len(trained_on)
+    if seen.any() and not is_whole and not are_different:
+        raise DataError(
+            f"{log.source}: has no times, and too many equal rows to tell which of them {model.source} was trained "
+            "on; give a log with times"
+        )
+    return seen
+
+
+def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]]:
+    """Return what to say of models that are judged by rows that chose them among others."""
+    chosen = {name: model for name, model in _models_in(given).items() if model.competitors > 1}
+    return {name: (FLATTERED.format(model.competitors),) for name, model in chosen.items() if _chosen_by(model, log)}
+
+
+def _chosen_by(model: "Model", log: "Log") -> bool:
+    """Whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
+    from zoosim.off_policy.training import row_hashes, seen_rows
+
+    if log.times is not None and model.last_judged is not None:
+        return bool(log.times.min() <= model.last_judged)
+    judged = model.seen[model.rows :]
+    return 2 * int(seen_rows(row_hashes(log), judged).sum()) > len(judged)
 
 
 def _is_untrained(given: Any, made: Any) -> bool:
     """Whether a policy learns, and was just made from a name or a class."""
     from zoosim.policies.base import Policy
 
-    by_name = isinstance(given, type) or (isinstance(given, str) and not given.endswith(FILES))
+    by_name = isinstance(given, type) or (isinstance(given, str) and not is_file(given))
     return by_name and isinstance(made, Policy) and made.learns
 
 
@@ -315,38 +348,53 @@ def _is_column(given: Any) -> bool:
     return isinstance(given, str) and given.startswith("column:")
 
 
-def _saved_policy(path: str) -> "tuple[Policy, FittedSchema | None]":
-    """Return the policy of a model, with its schema, or that of a file of `save_policy`."""
+def is_file(policy: str) -> bool:
+    """Whether a policy is named by the file that it was saved in."""
+    return policy.endswith(FILES) or f"{MODEL}{OF}" in policy
+
+
+def _opened(given: Any) -> Any:
+    """Return the model that a file holds, and anything else as it is."""
     from zoosim.policies.model import load_model
-    from zoosim.policies.persistence import load_policy
 
-    if not path.endswith(MODEL):
-        return load_policy(path), None
-    model = load_model(path)
-    return model.policy, model.fitted
+    if not isinstance(given, str) or not is_file(given) or given.endswith(".npz"):
+        return given
+    path, _, own = given.partition(f"{MODEL}{OF}")
+    return load_model(f"{path}{MODEL}" if own else path, own or None)
 
 
-def _check_encoding(path: str, fitted: "FittedSchema | None", log: "Log") -> None:
+def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":
+    from zoosim.policies.model import Model
+
+    return {name: policy for name, policy in given.items() if isinstance(policy, Model)}
+
+
+def _check_encoding(model: "Model", log: "Log") -> None:
     """Refuse a log whose features were made in another way than those of a model: `DataError`."""
-    if fitted is not None and (log.fitted is None or log.fitted.fingerprint != fitted.fingerprint):
+    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
         raise DataError(
-            f"{log.source}: its features were made in another way than those of {path}; import its table again "
-            f"with --like {path}"
+            f"{log.source}: its features were made in another way than those of {model.source}; import its table again "
+            f"with --like {model.source}"
         )
 
 
-def named_policies(policies: "Sequence[str | type[Policy] | Policy]") -> dict[str, Any]:
+def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ConfigError(f"policies: got {shown(policies)}, expected a list, or a mapping by name")
     from zoosim.policies.base import policy_name
+    from zoosim.policies.model import Model
 
     named: dict[str, Any] = {}
     for given in policies:
-        if isinstance(given, str):
+        if isinstance(given, os.PathLike):
+            name = Path(given).stem
+        elif isinstance(given, Model):
+            name = policy_name(type(given.policy))
+        elif isinstance(given, str):
             short = _is_column(given) or ".py" in given
             name = given.rpartition(":")[2] if short else given.replace(":", "-")
-            name = Path(given).stem if given.endswith(FILES) else name
+            name = Path(given.partition(f"{MODEL}{OF}")[0]).stem if is_file(given) else name
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:
@@ -361,19 +409,25 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     from zoosim.core.rng import stream
     from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.targets.base import naming
+    from zoosim.policies.model import Model
+    from zoosim.policies.persistence import load_policy
     from zoosim.policies.registry import find_class
 
+    evaluator = EVALUATORS[log.action_space]
+    if isinstance(given, Model):
+        with naming(name):
+            evaluator.check_class(type(given.policy), log)
+        _check_encoding(given, log)
+        return given
     if _is_column(given) or not isinstance(given, str | type):
         return given
     if isinstance(given, str) and given.startswith(FORMER):
         policy = given.removeprefix(FORMER)
         raise ConfigError(f"policy {given}: is now the policy {policy}; write --policy {policy} --train (train=True)")
-    evaluator = EVALUATORS[log.action_space]
-    if isinstance(given, str) and given.endswith(FILES):
-        saved, fitted = _saved_policy(given)
+    if isinstance(given, str) and is_file(given):
+        saved = load_policy(given)
         with naming(name):
             evaluator.check_class(type(saved), log)
-        _check_encoding(given, fitted, log)
         return saved
     policy_class = find_class(given)
     with naming(name):

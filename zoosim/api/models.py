@@ -3,11 +3,12 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ def train(
         DataError: the log is bad, or has too few rows.
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
+    import numpy as np
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.logs import new_policy
+    from zoosim.api.logs import FLATTERED, new_policy
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
-    from zoosim.off_policy.training import Training as Lesson
-    from zoosim.off_policy.training import earlier_and_later
+    from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model, checked_path, save_model
 
     if out is not None:
@@ -87,12 +88,19 @@ def train(
     fitted, catalogue = _described(loaded)
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in given.items()}
+    _check_anonymous(made)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
-        for name, policy in made.items():
-            Lesson(policy, earlier).run(lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
-        evaluation = evaluate(later, made, seed=seed, progress=progress) if loaded.has_propensities else None
-    best = next(iter(made)) if evaluation is None else _best(evaluation)
-    model = Model(made[best], fitted, catalogue, _facts(best, loaded, earlier, seed, evaluation))
+        trained, failures = _trained(made, replace(earlier, user_ids=None), progress)
+        models = {name: Model(policy, fitted, catalogue, seen=row_hashes(earlier)) for name, policy in trained.items()}
+        evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
+    best = next(iter(models)) if evaluation is None else _best(evaluation)
+    if evaluation is not None:
+        chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
+        evaluation = evaluation.with_notes({**failures, **chosen})
+    model = models[best]
+    model.facts = _facts(best, loaded, earlier, seed) | _judged(best, later, len(models), evaluation)
+    if model.competitors > 1:
+        model.seen = np.concatenate([model.seen, row_hashes(later)])
     if out is not None:
         save_model(model, out)
     return Training(model, best, evaluation)
@@ -115,11 +123,11 @@ def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
 
 def _untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     """Return policies by their names; raises `ConfigError` for what is no name and no class."""
-    from zoosim.api.logs import FILES, named_policies
+    from zoosim.api.logs import is_file, named_policies
 
     named = named_policies(policies)
     for policy in named.values():
-        is_name = isinstance(policy, str) and not policy.endswith(FILES) and not policy.startswith("column:")
+        is_name = isinstance(policy, str) and not is_file(policy) and not policy.startswith("column:")
         if not is_name and not isinstance(policy, type):
             raise ConfigError(f"policies: got {shown(policy)}, expected built-in names, FILE.py:Class or classes")
     return named
@@ -137,25 +145,71 @@ def _described(log: "Log") -> "tuple[Any, Any]":
     return log.fitted, Catalogue(log.names, log.products)
 
 
+def _check_anonymous(policies: "Mapping[str, Policy]") -> None:
+    """Refuse policies that know visitors by their id, which nobody tells a model that decides."""
+    for name, policy in policies.items():
+        if policy.needs_user_ids:
+            raise PolicyError(f"policy {name}: knows visitors by their id, and a model decides by features alone")
+
+
+def _trained(
+    policies: "Mapping[str, Policy]", log: "Log", progress: "Progress"
+) -> "tuple[dict[str, Policy], dict[str, tuple[str]]]":
+    """Let policies learn from a log; return those that can, and for each other one a note that says why not.
+
+    Raises `PolicyError` where none can.
+    """
+    from zoosim.off_policy.training import TrainingJob
+
+    trained: dict[str, Policy] = {}
+    failures: dict[str, tuple[str]] = {}
+    for name, policy in policies.items():
+        try:
+            trained[name] = TrainingJob(policy, log).run(partial(_named_progress, progress, name))
+        except PolicyError as error:
+            failures[name] = (f"left out, {error}",)
+    if not trained:
+        reasons = "; ".join(f"policy {name}: {note.removeprefix('left out, ')}" for name, (note,) in failures.items())
+        raise PolicyError(reasons)
+    return trained, failures
+
+
+def _named_progress(progress: "Progress", name: str, line: str) -> None:
+    progress(f"{name}: {line}")
+
+
 def _best(evaluation: "Evaluation") -> str:
-    """Return the policy with the highest value by the first estimator with a reward model, if there is one."""
-    results = [row for row in evaluation.results if row.estimator == "dr"] or list(evaluation.results)
-    return max(results, key=lambda row: row.value).policy
+    """Return the policy with the highest value by one estimator, of those whose estimate can be used, if any.
+
+    A weak estimate counts as a trusted one does: else a policy much like the logged one would win on any short log.
+    """
+    from zoosim.off_policy.verdict import DO_NOT_USE
+
+    estimators = {row.estimator for row in evaluation.results}
+    estimator = "dr" if "dr" in estimators else evaluation.results[0].estimator
+    results = [row for row in evaluation.results if row.estimator == estimator]
+    known = [row for row in results if not math.isnan(row.value)] or results
+    return min(known, key=lambda row: (row.verdict == DO_NOT_USE, -row.value)).policy
 
 
-def _facts(name: str, log: "Log", earlier: "Log", seed: int, evaluation: "Evaluation | None") -> dict[str, Any]:
-    """Say what a model was trained on, and what the later rows say of it."""
-    from zoosim.off_policy.training import fingerprint
-
+def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:
+    """Say what a model was trained on."""
     facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
-    facts["fingerprint"] = fingerprint(earlier)
     if earlier.times is not None:
         facts["first"] = _written(earlier.times.min())
         facts["last"] = _written(earlier.times.max())
-    if evaluation is not None:
-        rows = [row for row in evaluation.results if row.policy == name]
-        facts["judged"] = {"rows": evaluation.n, "results": [_plain(row._asdict()) for row in rows]}
     return facts
+
+
+def _judged(name: str, later: "Log", n_policies: int, evaluation: "Evaluation | None") -> dict[str, Any]:
+    """Say what the later rows say of a model, and of how many it was chosen by them."""
+    if evaluation is None:
+        return {}
+    rows = [row for row in evaluation.results if row.policy == name]
+    judged = {"rows": evaluation.n, "policies": n_policies, "results": [_plain(row._asdict()) for row in rows]}
+    if later.times is not None:
+        judged["last"] = _written(later.times.max())
+    return {"judged": judged}
 
 
 def _written(microseconds: "IntArray") -> str:

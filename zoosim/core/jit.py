@@ -6,6 +6,7 @@ never run inside an old policy kernel, other edits recompile nothing, and copies
 Kernels of the user's own are compiled anew in each process, since nobody knows which files they depend on.
 """
 
+import functools
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,6 +102,7 @@ class Compiled:
         self.py_func = dispatcher.py_func
         self._made_from = dispatcher._made_from
         self._part: Any = numba.njit(pipeline_class=PartCompiler, **OPTIONS)(self.py_func)
+        functools.update_wrapper(self, self.py_func)
         self._numba_type_ = self._part._numba_type_  # numba asks for it when compiled code names this object
 
     def __call__(self, *arguments: Any) -> Any:

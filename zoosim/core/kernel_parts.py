@@ -66,7 +66,9 @@ class _PartLowering(LoweringPass):
         with context.push_code_library(library):
             lower: Any = Lower(context, library, description, state.func_ir, metadata=state.metadata)  # type: ignore[no-untyped-call]
             lower.lower()
-        # Callers find the code by a built-in function; numba takes no other object. Nothing ever calls it.
+        # Callers find the code by a built-in function; numba takes no other object. Nothing ever calls it: it serves as
+        # a key. A list's bound method is one that no other part has, since it is hashed by the identity of its list,
+        # and numba's registry keeps both alive.
         key = list[None]().append
         context.insert_user_function(key, description, [library])
         state.library = library

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -92,6 +92,11 @@ class Evaluation:
     def table(self) -> pl.DataFrame:
         """One row per policy and estimator; reasons in one string."""
         return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
+
+    def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
+        """Return the same with further notes on some policies."""
+        merged = {name: (*self.notes.get(name, ()), *notes.get(name, ())) for name in {**self.notes, **notes}}
+        return replace(self, notes=merged)
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -4,10 +4,12 @@ import hashlib
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError
-from zoosim.core.types import Progress
+from zoosim.core.types import BoolArray, Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 
@@ -15,7 +17,7 @@ EARLIER = 0.6
 LEAST_ROWS = 50
 
 
-class Training(NamedTuple):
+class TrainingJob(NamedTuple):
     """A policy that has learned nothing yet, and the log that it learns from before it is judged by another."""
 
     policy: Policy
@@ -28,10 +30,24 @@ class Training(NamedTuple):
         return self.policy
 
 
-def fingerprint(log: Log) -> str:
-    """Return a hash of what the visits of a log chose and earned, by which they are known again."""
-    arrays = (log.actions, log.rewards, log.features)
-    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()[:16]
+def row_hashes(log: Log) -> NDArray[np.uint64]:
+    """Return a hash of each visit `(n,)`, by which it is known again in another log of the same products.
+
+    It covers the product, the reward and the features, and not the user, whose number differs from log to log.
+    """
+    rewards = np.asarray(log.rewards, np.float64) + 0.0  # -0.0 becomes 0.0
+    features = np.asarray(log.features, np.float64) + 0.0
+    visits = np.column_stack([log.product_ids[log.actions], rewards.view(np.int64), features.view(np.int64)])
+    hashes = [hashlib.blake2b(visit.tobytes(), digest_size=8).digest() for visit in visits]
+    return np.frombuffer(b"".join(hashes), np.uint64)
+
+
+def seen_rows(hashes: NDArray[np.uint64], seen: NDArray[np.uint64]) -> BoolArray:
+    """Return which rows are among those `seen` before `(n,)`: of equal ones, as many as there were."""
+    rows = pl.DataFrame({"hash": hashes}).with_columns(number=pl.int_range(pl.len()).over("hash"))
+    known = pl.DataFrame({"hash": seen}).group_by("hash").agg(pl.len().alias("times"))
+    joined = rows.join(known, on="hash", how="left", maintain_order="left")
+    return np.asarray(joined.select((pl.col("number") < pl.col("times")).fill_null(False)).to_series().to_numpy())
 
 
 def earlier_and_later(log: Log, share: float = EARLIER) -> tuple[Log, Log]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
@@ -56,12 +57,14 @@ class Catalogue:
     features: FloatArray
 
     def __post_init__(self) -> None:
-        """Refuse products that are not told apart."""
+        """Refuse products that are not told apart, and features that are no finite numbers."""
         if len(self.names) != len(self.features) or len(set(self.names)) < len(self.names):
             raise DataError(
                 f"catalogue: got {len(self.names):,} names, {len(set(self.names)):,} of them different, and features "
                 f"of {len(self.features):,} products, expected one name for each"
             )
+        if not np.isfinite(self.features).all():
+            raise DataError("catalogue: got features that are missing or infinite, expected finite numbers")
         object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
 
     def place(self, name: str) -> int | None:
@@ -79,12 +82,17 @@ class Model:
         fitted: How visitors and products become features.
         catalogue: The products that it was trained on.
         facts: What it was trained on and how well it did, as plain values.
+        seen: A hash of each row that it was trained on, and after these of each that chose it among others: so a log
+            without times shows them again.
+        source: What messages call it.
     """
 
     policy: Policy
     fitted: FittedSchema
     catalogue: Catalogue
     facts: dict[str, Any] = field(default_factory=dict)
+    seen: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    source: str = "the model"
 
     @property
     def rows(self) -> int:
@@ -94,8 +102,17 @@ class Model:
     @property
     def last(self) -> int | None:
         """When the last visit came that it was trained on, in microseconds since 1970; None where nobody knows."""
-        last = self.facts.get("last")
-        return None if last is None else (datetime.fromisoformat(last) - EPOCH) // timedelta(microseconds=1)
+        return _microseconds(self.facts.get("last"))
+
+    @property
+    def competitors(self) -> int:
+        """Of how many policies it was chosen, by rows later than those that it was trained on; 0 where of none."""
+        return int(self.facts.get("judged", {}).get("policies", 0))
+
+    @property
+    def last_judged(self) -> int | None:
+        """When the last visit came by which it was chosen, as `last`."""
+        return _microseconds(self.facts.get("judged", {}).get("last"))
 
     def decide(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None = None
@@ -149,15 +166,17 @@ class Model:
         if not isinstance(visitor, Mapping):
             raise PolicyError(f"visitor: got {shown(visitor)}, expected values by column")
         if candidates is None:
+            listed: list[Any] = []
             names: Sequence[str] = self.catalogue.names
             products = self.catalogue.features
         else:
             listed = _listed(candidates)
             names = [_name_of(candidate) for candidate in listed]
-            products = np.array([self._features_of(candidate) for candidate in listed])
         if not len(names) or len(set(names)) < len(names):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
+        if candidates is not None:
+            products = np.array([self._features_of(candidate) for candidate in listed])
         context = Context(
             user_id=0,
             user=frozen(self.fitted.visitors.encode_one(visitor)),
@@ -170,6 +189,12 @@ class Model:
     def _features_of(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
         encoder = self.fitted.products
         if isinstance(candidate, Mapping) and not candidate.keys().isdisjoint(encoder.names):
+            lacking = [name for name in encoder.names if name not in candidate]
+            if lacking:
+                raise PolicyError(
+                    f"candidates: got {shown(candidate)} without {', '.join(lacking)}, expected all features of the "
+                    "product, None where one is missing, or its id alone"
+                )
             return encoder.encode_one(candidate)
         place = self.catalogue.place(_name_of(candidate))
         if place is not None:
@@ -183,6 +208,10 @@ class Model:
         )
 
 
+def _microseconds(time: str | None) -> int | None:
+    return None if time is None else (datetime.fromisoformat(time) - EPOCH) // timedelta(microseconds=1)
+
+
 def _listed(candidates: Any) -> list[Any]:
     """Return candidates as a list; raises `PolicyError` for what is none, such as one product alone."""
     if isinstance(candidates, str | Mapping) or not isinstance(candidates, Iterable):
@@ -191,7 +220,7 @@ def _listed(candidates: Any) -> list[Any]:
 
 
 def _name_of(candidate: Any) -> str:
-    """Return a product's id as the one text that stands for it; raises `PolicyError` for none."""
+    """Normalise a product's id to its canonical text; raises `PolicyError` for none."""
     given = candidate.get(ID) if isinstance(candidate, Mapping) else candidate
     name = text_of(given) if isinstance(given, str | int | float | np.generic) else None
     if name is None:
@@ -204,13 +233,15 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         ConfigError: another ending, or a folder that is not there.
+        DataError: the policy is made for other features than those of the schema.
         PolicyError: the policy's state cannot be saved.
     """
     where = checked_path(path)
+    _check_sizes(model, where)
     header, arrays = packed_policy(model.policy)
     header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
     buffer = io.BytesIO()
-    named: dict[str, Any] = {**arrays, "features": model.catalogue.features}
+    named: dict[str, Any] = {**arrays, "features": model.catalogue.features, "seen": model.seen}
     np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **named)
     content = buffer.getvalue()
     with atomic(where) as temporary:
@@ -241,7 +272,10 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     header, arrays = _read(where)
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
-        raise DataError(f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class (policy=...)")
+        raise DataError(
+            f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class: {where}@FILE.py:Class to "
+            'evaluate it, zoosim.load(..., policy="FILE.py:Class") to use it'
+        )
     named = policy or str(source)
     find_class(named)
     try:
@@ -249,13 +283,19 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
             made = unpacked_policy({**header, "policy": named}, arrays)
         fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
         catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
-        model = Model(made, fitted, catalogue, dict(header["facts"]))
-        _ = model.rows, model.last  # refuses what is no number, or no time
-    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError) as error:
+        model = Model(made, fitted, catalogue, dict(header["facts"]), arrays["seen"].astype(np.uint64), str(where))
+        _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
+    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
     _check_sizes(model, where)
     return model
+
+
+def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:
+    """Return how the features of a model are made, without making its policy; raises `DataError`."""
+    header, _ = _read(Path(path))
+    return FittedSchema.from_json(json.dumps(header.get("fitted")), str(path))
 
 
 def _check_sizes(model: Model, path: Path) -> None:
@@ -265,6 +305,10 @@ def _check_sizes(model: Model, path: Path) -> None:
         raise DataError(
             f"{path}: its policy {policy_name(type(model.policy))} and its schema do not fit; train it anew"
         )
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"got {text}, expected a finite number")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -287,7 +331,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 raise broken  # such a member may grow without bound
         with np.load(io.BytesIO(payload), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes().decode())
+        header = json.loads(arrays.pop("header").tobytes().decode(), parse_constant=_refuse_constant)
         return dict(header), arrays
     except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RuntimeError, MemoryError):
         raise broken from None

@@ -23,7 +23,7 @@ from zoosim.off_policy.intervals.clusters import Clusters, group_sums
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
 from zoosim.off_policy.targets.products import Target, make_target
-from zoosim.off_policy.training import Training
+from zoosim.off_policy.training import TrainingJob
 from zoosim.off_policy.verdict import Verdict, judge_model, judge_weighted
 
 ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "shrunk-dr")
@@ -46,7 +46,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
     def prepare(self, given: Any, progress: Progress) -> Callable[[], PolicyEvaluation]:
         """Check a policy; one that is to learn first is checked when it has."""
-        if isinstance(given, Training):
+        if isinstance(given, TrainingJob):
             return lambda: self._evaluate(make_target(given.run(progress), self.log, progress))
         return partial(self._evaluate, make_target(given, self.log, progress))
 

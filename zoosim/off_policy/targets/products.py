@@ -20,6 +20,7 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.kernel import Kernel, KernelPolicy, floored_distribution
+from zoosim.policies.model import Model
 from zoosim.policies.requests import check_finite
 
 TOLERANCE = 1e-6
@@ -138,6 +139,17 @@ class PolicyTarget(Target):
             raise PolicyError("changed its state while it was judged; propensities must only read")
 
 
+class ModelTarget(PolicyTarget):
+    """The policy of a model, which knows no visitor by an id: so it is when the model decides."""
+
+    def __init__(self, model: Model, log: Log, progress: Progress = lambda line: None) -> None:
+        super().__init__(model.policy, log, progress)
+
+    def probabilities(self, log: Log, start: int, stop: int) -> FloatArray:
+        """Ask the policy, without saying who the visitors are."""
+        return super().probabilities(replace(log, user_ids=None), start, stop)
+
+
 def _read_only(log: Log) -> Log:
     """Return a log whose arrays that policies see cannot be written to."""
     views = {name: getattr(log, name).view() for name in ("features", "products", "candidates")}
@@ -232,9 +244,11 @@ def visible_spec(log: Log) -> PolicySpec:
 
 
 def make_target(given: Any, log: Log, progress: Progress = lambda line: None) -> Target:
-    """Return the policy to evaluate: a `Policy`, a function, an array `(K,)` or `(n, K)`, or a column of the log."""
+    """Return the policy to evaluate: a `Policy`, a `Model`, a function, an array `(K,)` or `(n, K)`, or a column."""
     if isinstance(given, Target):
         return given
+    if isinstance(given, Model):
+        return ModelTarget(given, log, progress)
     if isinstance(given, Policy):
         return PolicyTarget(given, log, progress)
     if isinstance(given, str):

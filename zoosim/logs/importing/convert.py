@@ -23,7 +23,7 @@ from zoosim.logs.importing.times import read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
-from zoosim.policies.model import SUFFIX, load_model
+from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
 from zoosim.schema.late import known_too_late
@@ -125,7 +125,7 @@ def _digest(products: pl.DataFrame) -> str:
 def _fitted_like(path: Path) -> FittedSchema:
     """Return the fitted schema of a log or of a model; raises `DataError` for a log that has none."""
     if path.suffix == SUFFIX:
-        return load_model(path).fitted
+        return schema_of_model(path)
     if path.suffix != ".parquet" or not path.is_file():
         raise DataError(f"like: got {str(path)!r}, expected a log (.parquet) or a model ({SUFFIX}) that is there")
     fitted = fitted_schema(path)

@@ -53,7 +53,7 @@ def band(logs: int) -> tuple[float, float]:
 
 
 def _firsts(rows: Sequence[Covered]) -> list[Covered]:
-    """Return a row a cell."""
+    """Return one row per cell."""
     return list({row.cell: row for row in reversed(rows)}.values())[::-1]
 
 

@@ -80,14 +80,14 @@ def train(
         checked_path(out)
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
-    given = _untrained(policies)
+    by_name = _untrained(policies)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
-    if not given or (len(given) > 1 and not loaded.has_propensities):
-        reason = f", since {loaded.source} has no propensities to tell which is better by" if given else ""
-        raise ConfigError(f"policies: got {len(given)}, expected one{reason}")
+    if not by_name or (len(by_name) > 1 and not loaded.has_propensities):
+        reason = f", since {loaded.source} has no propensities to tell which is better by" if by_name else ""
+        raise ConfigError(f"policies: got {len(by_name)}, expected one{reason}")
     fitted, catalogue = _described(loaded)
     earlier, later = earlier_and_later(loaded, share)
-    made = {name: new_policy(name, policy, loaded, seed) for name, policy in given.items()}
+    made = {name: new_policy(name, policy, loaded, seed) for name, policy in by_name.items()}
     _check_anonymous(made)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = _trained(made, replace(earlier, user_ids=None), progress)

@@ -6,7 +6,7 @@ from zoosim.worlds.recommendation.shocks import LOUD
 SHOWDOWN = Experiment(
     name="showdown",
     summary="20,000 visitors, one loud shock, LinUCB against both published Neural-Linear forms",
-    question="Does a shared neural representation recover faster from a shock than one linear model a product?",
+    question="Does a shared neural representation recover faster from a shock than one linear model per product?",
     steps=20_000,
     shocks=(LOUD,),
     policies={

@@ -205,8 +205,8 @@ def _judged(name: str, later: "Log", n_policies: int, evaluation: "Evaluation | 
     """Say what the later rows say of a model, and of how many it was chosen by them."""
     if evaluation is None:
         return {}
-    rows = [row for row in evaluation.results if row.policy == name]
-    judged = {"rows": evaluation.n, "policies": n_policies, "results": [_plain(row._asdict()) for row in rows]}
+    results = [row for row in evaluation.summary["results"] if row["policy"] == name]
+    judged = {"rows": evaluation.n, "policies": n_policies, "results": results}
     if later.times is not None:
         judged["last"] = _written(later.times.max())
     return {"judged": judged}
@@ -214,12 +214,3 @@ def _judged(name: str, later: "Log", n_policies: int, evaluation: "Evaluation | 
 
 def _written(microseconds: "IntArray") -> str:
     return datetime.fromtimestamp(int(microseconds) / MICROSECONDS, UTC).isoformat()
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, and None for what is not finite."""
-    if isinstance(value, Mapping):
-        return {key: _plain(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

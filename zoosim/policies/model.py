@@ -21,7 +21,7 @@ from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
 from zoosim.core.files import atomic
 from zoosim.core.parameters import shown
-from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.persistence import packed_policy, unpacked_policy
 from zoosim.policies.registry import BUILT_IN, find_class
@@ -41,6 +41,11 @@ ID = "id"
 """The key of a candidate's id, where a candidate is given with its features."""
 
 
+def product_ids(names: Sequence[str]) -> IntArray:
+    """Return the numbers by which policies know products `(K,)`, read-only."""
+    return frozen(np.array([product_key(name) for name in names], np.int64))
+
+
 class Choice(NamedTuple):
     """What to show: a product by its id, the probability with which it was drawn, and that of each candidate."""
 
@@ -55,6 +60,7 @@ class Catalogue:
 
     names: tuple[str, ...]
     features: FloatArray
+    ids: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse products that are not told apart, and features that are no finite numbers."""
@@ -66,6 +72,7 @@ class Catalogue:
         if not np.isfinite(self.features).all():
             raise DataError("catalogue: got features that are missing or infinite, expected finite numbers")
         object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
+        object.__setattr__(self, "ids", product_ids(self.names))
 
     def place(self, name: str) -> int | None:
         """Return where a product stands, None for one that is not in the catalogue."""
@@ -165,22 +172,19 @@ class Model:
         """Return the candidates' ids, and the request as policies see it."""
         if not isinstance(visitor, Mapping):
             raise PolicyError(f"visitor: got {shown(visitor)}, expected values by column")
-        if candidates is None:
-            listed: list[Any] = []
-            names: Sequence[str] = self.catalogue.names
-            products = self.catalogue.features
-        else:
-            listed = _listed(candidates)
-            names = [_name_of(candidate) for candidate in listed]
+        listed = self.catalogue.names if candidates is None else _listed(candidates)
+        names = listed if candidates is None else [_name_of(candidate) for candidate in listed]
         if not len(names) or len(set(names)) < len(names):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
-        if candidates is not None:
-            products = np.array([self._features_of(candidate) for candidate in listed])
+        if candidates is None:  # worked out once, since a catalogue may be large
+            ids, products = self.catalogue.ids, self.catalogue.features
+        else:
+            ids, products = product_ids(names), np.array([self._features_of(candidate) for candidate in listed])
         context = Context(
             user_id=0,
             user=frozen(self.fitted.visitors.encode_one(visitor)),
-            product_ids=frozen(np.array([product_key(name) for name in names], np.int64)),
+            product_ids=ids,
             products=frozen(products.reshape(len(names), -1)),
             available=frozen(np.ones(len(names), bool)),
         )

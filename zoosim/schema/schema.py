@@ -265,10 +265,11 @@ def _no_features(table: pl.DataFrame, taken: Mapping[str, str], action: str, rew
         if name in taken:
             continue
         meaning = likely_meaning(name)
-        reason = known_too_late(table[name], table[action], [table[reward] for reward in rewards])
         if meaning:
             notes[name] = f"left out: named like another {meaning.replace('_', ' ')}"
-        elif reason:
+            continue
+        reason = known_too_late(table[name], table[action], [table[reward] for reward in rewards])
+        if reason:
             notes[name] = f"left out: {reason}"
     return notes
 

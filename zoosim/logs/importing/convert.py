@@ -165,10 +165,12 @@ def to_records(
     listed = schema.columns.listed
     lists = read_lists(table[listed], schema.separator) if listed else None
     names = _candidate_names(table[schema.columns.action], schema, lists, product_table)
-    drift = {} if fitted is None else fitted.visitors.drift(table)
-    if fitted is not None and product_table is not None:
-        drift |= product_table.drift(names, fitted.products)
-    if fitted is None:
+    if fitted is not None:
+        drift = fitted.visitors.drift(table)
+        if product_table is not None:
+            drift |= product_table.drift(names, fitted.products)
+    else:
+        drift = {}
         options = {"time_zone": schema.time_zone or "UTC", "separator": schema.separator, "epoch": schema.epoch}
         fitted = FittedSchema(
             visitors=fit_encoder(table, schema.features, source, **options),

@@ -76,10 +76,8 @@ class FromLog(Policy):
         """Learn from a log of the past, and forget what was learned before.
 
         Raises:
-            PolicyError: the log has no features of visitors, or others than the policy is made for.
+            PolicyError: the log has other features than the policy is made for, or too few.
         """
-        if not self.spec.user_dim:
-            raise PolicyError("rows have no features to learn a policy from; name some in the mapping")
         check_shape("features", log.features, (len(log), self.spec.user_dim))
         check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
         order = np.argsort(log.product_ids)
@@ -107,6 +105,10 @@ class FromLog(Policy):
     def recommend(self, context: Context) -> int:
         """Return the candidate with the highest guess; moves no state."""
         return int(self._guesses(context)[0].argmax())
+
+    def predict(self, context: Context) -> FloatArray:
+        """Return the guessed reward of each candidate `(K,)`, -inf for what is not available; moves no state."""
+        return self._guesses(context)[0]
 
     def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing: the policy learns from logs alone, by `fit`."""

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.types import FloatArray, PastLog, Progress
 from zoosim.models.torch_training import seeded_torch, take_epoch
 from zoosim.policies.from_log.base import FromLog, standardised
@@ -31,6 +32,8 @@ class MLP(FromLog):
     name = "mlp"
 
     def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+        if not self.spec.user_dim:
+            raise PolicyError("rows have no features of visitors to learn from; name some in the schema")
         centre, scale = standardised(log.features)
         seed = int(self.rng.integers(2**31))
         layers = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)

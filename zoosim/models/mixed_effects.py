@@ -14,6 +14,7 @@ is solved has P Q unknowns, however many products there are. Variances follow Ma
 (https://doi.org/10.1162/neco.1992.4.3.415), section 4.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from zoosim.core.types import FloatArray, IntArray, Progress
 
 MAX_BYTES = 800_000_000
 """The most memory that the sums of squares of all products may take."""
+PART_BYTES = 64_000_000
+"""Memory for the pairs of columns of some products."""
 FIRST_STEPS = 5
 """Steps of Newton's method before variances are estimated."""
 MOST_STEPS = 30
@@ -243,8 +246,10 @@ def _solve(
     # What a product says of the shared effects once its own are eliminated: G - G (G + D)^-1 G = D (G + D)^-1 G.
     remaining = own_precision[:, None] * response
     remaining = 0.5 * (remaining + remaining.swapaxes(1, 2))
-    pairs = (products[:, :, None] * products[:, None, :]).reshape(len(products), q * q)
-    system = (remaining.reshape(-1, p * p).T @ pairs).reshape(p, p, q, q).swapaxes(1, 2).reshape(p * q, p * q)
+    system = np.zeros((p * p, q * q))
+    for part in _parts(len(products), q):
+        system += remaining[part].reshape(-1, p * p).T @ _pairs(products[part])
+    system = system.reshape(p, p, q, q).swapaxes(1, 2).reshape(p * q, p * q)
     system[np.diag_indices(p * q)] += shared_precision.ravel()
     shared_covariance = linalg.inv(system, overwrite_a=True, check_finite=False)
 
@@ -254,10 +259,27 @@ def _solve(
     own_step = (covariance @ own_gradient[:, :, None] - response @ through_shared[:, :, None])[:, :, 0]
 
     by_pairs = shared_covariance.reshape(p, q, p, q).swapaxes(1, 2).reshape(p * p, q * q)
-    of_products = (pairs @ by_pairs.T).reshape(-1, p, p)
-    own_variances = np.einsum("kii->ki", covariance) + np.einsum("kij,kjl,kil->ki", response, of_products, response)
+    of_products = np.vstack([_pairs(products[part]) @ by_pairs.T for part in _parts(len(products), q)])
+    own_variances = np.einsum("kii->ki", covariance) + _quadratic_forms(response, of_products.reshape(-1, p, p))
     shared_variances = np.diagonal(shared_covariance).reshape(p, q)
     return Effects(shared_step, own_step), Effects(shared_variances, own_variances)
+
+
+def _parts(n_products: int, q: int) -> Iterator[slice]:
+    """Yield products in parts whose pairs of columns take `PART_BYTES` at most."""
+    size = max(1, PART_BYTES // (8 * q * q))
+    for start in range(0, n_products, size):
+        yield slice(start, start + size)
+
+
+def _pairs(products: FloatArray) -> FloatArray:
+    """Return all products of two columns `(m, Q Q)`."""
+    return (products[:, :, None] * products[:, None, :]).reshape(len(products), -1)
+
+
+def _quadratic_forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return r^T A r `(K, P)` for each row r of `rows (K, P, P)` and the product's matrix A."""
+    return np.asarray(((rows @ matrices) * rows).sum(axis=2))
 
 
 def _take(

@@ -28,14 +28,14 @@ MAX_BYTES = 800_000_000
 """The most memory that the sums of squares of all products may take."""
 PART_BYTES = 64_000_000
 """Memory for the pairs of columns of some products."""
-FIRST_STEPS = 5
+FIRST_STEPS = 3
 """Steps of Newton's method before variances are estimated."""
-MOST_STEPS = 30
+MOST_STEPS = 15
 """The most steps after these, each followed by new variances."""
 CAREFUL_STEPS = 3
 """How many of these estimate variances by expectation maximisation, which is slow, but safe far from the optimum."""
-SETTLED = 0.05
-"""Variances are settled when none changes by more than this share."""
+SETTLED, NEGLIGIBLE = 0.05, 1e-3
+"""Variances are settled when none above the second number changes by more than the first, as a share."""
 INTERCEPT_VARIANCE = 1e4
 FIRST_VARIANCE = 0.05
 """The other variances to start from: of log odds, or of rewards in units of their standard deviation."""
@@ -124,7 +124,8 @@ def fit_mixed_model(choices: Choices, groups: Groups, *, clicks: bool, progress:
         variances = _new_variances(groups, effects, posterior, previous, careful=done <= CAREFUL_STEPS)
         if not clicks:
             noise = _noise(choices, effects, groups, posterior, previous)
-        change = float(np.abs(np.log(variances / previous)).max())
+        changes = np.abs(np.log(variances / previous))
+        change = float(changes[np.maximum(variances, previous) > NEGLIGIBLE].max(initial=0.0))
         progress(f"step {done} of {MOST_STEPS} at most: variances change by {np.expm1(change):.0%}")
         if done > CAREFUL_STEPS and change < SETTLED:
             break
@@ -245,11 +246,11 @@ def _solve(
     response = covariance @ curvature
     # What a product says of the shared effects once its own are eliminated: G - G (G + D)^-1 G = D (G + D)^-1 G.
     remaining = own_precision[:, None] * response
-    remaining = 0.5 * (remaining + remaining.swapaxes(1, 2))
-    system = np.zeros((p * p, q * q))
-    for part in _parts(len(products), q):
-        system += remaining[part].reshape(-1, p * p).T @ _pairs(products[part])
-    system = system.reshape(p, p, q, q).swapaxes(1, 2).reshape(p * q, p * q)
+    upper_p, upper_q = np.triu_indices(p), np.triu_indices(q)
+    sums = np.zeros((len(upper_p[0]), len(upper_q[0])))
+    for part in _parts(products):
+        sums += remaining[part][:, *upper_p].T @ (products[part][:, upper_q[0]] * products[part][:, upper_q[1]])
+    system = sums[_upper_places(p)][:, :, _upper_places(q)].swapaxes(1, 2).reshape(p * q, p * q)
     system[np.diag_indices(p * q)] += shared_precision.ravel()
     shared_covariance = linalg.inv(system, overwrite_a=True, check_finite=False)
 
@@ -258,28 +259,31 @@ def _solve(
     through_shared = products @ shared_step.T
     own_step = (covariance @ own_gradient[:, :, None] - response @ through_shared[:, :, None])[:, :, 0]
 
-    by_pairs = shared_covariance.reshape(p, q, p, q).swapaxes(1, 2).reshape(p * p, q * q)
-    of_products = np.vstack([_pairs(products[part]) @ by_pairs.T for part in _parts(len(products), q)])
-    own_variances = np.einsum("kii->ki", covariance) + _quadratic_forms(response, of_products.reshape(-1, p, p))
+    # The covariance of each product's share of the shared effects, of which its own depend.
+    of_pairs = shared_covariance.reshape(p, q, p, q).swapaxes(1, 2)[upper_p]
+    of_pairs = (of_pairs + of_pairs.swapaxes(1, 2))[:, *upper_q]
+    of_pairs[:, upper_q[0] == upper_q[1]] /= 2.0
+    own_variances = np.einsum("kii->ki", covariance).copy()
+    for part in _parts(products):
+        pairs = products[part][:, upper_q[0]] * products[part][:, upper_q[1]]
+        of_products = (pairs @ of_pairs.T)[:, _upper_places(p)]
+        own_variances[part] += ((response[part] @ of_products) * response[part]).sum(axis=2)
     shared_variances = np.diagonal(shared_covariance).reshape(p, q)
     return Effects(shared_step, own_step), Effects(shared_variances, own_variances)
 
 
-def _parts(n_products: int, q: int) -> Iterator[slice]:
+def _parts(products: FloatArray) -> Iterator[slice]:
     """Yield products in parts whose pairs of columns take `PART_BYTES` at most."""
-    size = max(1, PART_BYTES // (8 * q * q))
-    for start in range(0, n_products, size):
+    size = max(1, PART_BYTES // (8 * products.shape[1] ** 2))
+    for start in range(0, len(products), size):
         yield slice(start, start + size)
 
 
-def _pairs(products: FloatArray) -> FloatArray:
-    """Return all products of two columns `(m, Q Q)`."""
-    return (products[:, :, None] * products[:, None, :]).reshape(len(products), -1)
-
-
-def _quadratic_forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Return r^T A r `(K, P)` for each row r of `rows (K, P, P)` and the product's matrix A."""
-    return np.asarray(((rows @ matrices) * rows).sum(axis=2))
+def _upper_places(size: int) -> IntArray:
+    """Return where the elements of a symmetric matrix stand among those of its upper half `(size, size)`."""
+    places = np.zeros((size, size), np.int64)
+    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    return np.maximum(places, places.T)
 
 
 def _take(

@@ -13,7 +13,17 @@ from benchmarks.quality import (
     same_rows,
     search_templates,
 )
-from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
+from benchmarks.speed import (
+    command_line,
+    decision,
+    gauntlet,
+    importing,
+    memory,
+    neural,
+    off_policy,
+    optimizers,
+    search,
+)
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -31,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S13": off_policy.trained,
     "S14": memory.main,
     "S15": decision.joint_features,
+    "S16": importing.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

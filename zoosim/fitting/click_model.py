@@ -167,7 +167,10 @@ def _fit_effects(
     clicks = rows.in_order(rows.clicks)
     fitted = list(effects)
     for number, family in enumerate(families):
-        spread, error = _spread(rows, mean, covariance, families, fitted, number)
+        if family.spread is None:
+            spread, error = _spread(rows, mean, covariance, families, fitted, number)
+        else:
+            spread, error = family.spread, 0.0
         shown = spread > ERRORS * error if family.optional else spread > 0.0
         chances = rows.in_order(rows.chances(mean, covariance, families, fitted))
         residuals, weights = clicks - chances, chances * (1.0 - chances)

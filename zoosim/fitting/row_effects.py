@@ -15,13 +15,15 @@ class Family(NamedTuple):
     """Effects of one kind: the group of each row `(n,)`, -1 for none, of `n_groups`.
 
     `within` is the family whose groups these divide, such as a visitor's taste for each category: then pairs of rows
-    tell of both. `optional` effects are left out where the data do not show them.
+    tell of both. `optional` effects are left out where the data do not show them. `spread` is the variance of the
+    effects where it is not to be estimated.
     """
 
     groups: IntArray
     n_groups: int
     within: int | None = None
     optional: bool = True
+    spread: float | None = None
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Add up values of rows `(n,)` by group `(n_groups,)`."""
@@ -91,5 +93,6 @@ def shrunk_effects(
     information = family.sums(weights)
     variance = 1.0 / (1.0 / spread + information)
     mean = variance * (information * before.mean + family.sums(residuals))
-    mean -= float(information @ mean) / float(information.sum())  # what all share is the model's level
+    if (family.groups >= 0).all():  # what all rows share is the model's level
+        mean -= float(information @ mean) / float(information.sum())
     return Effects(mean, variance, spread, error)

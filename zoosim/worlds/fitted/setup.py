@@ -1,0 +1,81 @@
+"""A fitted world as a run is told of it: the file that `fit-world` wrote."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from zoosim.core.config import Shock
+from zoosim.core.errors import ConfigError
+from zoosim.core.sources import source_digest
+from zoosim.worlds.fitted.file import load_world, world_digest
+from zoosim.worlds.fitted.shop import FittedShop
+from zoosim.worlds.fitted.world import FittedWorld, build_fitted_world, change_steps, reward_range
+from zoosim.worlds.setup import WorldSetup
+
+
+@dataclass(frozen=True)
+class FittedSetup(WorldSetup):
+    """A shop fitted to a log; `kind` is its file, and there is nothing to set."""
+
+    finished: bool = False
+
+    knows_users = True
+    has_past = True
+
+    @classmethod
+    def read(
+        cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
+    ) -> "FittedSetup":
+        """Check the settings of a run; see `WorldSetup.read`."""
+        if values:
+            raise ConfigError(f"env.{min(values)}: a fitted world has no settings; leave it out, or fit another world")
+        return cls(kind, {}, steps, finished=finished)
+
+    @property
+    def shop(self) -> FittedShop:
+        """What the file holds; read once in each process."""
+        return load_world(self.kind)
+
+    @cached_property
+    def _is_clicks(self) -> bool:
+        return self.finished or self.shop.sizes is None
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward of a visit."""
+        return reward_range(self.shop)
+
+    @property
+    def reward_key(self) -> str:
+        """How summary.json calls the mean reward of a visit."""
+        return "ctr" if self._is_clicks else "reward"
+
+    @property
+    def reward_word(self) -> str:
+        """What rewards are called in sentences."""
+        return "clicks" if self._is_clicks else "reward"
+
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> FittedWorld:
+        """Return the world of a seed."""
+        return build_fitted_world(self.shop, seed=seed, steps=self.steps)
+
+    def code(self, action_space: str) -> str:
+        """Hash the code that builds the world."""
+        return source_digest(build_fitted_world.__module__)
+
+    def settings(self) -> dict[str, Any]:
+        """Return no settings: all is in the file."""
+        return {}
+
+    def files_digest(self) -> str:
+        """Hash the content of the file."""
+        return world_digest(self.kind)[:16]
+
+    @property
+    def shocks(self) -> tuple[Shock, ...]:
+        """List the changes of the shop."""
+        if self.finished:
+            return ()
+        steps = enumerate(change_steps(self.shop, self.steps), start=1)
+        return tuple(Shock(step=step, name=f"change {number}", set={}) for number, step in steps)

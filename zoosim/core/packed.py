@@ -22,11 +22,17 @@ DIGEST = 64
 
 
 class Packing(NamedTuple):
-    """A kind of file: what it begins with, what messages call it, and how to get a new one."""
+    """A kind of file: what it begins with, what messages call it, how to mend a broken one, and who writes them."""
 
     magic: bytes
     what: str
-    advice: str
+    again: str
+    origin: str
+
+    @property
+    def head(self) -> int:
+        """How many bytes come before the content: the magic and a hash."""
+        return len(self.magic) + DIGEST
 
 
 def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -40,11 +46,10 @@ def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays
 
 def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
-    broken = DataError(f"{path}: is no {packing.what}, or broken; {packing.advice}")
+    broken = DataError(f"{path}: is no {packing.what}, or broken; {packing.again}")
     content = _content(path, packing)
-    start = len(packing.magic) + DIGEST
-    payload = content[start:]
-    if content[:start] != packing.magic + hashlib.sha256(payload).hexdigest().encode():
+    payload = content[packing.head :]
+    if content[: packing.head] != packing.magic + hashlib.sha256(payload).hexdigest().encode():
         raise broken
     try:
         with zipfile.ZipFile(io.BytesIO(payload)) as packed:
@@ -60,7 +65,9 @@ def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str,
 
 def packed_digest(path: Path, packing: Packing) -> str:
     """Return the SHA-256 of a file's content in hexadecimal, as its head says; raises `DataError`."""
-    content = _content(path, packing, len(packing.magic) + DIGEST)
+    content = _content(path, packing, packing.head)
+    if not content.startswith(packing.magic):
+        raise DataError(f"{path}: is no {packing.what}, or broken; {packing.again}")
     return content[len(packing.magic) :].decode("ascii", "replace")
 
 
@@ -72,7 +79,7 @@ def _content(path: Path, packing: Packing, size: int = -1) -> bytes:
         with path.open("rb") as file:
             return file.read(size)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; {packing.advice}") from None
+        raise DataError(f"{path}: no such file; {packing.origin}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 

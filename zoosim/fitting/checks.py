@@ -1,7 +1,7 @@
 """How far to believe a fitted world: what it says of the log's own policies, of later days, and of the best choices."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ LEAST_RESPONSES = 30
 BINS = 10
 CHANCE = 1e-6
 TAILS = (0.025, 0.975)
-MOST_PAIRS = 400_000
+MOST_PAIRS = 300_000
 """Visits x products of each draw by which a world's values are computed."""
 
 
@@ -112,14 +112,15 @@ class HeldOut:
 class Checks:
     """What is known of a fitted world: policies' values there and by the log, the oracle, and held-out rows.
 
-    `oracle` is what the best product for each visitor earns, over the shops that the log allows: the best of estimated
-    means would be too high, since the luckiest estimates are the best.
+    `oracle` is what the best product for each visitor earns, over the shops that the log allows: the best of a single
+    estimate would be too high, since the luckiest products look best, and the best of means too low, since means hide
+    what visitors differ in. `products` are what showing each product to everyone earns.
     """
 
     comparisons: tuple[Comparison, ...]
     oracle: Value
+    products: tuple[Value, ...]
     held_out: HeldOut
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -148,9 +149,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def check_fit(
-    log: Log, models: FittedModels, *, seed: int = 0, progress: Progress = lambda line: None
-) -> Checks:
+def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progress = lambda line: None) -> Checks:
     """Compare a fitted world with the log that it was fitted to, and with later rows that it was not.
 
     Raises `DataError` where the log has too few rows to hold any out.
@@ -158,16 +157,16 @@ def check_fit(
     log = log.in_order()
     held_out = hold_out(log, seed=seed, progress=progress)
     progress("computing what policies earn in the fitted world")
-    uniform, best = shop_values(models.shop, seed=seed)
+    values = shop_values(models.shop, seed=seed)
     logged = logged_values(models.shop, log.actions)
     terms = group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards))
     interval = bootstrap_interval(terms)
     by_log = Value(interval.mean, float(interval.low or -math.inf), float(interval.high or math.inf))
     comparisons = (
         Comparison("logged choices", _value(logged), by_log, "the log's mean"),
-        Comparison("uniform choices", _value(uniform), _uniform_by_log(log, seed), "dr"),
+        Comparison("uniform choices", _value(values.products.mean(axis=1)), _uniform_by_log(log, seed), "dr"),
     )
-    return Checks(comparisons, _value(best), held_out)
+    return Checks(comparisons, _value(values.best), tuple(map(_value, values.products.T)), held_out)
 
 
 def _value(draws: FloatArray) -> Value:
@@ -188,20 +187,27 @@ def _uniform_by_log(log: Log, seed: int) -> Value | None:
     return Value(result.value, result.low, result.high)
 
 
-def shop_values(shop: FittedShop, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return what uniform choices and the best ones are expected to earn per visit, in each draw `(D,)`.
+class ShopValues(NamedTuple):
+    """What a visit is expected to earn in each of D draws: by the `best` choice `(D,)`, by each product `(D, K)`."""
+
+    best: FloatArray
+    products: FloatArray
+
+
+def shop_values(shop: FittedShop, *, seed: int = 0) -> ShopValues:
+    """Return what choices are expected to earn per visit in each draw.
 
     Each draw is asked about other visits, so that the choice of visits is part of the spread.
     """
     rng = stream(seed, "visits to compute values by")
     n_visits = min(shop.n_rows, max(100, MOST_PAIRS // shop.n_products))
-    uniform, best = np.empty(shop.n_draws), np.empty(shop.n_draws)
+    best, products = np.empty(shop.n_draws), np.empty((shop.n_draws, shop.n_products))
     for number in range(shop.n_draws):
         visits = rng.choice(shop.n_rows, n_visits, replace=False)
         rewards = shop.expected_rewards(shop.draw(number), visits)
-        uniform[number] = rewards.mean()
+        products[number] = rewards.mean(axis=0)
         best[number] = rewards.max(axis=1).mean()
-    return uniform, best
+    return ShopValues(best, products)
 
 
 def logged_values(shop: FittedShop, actions: IntArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special, stats
 
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.fitting.hierarchy import Design
@@ -51,6 +52,7 @@ def model_features(log: Log) -> Features:
     names = tuple(sorted(set(log.categories))) or ("all products",)
     categories = np.searchsorted(names, log.categories) if log.categories else np.zeros(log.n_actions, np.int64)
     products, product_blocks = _with_categories(log, _column_blocks(encoders[1], log.products.shape[1]), categories)
+    products = _normal_scores(products)
     centred_products = products - products.mean(axis=0)
     of_products = _mixed(centred_products, product_blocks, MOST_PRODUCT_FEATURES)
     width = of_products.mixing.shape[1] + 1
@@ -63,6 +65,18 @@ def model_features(log: Log) -> Features:
     z = np.column_stack([np.ones(log.n_actions), centred_products @ of_products.mixing])
     design = Design(z, _behind_the_level(of_visitors.blocks), _behind_the_level(of_products.blocks))
     return Features(centre, of_visitors.mixing, design, categories, names)
+
+
+def _normal_scores(products: FloatArray) -> FloatArray:
+    """Return numbers of products as the normal quantiles of their ranks, of prices much like logarithms.
+
+    So a few expensive products cannot carry a line far from where most are. Columns of two values stay as they are.
+    """
+    scores = products.copy()
+    for place, column in enumerate(products.T):
+        if len(np.unique(column)) > 2:
+            scores[:, place] = special.ndtri((stats.rankdata(column) - 0.5) / len(column))
+    return scores
 
 
 def _with_categories(log: Log, blocks: IntArray, categories: IntArray) -> tuple[FloatArray, IntArray]:

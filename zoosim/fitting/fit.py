@@ -20,7 +20,7 @@ from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.worlds.fitted.shop import Change, FittedShop, Tastes
 
-DRAWS = 100
+DRAWS = 200
 MOST_ROWS = 200_000
 MOST_STEPS = 100_000
 MOST_SEGMENTS = 12
@@ -209,4 +209,3 @@ def _facts(
         "segments_how": segments.how,
         "spreads": {name: [of.spread, of.error] for name, of in zip(names, effects, strict=False)},
     }
-

@@ -4,7 +4,7 @@ Product k has coefficients b_k = M z_k + a_k `(q,)` for the visitor's features x
 the product's features z_k `(r,)` predict, and a deviation of its own. The entries of M and of a_k are normal around 0,
 and blocks of them, such as country x category, share a variance that is estimated from the data (empirical Bayes;
 Gelman & Hill 2007, chapter 13). Data come in as sums of each product, of a normal likelihood or of the quadratic
-approximation to another one: precision A_k `(q, q)` and weighted target r_k `(q,)`, so that log L = r_k' b - b' A_k b / 2.
+approximation to another one: precision A_k `(q, q)` and weighted target r_k `(q,)`, log L being r_k' b - b' A_k b / 2.
 """
 
 from typing import NamedTuple

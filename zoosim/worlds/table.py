@@ -42,7 +42,7 @@ class Period:
 class Visits(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one period, in the form that compiled loops take.
 
-    `visitors (n,)` rows of `users (U, d_u)` and `segments`, `user_ids (n,)` by which policies know them, `segments (U,)`,
+    `visitors (n,)` rows of `users (U, d_u)` and `segments (U,)`, `user_ids (n,)` by which policies know them,
     `offered (K,)` rows of the products that are candidates, `groups (K,)` of these, `table (S, G)`, `available (K,)`;
     `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
     """
@@ -145,7 +145,7 @@ class TableWorld(World):
     reward_range: tuple[float, float] = (0.0, 1.0)
     schedule: IntArray | None = None
     anonymous: bool = False
-    rewards: FloatArray = NO_REWARDS
+    rewards: FloatArray = field(default_factory=lambda: NO_REWARDS)
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
     ids: IntArray | None = None
 

@@ -15,7 +15,7 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.worlds.fitted.shop import Change, FittedShop, Sizes, Tastes
 from zoosim.worlds.setup import WORLD_FILE
 
-PACKING = Packing(b"zoosim world 1\n", "fitted world", "zoosim fit-world writes them")
+PACKING = Packing(b"zoosim world 1\n", "fitted world", "fit it anew (zoosim fit-world)", "zoosim fit-world writes them")
 ARRAYS = (
     *("features", "users", "levels", "segments", "centre", "mixing", "coefficients"),
     *("products", "product_ids", "categories"),
@@ -27,7 +27,8 @@ def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
     """Write a fitted shop to a file that ends in `.world`; raises `ConfigError` for another ending."""
     where = Path(path)
     if where.suffix != WORLD_FILE or not where.parent.is_dir():
-        raise ConfigError(f"world: got {str(path)!r}, expected a file in a folder that is there, ending in {WORLD_FILE}")
+        expected = f"expected a file in a folder that is there, ending in {WORLD_FILE}"
+        raise ConfigError(f"world: got {str(path)!r}, {expected}")
     header: dict[str, Any] = {
         "category_names": list(shop.category_names),
         "names": list(shop.names),

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from zoosim.core.config import Shock
+from zoosim.core.config import Shock, Strict, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.sources import source_digest
 from zoosim.worlds.fitted.file import load_world, world_digest
@@ -14,11 +13,18 @@ from zoosim.worlds.fitted.world import FittedWorld, build_fitted_world, change_s
 from zoosim.worlds.setup import WorldSetup
 
 
+class FittedConfig(Strict):
+    """What a fitted world pays, and at which visits it changes; all else is in its file."""
+
+    pays: Literal["clicks", "amounts"] = "clicks"
+    changes: list[int] = []
+
+
 @dataclass(frozen=True)
 class FittedSetup(WorldSetup):
-    """A shop fitted to a log; `kind` is its file, and there is nothing to set."""
+    """A shop fitted to a log; `kind` is its file, and `config` what a run's page needs to know of it without the file."""
 
-    finished: bool = False
+    config: FittedConfig
 
     knows_users = True
     has_past = True
@@ -28,18 +34,19 @@ class FittedSetup(WorldSetup):
         cls, kind: str, values: dict[str, Any], shocks: Sequence[Any], steps: int, *, finished: bool
     ) -> "FittedSetup":
         """Check the settings of a run; see `WorldSetup.read`."""
-        if values:
-            raise ConfigError(f"env.{min(values)}: a fitted world has no settings; leave it out, or fit another world")
-        return cls(kind, {}, steps, finished=finished)
+        config: FittedConfig = build(FittedConfig, values, "env")
+        if finished:
+            return cls(kind, config, steps)
+        shop = load_world(kind)
+        facts = FittedConfig(pays="clicks" if shop.sizes is None else "amounts", changes=change_steps(shop, steps))
+        if values and config != facts:
+            raise ConfigError(f"env: {kind} is another world, or the run has another length; leave env out")
+        return cls(kind, facts, steps)
 
     @property
     def shop(self) -> FittedShop:
         """What the file holds; read once in each process."""
         return load_world(self.kind)
-
-    @cached_property
-    def _is_clicks(self) -> bool:
-        return self.finished or self.shop.sizes is None
 
     @property
     def reward_range(self) -> tuple[float, float]:
@@ -49,12 +56,12 @@ class FittedSetup(WorldSetup):
     @property
     def reward_key(self) -> str:
         """How summary.json calls the mean reward of a visit."""
-        return "ctr" if self._is_clicks else "reward"
+        return "ctr" if self.config.pays == "clicks" else "reward"
 
     @property
     def reward_word(self) -> str:
         """What rewards are called in sentences."""
-        return "clicks" if self._is_clicks else "reward"
+        return "clicks" if self.config.pays == "clicks" else "reward"
 
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> FittedWorld:
         """Return the world of a seed."""
@@ -64,10 +71,6 @@ class FittedSetup(WorldSetup):
         """Hash the code that builds the world."""
         return source_digest(build_fitted_world.__module__)
 
-    def settings(self) -> dict[str, Any]:
-        """Return no settings: all is in the file."""
-        return {}
-
     def files_digest(self) -> str:
         """Hash the content of the file."""
         return world_digest(self.kind)[:16]
@@ -75,7 +78,5 @@ class FittedSetup(WorldSetup):
     @property
     def shocks(self) -> tuple[Shock, ...]:
         """List the changes of the shop."""
-        if self.finished:
-            return ()
-        steps = enumerate(change_steps(self.shop, self.steps), start=1)
-        return tuple(Shock(step=step, name=f"change {number}", set={}) for number, step in steps)
+        changes = enumerate(self.config.changes, start=1)
+        return tuple(Shock(step=step, name=f"change {number}", set={}) for number, step in changes)

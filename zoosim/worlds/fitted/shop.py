@@ -37,7 +37,6 @@ class Tastes(NamedTuple):
         drawn[self.keys] = self.mean + np.sqrt(self.variance) * rng.normal(size=len(self.keys))
         return drawn
 
-
     def kept(self, users: IntArray, n_parts: int) -> "Tastes":
         """Return the effects of some `users`, sorted, who are numbered anew; a user's effects are `n_parts`."""
         user, part = np.divmod(self.keys, n_parts)
@@ -197,7 +196,7 @@ class FittedShop:
         return chances if sizes is None else chances * sizes
 
     def thinned(self, most: int) -> "FittedShop":
-        """Return the shop with every so many of its visits, and their visitors alone, where there are more than that."""
+        """Return the shop with `most` of its visits, evenly over time, and their visitors alone."""
         if self.n_rows <= most:
             return self
         kept = np.linspace(0, self.n_rows - 1, most).astype(np.int64)

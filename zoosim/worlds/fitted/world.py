@@ -153,7 +153,7 @@ def change_steps(shop: FittedShop, steps: int) -> list[int]:
 def visits_in_time(shop: FittedShop, steps: int, rng: np.random.Generator) -> IntArray:
     """Draw which row of the log each visit of a run is, with replacement and in order of time.
 
-    So visitors come as often, and at the times of the day and of the week, as in the log. Changes come when they should.
+    So visitors come as often, and at the times of the day and of the week, as in the log, and changes at their share.
     """
     rows = [0, *(change.row for change in shop.changes), shop.n_rows]
     visits = [0, *change_steps(shop, steps), steps]

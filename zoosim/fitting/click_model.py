@@ -1,9 +1,11 @@
 """A hierarchical logistic model: who responds to which product, and how sure that is.
 
 The logit of a row is x' b_k, of the visitor's features x and the product's coefficients b_k
-(`zoosim.fitting.hierarchy`), and the effects that rows share (`zoosim.fitting.row_effects`). All are normal a priori with variances that the data
-choose. Their posterior is taken to be normal around its mean, which solves the score equations with the expected
-probability in place of that at the mean: so the model expects as many responses as came (Opper & Archambeau 2009).
+(`zoosim.fitting.hierarchy`), and the effects that rows share (`zoosim.fitting.row_effects`). All are normal a priori,
+with variances that the data choose. Their posterior is taken to be normal around its mean, which solves the score
+equations with the expected probability in place of that at the mean: so the model expects as many responses as came
+(Opper & Archambeau 2009). Coefficients are drawn as if the effects of rows were known: where visitors come so often
+that their effects are told from their features' by themselves, that is a little too sure.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ class FittedConfig(Strict):
 
 @dataclass(frozen=True)
 class FittedSetup(WorldSetup):
-    """A shop fitted to a log; `kind` is its file, and `config` what a run's page needs to know of it without the file."""
+    """A shop fitted to a log; `kind` is its file, `config` what pages of a run say of it without the file."""
 
     config: FittedConfig
 

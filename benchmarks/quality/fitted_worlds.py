@@ -36,7 +36,7 @@ POLICIES = ("uniform", "logged", "most clicked product", "best category of a cou
 
 
 class Fitted(NamedTuple):
-    """What a shop's fitted world says: of each of `POLICIES` the true and the fitted value, and which intervals hold."""
+    """What a shop's fitted world says: true and fitted values of `POLICIES` and of the oracle, which intervals hold."""
 
     truth: FloatArray
     values: FloatArray

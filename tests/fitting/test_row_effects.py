@@ -25,7 +25,7 @@ def test_an_effect_is_shrunk_by_what_its_rows_tell() -> None:
     residuals, weights = np.array([0.2, 0.3, 9.0]), np.array([0.25, 0.25, 0.25])
     effects = shrunk_effects(family, no_effects(family), 1.0, 0.0, residuals, weights)
     np.testing.assert_allclose([effects.mean[0], effects.variance[0]], [1 / 3, 2 / 3])
-    assert shrunk_effects(family, effects, 0.0, 0.1, residuals, weights).mean[0] == 0.0
+    assert shrunk_effects(family, effects, -0.1, 0.1, residuals, weights).mean[0] == 0.0
 
 
 def test_the_variance_of_visitors_effects_comes_back() -> None:

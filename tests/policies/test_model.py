@@ -91,7 +91,7 @@ def test_every_flip_and_truncation_of_a_file_is_refused(files: dict[str, Path], 
 
 def packed(path: Path, change: Callable[[dict[str, Any]], Any], compression: int = zipfile.ZIP_STORED) -> Path:
     """Write a model whose header is another, and whose checksum is right."""
-    with np.load(io.BytesIO(path.read_bytes()[PACKING.head:])) as file:
+    with np.load(io.BytesIO(path.read_bytes()[PACKING.head :])) as file:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(arrays.pop("header").tobytes())
     changed = change(header)

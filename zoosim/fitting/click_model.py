@@ -24,7 +24,6 @@ from zoosim.fitting.hierarchy import (
     start_variances,
 )
 from zoosim.fitting.row_effects import (
-    ERRORS,
     Effects,
     Family,
     estimate_spread,
@@ -169,13 +168,12 @@ def _fit_effects(
     fitted = list(effects)
     for number, family in enumerate(families):
         if family.spread is None:
-            spread, error = _spread(rows, mean, covariance, families, fitted, number)
+            estimate, error = _spread(rows, mean, covariance, families, fitted, number)
         else:
-            spread, error = family.spread, 0.0
-        shown = spread > ERRORS * error if family.optional else spread > 0.0
+            estimate, error = family.spread, 0.0
         chances = rows.in_order(rows.chances(mean, covariance, families, fitted))
         residuals, weights = clicks - chances, chances * (1.0 - chances)
-        fitted[number] = shrunk_effects(family, fitted[number], spread if shown else 0.0, error, residuals, weights)
+        fitted[number] = shrunk_effects(family, fitted[number], estimate, error, residuals, weights)
     return fitted
 
 

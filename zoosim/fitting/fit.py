@@ -107,8 +107,8 @@ def fit_shop(
         centre=features.centre,
         mixing=features.mixing,
         coefficients=drawn.astype(np.float32),
-        visitors=Tastes(np.arange(len(visitors.mean)), visitors.mean, visitors.variance, visitors.spread),
-        tastes=Tastes(kinds.taste_keys, tastes.mean, tastes.variance, tastes.spread),
+        visitors=_tastes(np.arange(len(visitors.mean)), visitors),
+        tastes=_tastes(kinds.taste_keys, tastes),
         sizes=sizes,
         changes=_change_tables(changes, of_changes, segments.n_groups, len(features.category_names)),
         products=log.products,
@@ -170,6 +170,11 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundCh
     return _Kinds(tuple(families), users, taste_keys, days)
 
 
+def _tastes(keys: IntArray, effects: Effects) -> Tastes:
+    spreads = (effects.spread, effects.estimate, effects.error)
+    return Tastes(keys, effects.information, effects.target, *spreads)
+
+
 def _level_of_rows(kinds: _Kinds, hours: Effects, days: Effects) -> FloatArray:
     _, _, of_hour, of_day, *_ = kinds.families
     return of_hour.of_rows(hours.mean) + of_day.of_rows(days.mean)
@@ -207,5 +212,5 @@ def _facts(
         "skipped": dict(log.skipped),
         "segments": segments.names,
         "segments_how": segments.how,
-        "spreads": {name: [of.spread, of.error] for name, of in zip(names, effects, strict=False)},
+        "spreads": {name: [of.estimate, of.error] for name, of in zip(names, effects, strict=False)},
     }

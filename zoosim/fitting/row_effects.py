@@ -38,13 +38,18 @@ class Family(NamedTuple):
 class Effects(NamedTuple):
     """What is known of a family: mean and variance of each effect `(n_groups,)`, and the variance of all.
 
-    `error` is the standard error of the `spread`, the variance of the family's effects before the data.
+    `spread` is the variance of the family's effects before the data, 0 where none are shown; `estimate`, which may be
+    below 0, and `error` say what the data tell of it. Of each effect they tell `information (n_groups,)`, a precision,
+    and `target (n_groups,)`, that times the effect.
     """
 
     mean: FloatArray
     variance: FloatArray
     spread: float
+    estimate: float
     error: float
+    information: FloatArray
+    target: FloatArray
 
 
 class PairMoments(NamedTuple):
@@ -60,7 +65,8 @@ class PairMoments(NamedTuple):
 
 def no_effects(family: Family) -> Effects:
     """Return effects that are all 0."""
-    return Effects(np.zeros(family.n_groups), np.zeros(family.n_groups), 0.0, 0.0)
+    nothing = np.zeros(family.n_groups)
+    return Effects(nothing, nothing, 0.0, 0.0, 0.0, nothing, nothing)
 
 
 def pair_moments(family: Family, residuals: FloatArray, weights: FloatArray) -> PairMoments:
@@ -85,14 +91,19 @@ def estimate_spread(moments: PairMoments, at: float) -> tuple[float, float]:
 
 
 def shrunk_effects(
-    family: Family, before: Effects, spread: float, error: float, residuals: FloatArray, weights: FloatArray
+    family: Family, before: Effects, estimate: float, error: float, residuals: FloatArray, weights: FloatArray
 ) -> Effects:
-    """Return each effect after a Newton step: what the rows' residuals say of it, shrunk towards 0."""
-    if spread <= 0.0:
-        return no_effects(family)._replace(error=error)
+    """Return each effect after a Newton step: what the rows' residuals say of it, shrunk towards 0.
+
+    Optional effects are all 0 where the `estimate` of their variance does not exceed 0 by its standard `error`.
+    """
     information = family.sums(weights)
-    variance = 1.0 / (1.0 / spread + information)
-    mean = variance * (information * before.mean + family.sums(residuals))
+    target = information * before.mean + family.sums(residuals)
+    known = Effects(np.zeros(len(target)), np.zeros(len(target)), 0.0, estimate, error, information, target)
+    if estimate <= (ERRORS * error if family.optional else 0.0):
+        return known
+    variance = 1.0 / (1.0 / estimate + information)
+    mean = variance * target
     if (family.groups >= 0).all():  # what all rows share is the model's level
         mean -= float(information @ mean) / float(information.sum())
-    return Effects(mean, variance, spread, error)
+    return known._replace(mean=mean, variance=variance, spread=estimate)

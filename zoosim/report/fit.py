@@ -103,8 +103,8 @@ def _parts(shop: FittedShop) -> Table:
 def _effects(shop: FittedShop) -> Table:
     rows = []
     for name, (spread, error) in shop.facts["spreads"].items():
-        deviation = f"{np.sqrt(spread):.2f}" if spread > 0.0 else "none shown"
-        rows.append((EFFECTS[name], deviation, f"{max(spread, 0.0):.3f} ± {error:.3f}"))
+        deviation = f"{np.sqrt(spread):.2f}" if spread > error else "none shown"
+        rows.append((EFFECTS[name], deviation, f"{spread:.3f} ± {error:.3f}"))
     caption = "Standard deviations of what is added to logits: .1 makes responses about 10% more or less frequent."
     return Table("What rows share beside features", ("effect of", "deviation", "variance"), rows, caption=caption)
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,13 @@ OWN = "zoosim.worlds.own:OwnSetup"
 FITTED = "zoosim.worlds.fitted.setup:FittedSetup"
 WORLD_FILE = ".world"
 """How the files of fitted worlds end."""
+
+
+class ShopChange(NamedTuple):
+    """A change of a world from visit `step` on, of which a run need not know more than its name."""
+
+    step: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class WorldSetup(ABC):
         return None
 
     @property
-    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+    def shocks(self) -> tuple[Shock | MarketShift | ShopChange, ...]:
         """List the shocks, or the market shifts, that all worlds share, in order."""
         return ()
 

@@ -22,6 +22,9 @@ ARRAYS = (
 )
 """The fields of a shop that are arrays."""
 
+TASTES = ("keys", "information", "target")
+"""The arrays of visitors' effects."""
+
 
 def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
     """Write a fitted shop to a file that ends in `.world`; raises `ConfigError` for another ending."""
@@ -34,13 +37,13 @@ def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
         "names": list(shop.names),
         "fitted": None if shop.fitted is None else shop.fitted.model_dump(),
         "facts": dict(shop.facts),
-        "spreads": [shop.visitors.spread, shop.tastes.spread],
+        "spreads": [_spreads(shop.visitors), _spreads(shop.tastes)],
         "changes": [change.row for change in shop.changes],
         "are_logs": None if shop.sizes is None else shop.sizes.are_logs,
     }
     arrays = {name: getattr(shop, name) for name in ARRAYS}
     for name, tastes in (("visitors", shop.visitors), ("tastes", shop.tastes)):
-        arrays |= {f"{name}_{part}": getattr(tastes, part) for part in ("keys", "mean", "variance")}
+        arrays |= {f"{name}_{part}": getattr(tastes, part) for part in TASTES}
     arrays["changes"] = np.array([change.effects for change in shop.changes])
     if shop.sizes is not None:
         arrays |= {"size_coefficients": shop.sizes.coefficients, "residuals": shop.sizes.residuals}
@@ -74,10 +77,9 @@ def _load(path: Path, digest: str) -> FittedShop:
 
 
 def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> FittedShop:
-    spreads = [float(spread) for spread in header["spreads"]]
     visitors, tastes = (
-        Tastes(*(arrays[f"{name}_{part}"] for part in ("keys", "mean", "variance")), spread)
-        for name, spread in zip(("visitors", "tastes"), spreads, strict=True)
+        Tastes(*(arrays[f"{name}_{part}"] for part in TASTES), *map(float, spreads))
+        for name, spreads in zip(("visitors", "tastes"), header["spreads"], strict=True)
     )
     sizes = None
     if header["are_logs"] is not None:
@@ -94,6 +96,10 @@ def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) ->
         fitted=None if fitted is None else FittedSchema.from_json(json.dumps(fitted), source),
         facts=dict(header["facts"]),
     )
+
+
+def _spreads(tastes: Tastes) -> list[float]:
+    return [tastes.spread, tastes.estimate, tastes.error]
 
 
 def _check(shop: FittedShop) -> None:

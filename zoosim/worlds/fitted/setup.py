@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from zoosim.core.config import Shock, Strict, build
+from zoosim.core.config import Strict, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.sources import source_digest
 from zoosim.worlds.fitted.file import load_world, world_digest
 from zoosim.worlds.fitted.shop import FittedShop
 from zoosim.worlds.fitted.world import FittedWorld, build_fitted_world, change_steps, reward_range
-from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.setup import ShopChange, WorldSetup
 
 
 class FittedConfig(Strict):
@@ -76,7 +76,7 @@ class FittedSetup(WorldSetup):
         return world_digest(self.kind)[:16]
 
     @property
-    def shocks(self) -> tuple[Shock, ...]:
+    def shocks(self) -> tuple[ShopChange, ...]:
         """List the changes of the shop."""
         changes = enumerate(self.config.changes, start=1)
-        return tuple(Shock(step=step, name=f"change {number}", set={}) for number, step in changes)
+        return tuple(ShopChange(step, f"change {number}") for number, step in changes)

@@ -17,25 +17,58 @@ from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.schema import FittedSchema
 
+PRIOR_SPREAD = 0.1
+"""Mean of the exponential prior of visitors' effects' variances: few effects are larger than a third or two."""
+
 
 class Tastes(NamedTuple):
-    """What is known of some visitors' effects: mean and variance of each `(G,)`, and the variance of the others.
+    """What is known of some visitors' effects, by `keys (G,)`, which number visitors, or visitors x categories, sorted.
 
-    `keys (G,)` number the visitors, or visitors x categories, sorted.
+    The data tell of each effect `information (G,)`, a precision, and `target (G,)`, that times the effect; of the
+    variance of all effects an `estimate`, which may be below 0, with its standard `error`. The responses' model took it
+    to be `spread`.
     """
 
     keys: IntArray
-    mean: FloatArray
-    variance: FloatArray
+    information: FloatArray
+    target: FloatArray
     spread: float
+    estimate: float
+    error: float
 
     def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the effects of keys 0 to `count - 1`."""
-        if self.spread <= 0.0:
+        """Draw the effects of keys 0 to `count - 1`, their variance being uncertain, too."""
+        spread = self._draw_spread(float(rng.random()))
+        noise = rng.normal(size=count)
+        if spread <= 0.0:
             return np.zeros(count)
-        drawn = np.sqrt(self.spread) * rng.normal(size=count)
-        drawn[self.keys] = self.mean + np.sqrt(self.variance) * rng.normal(size=len(self.keys))
-        return drawn
+        drawn = np.sqrt(spread) * noise
+        mean, variance = self._posterior(spread)
+        drawn[self.keys] = mean + np.sqrt(variance) * noise[self.keys]
+        # Rows that vary more would respond more often, so that their level is lowered to what the model found.
+        return drawn - (self._level(spread) - self._level(self.spread))
+
+    def _posterior(self, spread: float) -> tuple[FloatArray, FloatArray]:
+        variance = 1.0 / (1.0 / spread + self.information)
+        return variance * self.target, variance
+
+    def _level(self, spread: float) -> float:
+        """Return by how much rows' expected responses grow through effects of some variance, as a logarithm."""
+        total = float(self.information.sum())
+        if spread <= 0.0 or total <= 0.0:
+            return 0.0
+        mean, variance = self._posterior(spread)
+        return float(self.information @ (mean + variance / 2.0)) / total
+
+    def _draw_spread(self, share: float) -> float:
+        """Return a quantile of the effects' variance: a normal estimate of it, and `PRIOR_SPREAD` a priori."""
+        if self.error <= 0.0:
+            return max(self.estimate, 0.0)
+        centre = self.estimate - self.error**2 / PRIOR_SPREAD  # normal times exponential
+        below = special.log_ndtr(centre / self.error)
+        # log(1 - share) + log P(above 0) is the logarithm of the upper tail.
+        drawn = centre - self.error * float(special.ndtri_exp(np.log1p(-share) + below))
+        return max(drawn, 0.0)
 
     def kept(self, users: IntArray, n_parts: int) -> "Tastes":
         """Return the effects of some `users`, sorted, who are numbered anew; a user's effects are `n_parts`."""
@@ -43,7 +76,7 @@ class Tastes(NamedTuple):
         place = np.searchsorted(users, user)
         is_kept = users[place.clip(max=len(users) - 1)] == user
         keys = place[is_kept] * n_parts + part[is_kept]
-        return Tastes(keys, self.mean[is_kept], self.variance[is_kept], self.spread)
+        return self._replace(keys=keys, information=self.information[is_kept], target=self.target[is_kept])
 
 
 class Change(NamedTuple):

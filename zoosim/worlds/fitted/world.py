@@ -121,7 +121,7 @@ def build_fitted_world(shop: FittedShop, *, seed: int, steps: int) -> FittedWorl
         seed=seed,
         users=shop.features,
         segments=shop.segments,
-        products=shop.products,
+        products=frozen(np.array(shop.products)),
         groups=everything,
         periods=(Period(0, frozen(np.zeros((0, n_products))), frozen(np.ones(n_products, bool))),),
         segment_names=(),
@@ -132,7 +132,7 @@ def build_fitted_world(shop: FittedShop, *, seed: int, steps: int) -> FittedWorl
         shocks=tuple((step, f"change {number}") for number, step in enumerate(change_steps(shop, steps), start=1)),
         reward_range=reward_range(shop),
         schedule=frozen(visits_in_time(shop, steps, stream(seed, "visits"))),
-        ids=shop.product_ids,
+        ids=frozen(np.array(shop.product_ids)),
         shop=shop,
         draw=shop.draw(seed),
     )

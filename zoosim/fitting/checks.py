@@ -179,12 +179,17 @@ def _uniform_by_log(log: Log, seed: int) -> Value | None:
     """Return what uniform choices would have earned by the log; None where it cannot tell."""
     if not log.has_propensities:
         return None
-    chances = np.full(log.n_actions, 1.0 / log.n_actions)
-    evaluation = evaluate(log, {"uniform": chances}, estimators=["dr"], seed=seed)
+    evaluation = evaluate(log, {"uniform": _uniform_chances}, estimators=["dr"], seed=seed, compare=False)
     result = evaluation.results[0]
     if not np.isfinite(result.value) or result.low is None or result.high is None:
         return None
     return Value(result.value, result.low, result.high)
+
+
+def _uniform_chances(log: Log, start: int, stop: int) -> FloatArray:
+    """Return the probabilities of uniform choices among the candidates of rows `(stop - start, K)`."""
+    available = log.available(start, stop)
+    return np.asarray(available / available.sum(axis=1, keepdims=True))
 
 
 class ShopValues(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks.quality import (
     draws,
     faithful,
+    fitted_worlds,
     flat_observations,
     from_logs,
     guardrail,
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q6": draws.main,
     "Q7": flat_observations.main,
     "Q8": own_shops.main,
+    "Q9": fitted_worlds.main,
 }
 
 

@@ -224,6 +224,7 @@ def log(
     n: option.Decisions = 200_000,
     policy: option.LoggingPolicy = "random",
     seed: option.LogSeed = 0,
+    world: option.LoggedWorld = None,
     config: option.Config = None,
     settings: option.Settings = None,
     debug: option.Debug = False,
@@ -231,7 +232,7 @@ def log(
     """Log a policy's decisions in a simulated shop. With propensities, for `zoosim evaluate`."""
     from zoosim.api import runs
 
-    mean = runs.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
+    mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
     typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
 
 
@@ -376,22 +377,23 @@ def _show_evaluation(evaluation: Any, json: bool, out: Path | None) -> None:
 def fit_world(
     log: option.LogPath,
     out: option.FittedFolder = Path("runs/world"),
-    segments: option.MaxSegments = None,
-    categories: option.MaxCategories = None,
+    reward: option.FittedReward = None,
     data: option.OpenBanditFolder = None,
     skip_bad: option.SkipBad = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Estimate a recommendation world from a click log. For `zoosim run --config`; the page shows its fit."""
+    """Estimate a simulated shop from a log. For `zoosim run DIR/shop.world`; the page shows how far to believe it."""
     from zoosim import terminal
     from zoosim.api import logs
+    from zoosim.progress import StatusLine
 
-    world, fit = logs.fit_world(log, out, segments=segments, categories=categories, data=data, skip_bad=skip_bad)
+    with StatusLine() as status:
+        shop, checks = logs.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal.print_world(world, fit, out)
+        terminal.print_world(shop, checks, out)
 
 
 @app.command("check-world")

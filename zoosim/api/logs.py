@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import BoolArray, Progress
-    from zoosim.fitting import Fit, FittedWorld
+    from zoosim.fitting import Checks
     from zoosim.logs.log import Log
     from zoosim.off_policy.evaluate import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
+    from zoosim.worlds.fitted.shop import FittedShop
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
@@ -281,20 +282,22 @@ def fit_world(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     out: str | os.PathLike[str] | None = None,
     *,
-    segments: int | None = None,
-    categories: int | None = None,
+    reward: str | None = None,
     data: str | os.PathLike[str] | None = None,
+    seed: int = 0,
     skip_bad: bool = False,
-) -> "tuple[FittedWorld, Fit]":
-    """Estimate a recommendation world from a log of clicks, and how well it fits the log's last quarter.
+    progress: "Progress" = lambda line: None,
+) -> "tuple[FittedShop, Checks]":
+    """Estimate a shop from a log, as a world to run policies in, and how far to believe it.
 
     Args:
-        log: As in `evaluate`, of products.
-        out: A folder that gets world.yaml, which `zoosim run --config` takes, summary.json and report.html.
-        segments: How many segments of visitors there may be at most.
-        categories: How many categories of products there may be at most.
+        log: As in `evaluate`, of products; propensities are not needed.
+        out: A folder that gets shop.world, which `zoosim run` takes, summary.json and report.html.
+        reward: The column of the log that visits earn, such as "revenue". Default: what its policies learn.
         data: The folder of the Open Bandit Dataset.
+        seed: Seed of the draws of shops that the log allows.
         skip_bad: Leave bad rows out instead of refusing the log.
+        progress: Called with lines about how far it is.
 
     Raises:
         ConfigError: an option is invalid, or `out` cannot be written.
@@ -303,30 +306,35 @@ def fit_world(
     from threadpoolctl import threadpool_limits
 
     from zoosim.core.action_space import ActionSpace
-    from zoosim.fitting import check_fit
-    from zoosim.fitting import fit_world as fit
+    from zoosim.fitting import check_fit, fit_shop
+    from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
     from zoosim.logs.load import load_log
+    from zoosim.logs.log import Log
 
-    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, data=data, skip_bad=skip_bad)
-    folder = None if out is None else writable_folder(out, "cells")
-    with threadpool_limits(1):
-        fit_of = check_fit(loaded, segments=segments, categories=categories)
-        world = fit(loaded, segments=segments, categories=categories)
+    columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
+    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    folder = None if out is None else writable_folder(out, "held_out")
+    with threadpool_limits(1):  # with more, the last digits depend on how many there are
+        rewarded = with_reward(loaded, reward)
+        models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
+        checks = check_fit(rewarded, models, seed=seed, progress=progress)
+    shop = models.shop.thinned(MOST_ROWS)
     if folder is not None:
-        _write_world(folder, world, fit_of)
-    return world, fit_of
+        _write_world(folder, shop, checks)
+    return shop, checks
 
 
-def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
+def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
     from zoosim.report import render_sections
     from zoosim.report.fit import build_page
+    from zoosim.worlds.fitted.file import save_world
 
-    summary = {**world.summary, "fit": fit.summary}
+    file = save_world(shop, folder / "shop.world")
+    summary = {"schema_version": 2, **shop.facts, **checks.summary}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-    write_text(folder / "world.yaml", world.to_yaml())
-    question = f"What shop wrote {world.source}?"
-    command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_sections("A world from a log", question, build_page(world, fit), command))
+    question = f"What shop wrote {shop.facts['log']}?"
+    page = render_sections("A world from a log", question, build_page(shop, checks), f"zoosim run {file}")
+    write_text(folder / "report.html", page)
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:

@@ -3,11 +3,8 @@
 A model decides for a visitor and candidates as a shop has them: values by column, and products by their ids.
 """
 
-import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
-from zoosim.core.files import atomic
+from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
@@ -29,12 +26,7 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
 SUFFIX = ".zoosim"
-MAGIC = b"zoosim model 1\n"
-"""What a file begins with; the SHA-256 of all that follows comes next, in hexadecimal."""
-
-HEADER = len(MAGIC) + 64
-MOST_BYTES = 4 * 2**30
-"""The largest file that is read."""
+PACKING = Packing(b"zoosim model 1\n", "model", "train it anew (zoosim train)", "zoosim train writes models")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID = "id"
@@ -244,12 +236,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     _check_sizes(model, where)
     header, arrays = packed_policy(model.policy)
     header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
-    buffer = io.BytesIO()
-    named: dict[str, Any] = {**arrays, "features": model.catalogue.features, "seen": model.seen}
-    np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **named)
-    content = buffer.getvalue()
-    with atomic(where) as temporary:
-        temporary.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
+    write_packed(where, PACKING, header, {**arrays, "features": model.catalogue.features, "seen": model.seen})
     return where
 
 
@@ -273,7 +260,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
-    header, arrays = _read(where)
+    header, arrays = read_packed(where, PACKING)
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(
@@ -298,7 +285,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
 
 def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:
     """Return how the features of a model are made, without making its policy; raises `DataError`."""
-    header, _ = _read(Path(path))
+    header, _ = read_packed(Path(path), PACKING)
     return FittedSchema.from_json(json.dumps(header.get("fitted")), str(path))
 
 
@@ -309,33 +296,3 @@ def _check_sizes(model: Model, path: Path) -> None:
         raise DataError(
             f"{path}: its policy {policy_name(type(model.policy))} and its schema do not fit; train it anew"
         )
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"got {text}, expected a finite number")
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
-    broken = DataError(f"{path}: is no model, or broken; train it anew (zoosim train)")
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path}: has {path.stat().st_size:,} bytes, expected at most {MOST_BYTES:,}")
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; zoosim train writes models") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    payload = content[HEADER:]
-    if content[:HEADER] != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-        raise broken
-    try:
-        with zipfile.ZipFile(io.BytesIO(payload)) as packed:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in packed.infolist()):
-                raise broken  # such a member may grow without bound
-        with np.load(io.BytesIO(payload), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes().decode(), parse_constant=_refuse_constant)
-        return dict(header), arrays
-    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RuntimeError, MemoryError):
-        raise broken from None

@@ -14,6 +14,7 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 from zoosim.policies.base import policy_name
 
 if TYPE_CHECKING:
+    from zoosim.schema.schema import FittedSchema
     from zoosim.worlds.table import TableWorld
 
 
@@ -64,12 +65,14 @@ def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None)
 class ProductList(NamedTuple):
     """All products that there ever are in a world.
 
-    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`.
+    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`. `names (P,)`
+    are what a shop calls the products, where `ids` are made of them.
     """
 
     ids: IntArray
     features: FloatArray
     group_names: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 class World(ABC):
@@ -151,4 +154,8 @@ class World(ABC):
 
     def all_products(self) -> ProductList | None:
         """Return all products there ever are, so that runs can write logs; None where the world cannot list them."""
+        return None
+
+    def schema(self) -> "FittedSchema | None":
+        """Return how features were made of a shop's tables, which logs keep; None where they were made up."""
         return None

@@ -187,7 +187,10 @@ def _best(policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluatio
     candidates = {name: policy for name, policy in policies.items() if name not in worse}
     if len(candidates) == 1:
         return next(iter(candidates))
-    values = predict_values(candidates, replace(later, user_ids=None))
+    try:
+        values = predict_values(candidates, replace(later, user_ids=None))
+    except ConfigError:  # products and features are too many for the model
+        values = {row.policy: row.value for row in ranked if row.may_be_best} or dict.fromkeys(candidates, 0.0)
     return max(values, key=lambda name: values[name])
 
 

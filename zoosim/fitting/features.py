@@ -6,8 +6,8 @@ import numpy as np
 from scipy import special, stats
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.hierarchy import Design
 from zoosim.logs.log import Log
+from zoosim.models.hierarchy import Design
 from zoosim.schema.encoder import Encoder
 
 MOST_VISITOR_FEATURES = 30

@@ -9,13 +9,13 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray, Progress
-from zoosim.fitting.click_model import ClickModel, fit_clicks
 from zoosim.fitting.drift import Change as FoundChange
 from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
-from zoosim.fitting.row_effects import Effects, Family
 from zoosim.fitting.sizes import fit_sizes
 from zoosim.logs.log import Log
+from zoosim.models.click_model import ClickModel, fit_clicks
+from zoosim.models.row_effects import Effects, Family
 from zoosim.off_policy.groups import Groups, group_rows
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.worlds.fitted.shop import Change, FittedShop, Tastes

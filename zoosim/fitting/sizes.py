@@ -7,21 +7,11 @@ kept, so that a world can draw them again: amounts need not be log-normal.
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.hierarchy import (
-    Design,
-    Sums,
-    draw_coefficients,
-    fit_hierarchy,
-    posterior_at,
-    start_variances,
-)
+from zoosim.models.amount_model import LEAST_SHARE, fit_amounts
+from zoosim.models.hierarchy import Design
 from zoosim.worlds.fitted.shop import Sizes
 
-ROUNDS = 6
-UPDATES_A_ROUND = 4
 MOST_RESIDUALS = 2_000
-LEAST_SHARE = 1e-6
-"""The least variance of residuals, as a share of that of all sizes."""
 
 
 def fit_sizes(
@@ -47,33 +37,8 @@ def fit_sizes(
         return None
     are_logs = bool((rewards > 0.0).all())
     values = np.log(rewards) if are_logs else rewards
-    level = float(values.mean())
-    scale = float(values.std()) or 1.0  # so that priors are as wide as sizes vary
-    values = (values - level) / scale
-    noise, variances = 1.0, start_variances(design)
-    sums = _sums(visitors, actions, values, len(design.products))
-    for _ in range(ROUNDS):
-        scaled = Sums(sums.precision / noise, sums.target / noise)
-        posterior = fit_hierarchy(design, scaled, variances, UPDATES_A_ROUND)
-        variances = posterior.variances
-        residuals = values - (visitors * posterior.mean[actions]).sum(axis=1)
-        spread = np.einsum("ni,nij,nj->n", visitors, posterior.covariance[actions], visitors)
-        noise = max(float((residuals**2 + spread).mean()), LEAST_SHARE)
-    scaled = Sums(sums.precision / noise, sums.target / noise)
-    posterior = posterior_at(design, scaled, variances)
-    coefficients = scale * draw_coefficients(design, scaled, posterior, draws, rng=rng)
-    coefficients[:, :, 0] += level
-    kept = np.sort(residuals)[:: max(1, len(residuals) // MOST_RESIDUALS)]
-    kept = (kept - kept.mean()) * np.sqrt(noise / max(float(kept.var()), LEAST_SHARE))
-    return Sizes(coefficients.astype(np.float32), scale * kept, are_logs)
-
-
-def _sums(visitors: FloatArray, actions: IntArray, values: FloatArray, n_products: int) -> Sums:
-    """Return the sums of a normal likelihood with a variance of 1."""
-    q = visitors.shape[1]
-    precision = np.zeros((n_products, q, q))
-    target = np.zeros((n_products, q))
-    for column in range(q):
-        np.add.at(precision[:, column], actions, visitors * visitors[:, [column]])
-        target[:, column] = np.bincount(actions, visitors[:, column] * values, n_products)
-    return Sums(precision, target)
+    model = fit_amounts(visitors, actions, values, design)
+    coefficients = model.draw(draws, rng=rng)
+    kept = np.sort(model.residuals)[:: max(1, len(values) // MOST_RESIDUALS)]
+    kept = (kept - kept.mean()) * np.sqrt(model.noise / max(float(kept.var()), LEAST_SHARE))
+    return Sizes(coefficients.astype(np.float32), model.unit * kept, are_logs)

@@ -7,6 +7,7 @@ Gelman & Hill 2007, chapter 13). Data come in as sums of each product, of a norm
 approximation to another one: precision A_k `(q, q)` and weighted target r_k `(q,)`, log L being r_k' b - b' A_k b / 2.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ INTERCEPT_VARIANCE = 100.0
 
 LEAST_VARIANCE, MOST_VARIANCE = 1e-5, 25.0
 START_VARIANCE = 0.1
+PART_BYTES = 64_000_000
+"""Memory for the pairs of features of the products that are worked on at once."""
 UPDATES = 25
 SETTLED = 0.01
 """Relative change of all variances at which they are settled."""
@@ -109,7 +112,7 @@ def posterior_at(design: Design, sums: Sums, variances: Variances) -> Posterior:
     """Return the posterior of all coefficients where the variances are known."""
     q, r = design.shape
     solution = _solve(design, sums, variances)
-    covariance = linalg.cho_solve((solution.factor, True), np.eye(q * r), check_finite=False)
+    covariance = _inverse(solution.factor)
     shared = solution.shared.reshape(q, r)
     predicted = design.products @ shared.T
     precisions = 1.0 / variances.of_deviations(design)
@@ -129,10 +132,12 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     precisions = 1.0 / variances.of_deviations(design)
     inverse = np.linalg.inv(sums.precision + np.diag(precisions))
     marginal = sums.precision @ inverse * precisions  # (A^-1 + P^-1)^-1 of each product, for A singular, too
-    outer = (design.products[:, :, None] * design.products[:, None, :]).reshape(len(design.products), -1)
-    of_pairs = marginal.reshape(len(marginal), -1).T @ outer
-    precision = of_pairs.reshape(q, q, r, r).transpose(0, 2, 1, 3).reshape(q * r, q * r)
-    precision = (precision + precision.T) / 2.0
+    upper = np.triu_indices(q)
+    of_pairs = np.zeros((len(upper[0]), r * (r + 1) // 2))
+    for part in _parts(design):
+        of_pairs += marginal[part][:, *upper].T @ _pairs(design.products[part])
+    whole = of_pairs[_places(q)][:, :, _places(r)]
+    precision = whole.transpose(0, 2, 1, 3).reshape(q * r, q * r)
     precision[np.diag_indices(q * r)] += 1.0 / variances.of_entries(design).ravel()
     target = precisions * np.einsum("kij,kj->ki", inverse, sums.target)
     factor = linalg.cholesky(precision, lower=True, check_finite=False)
@@ -143,9 +148,38 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
 def _covariance_of_predicted(design: Design, covariance: FloatArray) -> FloatArray:
     """Return the covariance of M z_k for each product `(K, q, q)`."""
     q, r = design.shape
-    outer = (design.products[:, :, None] * design.products[:, None, :]).reshape(len(design.products), -1)
-    by_pairs = covariance.reshape(q, r, q, r).transpose(1, 3, 0, 2).reshape(r * r, q * q)
-    return np.asarray((outer @ by_pairs).reshape(-1, q, q))
+    upper = np.triu_indices(r)
+    by_pairs = covariance.reshape(q, r, q, r).transpose(0, 2, 1, 3)[np.triu_indices(q)]
+    by_pairs = (by_pairs + by_pairs.transpose(0, 2, 1))[:, *upper]
+    by_pairs[:, upper[0] == upper[1]] /= 2.0
+    of_products = np.vstack([_pairs(design.products[part]) @ by_pairs.T for part in _parts(design)])
+    return np.asarray(of_products[:, _places(q)])
+
+
+def _parts(design: Design) -> Iterator[slice]:
+    """Yield products in parts whose pairs of features take `PART_BYTES` at most."""
+    size = max(1, PART_BYTES // (8 * design.shape[1] ** 2))
+    for start in range(0, len(design.products), size):
+        yield slice(start, start + size)
+
+
+def _pairs(products: FloatArray) -> FloatArray:
+    """Return the products of each two features of `products (m, r)`: `(m, r (r + 1) / 2)`."""
+    first, second = np.triu_indices(products.shape[1])
+    return products[:, first] * products[:, second]
+
+
+def _places(size: int) -> IntArray:
+    """Return where the elements of a symmetric matrix stand among those of its upper half `(size, size)`."""
+    places = np.zeros((size, size), np.int64)
+    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    return np.maximum(places, places.T)
+
+
+def _inverse(factor: FloatArray) -> FloatArray:
+    """Return the inverse of a matrix by its lower Cholesky factor."""
+    lower = np.tril(linalg.lapack.dpotri(factor, lower=1)[0])
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def _freedom(design: Design, variances: Variances, covariance: FloatArray, of_deviation: FloatArray) -> Variances:

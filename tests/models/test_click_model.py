@@ -5,10 +5,10 @@ import pytest
 from scipy import special
 
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.click_model import expected_probability, fit_clicks
-from zoosim.fitting.hierarchy import Design
-from zoosim.fitting.row_effects import Family
 from zoosim.fitting.sizes import fit_sizes
+from zoosim.models.click_model import expected_probability, fit_clicks
+from zoosim.models.hierarchy import Design
+from zoosim.models.row_effects import Family
 
 PRODUCTS, CATEGORIES = 60, 6
 DESIGN = Design(

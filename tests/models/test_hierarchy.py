@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.types import FloatArray
-from zoosim.fitting.hierarchy import (
+from zoosim.models.hierarchy import (
     INTERCEPT_VARIANCE,
     Design,
     Sums,
@@ -66,7 +66,7 @@ def test_a_product_without_rows_has_what_its_features_predict() -> None:
 
 def test_draws_have_the_mean_and_the_covariance_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 draws at known variances, seed 1: means and covariances within 5 standard errors."""
-    monkeypatch.setattr("zoosim.fitting.hierarchy._draw_variances", lambda posterior, rng: posterior.variances)
+    monkeypatch.setattr("zoosim.models.hierarchy._draw_variances", lambda posterior, rng: posterior.variances)
     design, sums, variances = small()
     posterior = posterior_at(design, sums, variances)
     drawn = draw_coefficients(design, sums, posterior, 20_000, rng=np.random.default_rng(1)).reshape(-1, K * Q)

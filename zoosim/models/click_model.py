@@ -1,7 +1,7 @@
 """A hierarchical logistic model: who responds to which product, and how sure that is.
 
 The logit of a row is x' b_k, of the visitor's features x and the product's coefficients b_k
-(`zoosim.fitting.hierarchy`), and the effects that rows share (`zoosim.fitting.row_effects`). All are normal a priori,
+(`zoosim.models.hierarchy`), and the effects that rows share (`zoosim.models.row_effects`). All are normal a priori,
 with variances that the data choose. Their posterior is taken to be normal around its mean, which solves the score
 equations with the expected probability in place of that at the mean: so the model expects as many responses as came
 (Opper & Archambeau 2009). Coefficients are drawn as if the effects of rows were known: where visitors come so often
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.hierarchy import (
+from zoosim.core.types import FloatArray, IntArray, Progress
+from zoosim.models.hierarchy import (
     Design,
     Posterior,
     Sums,
@@ -23,7 +23,7 @@ from zoosim.fitting.hierarchy import (
     fit_hierarchy,
     start_variances,
 )
-from zoosim.fitting.row_effects import (
+from zoosim.models.row_effects import (
     Effects,
     Family,
     estimate_spread,
@@ -33,7 +33,7 @@ from zoosim.fitting.row_effects import (
 )
 
 ROUNDS = 14
-UPDATES_A_ROUND = 4
+UPDATES_A_ROUND = 2
 LARGEST_STEP = 1.0
 """By how much a Newton step may move a row's logit: whole steps overshoot where responses are rare."""
 
@@ -67,6 +67,8 @@ def fit_clicks(
     clicks: FloatArray,
     design: Design,
     families: Sequence[Family] = (),
+    *,
+    progress: Progress = lambda line: None,
 ) -> ClickModel:
     """Fit the model to rows.
 
@@ -76,6 +78,7 @@ def fit_clicks(
         clicks: Whether it was clicked, 0 or 1, `(n,)`.
         design: The products' features, and which coefficients share a variance.
         families: Effects that rows share. A family that divides another comes after it.
+        progress: Called with a line for each pass over the rows.
     """
     rows = _Rows(visitors, actions, clicks, len(design.products))
     variances = start_variances(design)
@@ -83,7 +86,8 @@ def fit_clicks(
     mean[:, 0] = special.logit((clicks.sum() + 0.5) / (len(clicks) + 1.0))
     covariance = np.zeros((*mean.shape, visitors.shape[1]))
     effects = [no_effects(family) for family in families]
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        progress(f"pass {number + 1} of {ROUNDS} over the rows")
         chances = rows.chances(mean, covariance, families, effects)
         sums = rows.sums(chances, mean)
         posterior = fit_hierarchy(design, sums, variances, UPDATES_A_ROUND)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from zoosim.fitting.row_effects import Family, estimate_spread, no_effects, pair_moments, shrunk_effects
+from zoosim.models.row_effects import Family, estimate_spread, no_effects, pair_moments, shrunk_effects
 
 
 def test_moments_are_sums_over_pairs() -> None:

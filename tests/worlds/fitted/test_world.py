@@ -63,7 +63,7 @@ def test_the_compiled_loop_gives_the_rows_of_the_plain_one(either: FittedShop, n
     for is_compiled in (True, False):
         world = build_fitted_world(either, seed=3, steps=1_500)
         policy = find_class(name)(world.spec(1_500), np.random.default_rng(0))
-        options = {"feedback": AT_ONCE, "logged": True, "judged": True}
+        options: Any = {"feedback": AT_ONCE, "logged": True, "judged": True}
         blocks = list((play if is_compiled else _play_visits)(world, policy, 1_500, **options))
         columns = ("actions", "rewards", "propensities", "expected_rewards", "best_rewards", "user_ids")
         rows.append([np.concatenate([getattr(block, column) for block in blocks]) for column in columns])

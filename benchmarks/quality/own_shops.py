@@ -29,7 +29,7 @@ POLICIES = ("mixed-effects", "linear", "linucb", "adaptive")
 PEERS = {
     "logistic regression": (peers.logistic_regression, len(SEEDS)),
     "LightGBM": (peers.lightgbm, len(SEEDS)),
-    "Vowpal Wabbit": (peers.vowpal_wabbit, 5),
+    "Vowpal Wabbit": (peers.vowpal_wabbit, 4),
 }
 """How each peer is fitted, and to how many of the shops: Vowpal Wabbit takes two minutes for one."""
 

@@ -15,8 +15,8 @@ from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
+from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.evaluate import NOTHING, Evaluation
-from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
@@ -248,15 +248,18 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
     policies["linear"] = fitted("linear", earlier)
     assert models._best(policies, later, None) == "linear"
 
-    def ranking(name: str, may_be_best: bool) -> tuple[Ranked, ...]:
-        return (Ranked(name, "dr", 2, 0.1, 0.0, 0.0, 1.0, may_be_best),)
+    def compared(low: float, high: float, verdict: str, estimator: str = "dr") -> Evaluation:
+        lead = Difference("linear", "random", estimator, (low + high) / 2, low, high, 0.0, None, verdict)
+        over_logged = lead._replace(other="logged")
+        return Evaluation((), (lead, over_logged), NOTHING, 9, 9, {}, "log")
 
-    for row, best in (
-        (ranking("linear", True), "linear"),
-        (ranking("linear", False), "random"),
-        (ranking("random", False), "linear"),
+    for evaluation, best in (
+        (compared(-0.2, -0.1, "trust"), "random"),
+        (compared(-0.2, -0.1, "weak"), "linear"),
+        (compared(-0.2, -0.1, "trust", "ips"), "linear"),
+        (compared(-0.2, 0.1, "trust"), "linear"),
+        (compared(0.1, 0.2, "trust"), "linear"),
     ):
-        evaluation = Evaluation((), (), NOTHING, 9, 9, {}, "log", row)
         assert models._best(policies, later, evaluation) == best
 
 

@@ -182,13 +182,31 @@ def _best(policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluatio
     """Return the policy to keep, of those that no estimate by importance weights shows to be worse than another."""
     from zoosim.off_policy.predicted import predict_values
 
-    ranked = evaluation.ranking if evaluation is not None else ()
-    worse = {row.policy for row in ranked if not row.may_be_best}
+    worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
     candidates = {name: policy for name, policy in policies.items() if name not in worse}
     if len(candidates) == 1:
         return next(iter(candidates))
     values = predict_values(candidates, replace(later, user_ids=None))
     return max(values, key=lambda name: values[name])
+
+
+def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
+    """Return the policies that another one is better than by doubly robust estimates that can both be trusted.
+
+    Weak estimates count for nothing here: they rest on few rows, and the best of several such is mostly luck.
+    """
+    from zoosim.off_policy.compare import LOGGED
+    from zoosim.off_policy.verdict import TRUST
+
+    worse: set[str] = set()
+    for pair in evaluation.differences:
+        if pair.estimator != "dr" or pair.verdict != TRUST or pair.other == LOGGED:
+            continue
+        if pair.low is not None and pair.low > 0.0:
+            worse.add(pair.other)
+        elif pair.high is not None and pair.high < 0.0:
+            worse.add(pair.policy)
+    return worse
 
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_days_and_hours_that_differ_are_seen_and_others_are_not() -> None:
         models = fit_shop(given)
         levels = np.exp(models.hours)
         assert (levels[:6].mean() < 0.75 * levels[6:].mean()) == differs
-        assert (models.shop.facts["spreads"]["hours"][0] > 0.01) == differs  # type: ignore[index]
+        assert (models.shop.facts["spreads"]["hours"][0] > 0.01) == differs
 
 
 def test_amounts_are_what_the_log_earned() -> None:

@@ -142,7 +142,7 @@ def _solve(design: Design, sums: Sums, variances: Variances) -> _Solution:
     target = precisions * np.einsum("kij,kj->ki", inverse, sums.target)
     factor = linalg.cholesky(precision, lower=True, check_finite=False)
     shared = linalg.cho_solve((factor, True), (target.T @ design.products).ravel(), check_finite=False)
-    return _Solution(shared, factor, inverse)
+    return _Solution(shared, factor, np.asarray(inverse, np.float64))
 
 
 def _covariance_of_predicted(design: Design, covariance: FloatArray) -> FloatArray:
@@ -196,8 +196,9 @@ def _by_block(design: Design, shared: FloatArray, own: FloatArray) -> Variances:
     shared = shared.copy()
     shared[0, 0] = 0.0
     block = np.add.outer(design.visitor_block * n_product, design.product_block)
-    of_shared = np.bincount(block.ravel(), shared.ravel(), n_visitor * n_product)
-    return Variances(of_shared.reshape(n_visitor, n_product), np.bincount(design.visitor_block, own, n_visitor))
+    of_shared = np.bincount(block.ravel(), shared.ravel(), n_visitor * n_product).astype(np.float64)
+    of_own = np.bincount(design.visitor_block, own, n_visitor).astype(np.float64)
+    return Variances(of_shared.reshape(n_visitor, n_product), of_own)
 
 
 def _updated(design: Design, posterior: Posterior) -> Variances:

@@ -28,7 +28,7 @@ class Family(NamedTuple):
     def sums(self, values: FloatArray) -> FloatArray:
         """Add up values of rows `(n,)` by group `(n_groups,)`."""
         has_group = self.groups >= 0
-        return np.bincount(self.groups[has_group], values[has_group], self.n_groups)
+        return np.bincount(self.groups[has_group], values[has_group], self.n_groups).astype(np.float64)
 
     def of_rows(self, values: FloatArray) -> FloatArray:
         """Return the value of each row's group `(n,)`, 0 where it has none."""

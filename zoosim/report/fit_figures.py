@@ -18,7 +18,7 @@ RANGE = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo":
 def values_figure(comparisons: Sequence[Comparison], oracle: Value) -> go.Figure:
     """Draw what choices earn in the fitted world (blue), and by the log (grey), one row per policy."""
     names = [*(row.policy for row in comparisons), "the best for each visitor"]
-    figure = go.Figure(layout=layout_style(height=80 + 44 * len(names), margin={"l": 250, "r": 24, "t": 12, "b": 54}))
+    figure = go.Figure(layout=layout_style(height=80 + 44 * len(names), margin={"l": 200, "r": 24, "t": 12, "b": 54}))
     for place, row in enumerate(comparisons):
         if row.log is not None:
             _add_value(figure, place + 0.14, row.log, MUTED, f"{row.policy}, by the log ({row.estimator})")
@@ -45,7 +45,7 @@ def _add_value(figure: go.Figure, row: float, value: Value, color: str, name: st
 def expected_figure(shares: Sequence[Share]) -> go.Figure:
     """Draw observed responses (dots) over the range that the world allows (bars), one row per part of the log."""
     shares = [share for kind in ("day", "segment", "category") for share in _most(shares, kind)]
-    margin = {"l": 250, "r": 24, "t": 12, "b": 54}
+    margin = {"l": 200, "r": 24, "t": 12, "b": 54}
     figure = go.Figure(layout=layout_style(height=80 + 24 * len(shares), margin=margin))
     for row, share in enumerate(shares):
         figure.add_scatter(x=[share.low / share.rows, share.high / share.rows], y=[row, row], **RANGE)
@@ -54,7 +54,7 @@ def expected_figure(shares: Sequence[Share]) -> go.Figure:
             f"({share.low:,.1f} to {share.high:,.1f})<extra></extra>"
         )
         figure.add_scatter(x=[share.responses / share.rows], y=[row], hovertemplate=words, **_dot(share))
-    labels = [escaped(f"{share.name}"[:38]) for share in shares]
+    labels = [escaped(f"{share.name}"[:29]) for share in shares]
     ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="response rate")

@@ -63,7 +63,7 @@ def test_the_compiled_loop_gives_the_rows_of_the_plain_one(either: FittedShop, n
     for is_compiled in (True, False):
         world = build_fitted_world(either, seed=3, steps=1_500)
         policy = find_class(name)(world.spec(1_500), np.random.default_rng(0))
-        options = {"feedback": AT_ONCE, "logged": True, "judged": True}
+        options: Any = {"feedback": AT_ONCE, "logged": True, "judged": True}
         blocks = list((play if is_compiled else _play_visits)(world, policy, 1_500, **options))
         columns = ("actions", "rewards", "propensities", "expected_rewards", "best_rewards", "user_ids")
         rows.append([np.concatenate([getattr(block, column) for block in blocks]) for column in columns])
@@ -118,7 +118,7 @@ def test_broken_files_are_refused(shop: FittedShop, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no fitted world, or broken"):
         zoosim.run(str(broken), policies=["random"], seeds=1, steps=100)
     save_world(replace(shop, users=shop.users[:-1]), broken)
-    with pytest.raises(DataError, match="is no fitted world, or broken .*users"):
+    with pytest.raises(DataError, match=r"is no fitted world, or broken \(.*users"):
         load_world(broken)
     with pytest.raises(DataError, match="no such file; zoosim fit-world writes them"):
         zoosim.run(str(tmp_path / "none.world"))
@@ -181,7 +181,7 @@ def test_what_is_trained_in_a_fitted_world_decides_in_the_real_shop(tmp_path: Pa
         "products": {"table": products, "id": "item", "category": "brand", "features": ["brand"]},
     }
     zoosim.import_log(table, schema, tmp_path / "real.parquet")
-    shop, checks = zoosim.fit_world(tmp_path / "real.parquet", tmp_path / "world")
+    _, checks = zoosim.fit_world(tmp_path / "real.parquet", tmp_path / "world")
     assert all(comparison.agrees for comparison in checks.comparisons)
     write_log(tmp_path / "simulated.parquet", n=4_000, seed=1, world=tmp_path / "world" / "shop.world")
     real, simulated = (read_log(tmp_path / f"{name}.parquet") for name in ("real", "simulated"))

@@ -78,7 +78,7 @@ def _load(path: Path, digest: str) -> FittedShop:
 
 def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> FittedShop:
     visitors, tastes = (
-        Tastes(*(arrays[f"{name}_{part}"] for part in TASTES), *map(float, spreads))
+        Tastes(arrays[f"{name}_keys"], arrays[f"{name}_information"], arrays[f"{name}_target"], *map(float, spreads))
         for name, spreads in zip(("visitors", "tastes"), header["spreads"], strict=True)
     )
     sizes = None

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import Field
+
 from zoosim.core.config import Strict, build
 from zoosim.core.errors import ConfigError
 from zoosim.core.sources import source_digest
@@ -17,7 +19,7 @@ class FittedConfig(Strict):
     """What a fitted world pays, and at which visits it changes; all else is in its file."""
 
     pays: Literal["clicks", "amounts"] = "clicks"
-    changes: list[int] = []
+    changes: list[int] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Tastes(NamedTuple):
         mean, variance = self._posterior(spread)
         drawn[self.keys] = mean + np.sqrt(variance) * noise[self.keys]
         # Rows that vary more would respond more often, so that their level is lowered to what the model found.
-        return drawn - (self._level(spread) - self._level(self.spread))
+        return np.asarray(drawn - (self._level(spread) - self._level(self.spread)))
 
     def _posterior(self, spread: float) -> tuple[FloatArray, FloatArray]:
         variance = 1.0 / (1.0 / spread + self.information)

@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema
 
 PER_VISIT = (
@@ -35,6 +36,8 @@ class Log:
         user_ids: Which visits belong together `(n,)`; None where the log does not say.
         times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
         columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
+        rewards_by_name: What the objective, `rewards`, is made of, and other rewards of the log, each of its shape; none
+            where the log has one reward.
         skipped: How many bad rows were left out, by reason.
         categories: The category of each product, where a catalogue names them.
         source: What messages call the log.
@@ -58,6 +61,7 @@ class Log:
     user_ids: IntArray | None = None
     times: IntArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    rewards_by_name: Mapping[str, FloatArray] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     categories: tuple[str, ...] = ()
     source: str = "log"
@@ -82,6 +86,14 @@ class Log:
         if self.rewards.ndim == 1:
             return self.rewards
         return np.asarray(self.rewards.sum(axis=1))
+
+    @property
+    def objective(self) -> str:
+        """Return what `rewards` are called: the weighted sum that policies learn, or `reward` where it has no name."""
+        weights = {} if self.fitted is None else self.fitted.weights
+        if not self.rewards_by_name or not weights:
+            return REWARD
+        return " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in weights.items() if weight)
 
     @cached_property
     def product_ids(self) -> IntArray:
@@ -124,4 +136,8 @@ class Log:
         """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
-        return replace(self, **taken, columns={name: values[chosen] for name, values in self.columns.items()})
+        named = {
+            part: {name: values[chosen] for name, values in getattr(self, part).items()}
+            for part in ("columns", "rewards_by_name")
+        }
+        return replace(self, **taken, **named)

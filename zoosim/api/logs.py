@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zoosim.core.types import BoolArray, Progress
     from zoosim.fitting import Fit, FittedWorld
     from zoosim.logs.log import Log
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
 

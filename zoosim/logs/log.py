@@ -36,8 +36,8 @@ class Log:
         user_ids: Which visits belong together `(n,)`; None where the log does not say.
         times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
         columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
-        rewards_by_name: What the objective, `rewards`, is made of, and other rewards of the log, each of its shape; none
-            where the log has one reward.
+        rewards_by_name: What the objective, `rewards`, is made of, and other rewards, each of its shape; none where the
+            log has one reward.
         skipped: How many bad rows were left out, by reason.
         categories: The category of each product, where a catalogue names them.
         source: What messages call the log.
@@ -89,11 +89,21 @@ class Log:
 
     @property
     def objective(self) -> str:
-        """Return what `rewards` are called: the weighted sum that policies learn, or `reward` where it has no name."""
-        weights = {} if self.fitted is None else self.fitted.weights
+        """Return what `rewards` are called: a reward by name, a weighted sum of some, or `reward` without names."""
+        weights = {} if self.fitted is None else {name: w for name, w in self.fitted.weights.items() if w}
         if not self.rewards_by_name or not weights:
             return REWARD
-        return " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in weights.items() if weight)
+        parts = [name if weight == 1.0 else f"{weight:g} {name}" for name, weight in weights.items()]
+        return parts[0] if list(weights.values()) == [1.0] else f"objective ({' + '.join(parts)})"
+
+    @cached_property
+    def other_rewards(self) -> tuple[str, ...]:
+        """Return the names of the rewards that are not the objective itself."""
+        return tuple(name for name, values in self.rewards_by_name.items() if not np.array_equal(values, self.rewards))
+
+    def for_reward(self, name: str) -> "Log":
+        """Return the log with one of its rewards by name in place of the objective."""
+        return replace(self, rewards=self.rewards_by_name[name], rewards_by_name={})
 
     @cached_property
     def product_ids(self) -> IntArray:

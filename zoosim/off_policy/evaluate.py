@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.statistics import Interval
@@ -15,7 +13,7 @@ from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
 from zoosim.off_policy.actions.table import EVALUATORS
-from zoosim.off_policy.compare import LOGGED, Comparison, Difference
+from zoosim.off_policy.compare import LOGGED, Comparison, Difference, Lift
 from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups, group_rows
@@ -26,6 +24,7 @@ from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein
 from zoosim.off_policy.intervals.sequences import confidence_sequence
 from zoosim.off_policy.options import Options, read_options
 from zoosim.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.targets.base import naming
 from zoosim.off_policy.verdict import (
     DO_NOT_USE,
@@ -43,76 +42,11 @@ GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (
 GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
 
 
-class Result(NamedTuple):
-    """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
-
-    `value` is NaN for a self-normalised estimator where all weights are 0.
-    """
-
-    policy: str
-    estimator: str
-    value: float
-    low: float | None
-    high: float | None
-    ess: float
-    mean_weight: float
-    max_weight: float
-    verdict: str
-    reasons: tuple[str, ...]
-
-
 class Estimate(NamedTuple):
     """A result, and the sums by group that it comes from; None where there is no estimate."""
 
     result: Result
     sums: Sums | None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
-
-    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` says where each policy's weights
-    lie, if that was asked for; `notes` are remarks on each. `unit` says what `n` counts.
-    """
-
-    results: tuple[Result, ...]
-    differences: tuple[Difference, ...]
-    logged: Interval
-    n: int
-    n_clusters: int
-    skipped: Mapping[str, int]
-    source: str
-    ranking: tuple[Ranked, ...] = ()
-    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unit: str = "rows"
-
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        """One row per policy and estimator; reasons in one string."""
-        return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
-
-    def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
-        """Return the same with further notes on some policies."""
-        merged = {name: (*self.notes.get(name, ()), *notes.get(name, ())) for name in {**self.notes, **notes}}
-        return replace(self, notes=merged)
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """All figures as plain values for JSON: what is not finite is None."""
-        return {
-            "schema_version": 1,
-            "log": self.source,
-            "rows": self.n,
-            "clusters": self.n_clusters,
-            "skipped": dict(self.skipped),
-            "logged": _plain(self.logged._asdict()),
-            "results": [_plain(row._asdict()) for row in self.results],
-            "differences": [_plain(row._asdict()) for row in self.differences],
-            "ranking": [_plain(row._asdict()) for row in self.ranking],
-            "notes": {name: list(lines) for name, lines in self.notes.items() if lines},
-        }
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -195,6 +129,7 @@ def evaluate(
         reward_range=reward_range,
     )
     clusters = make_clusters(len(log), log.user_ids)
+    logs = {log.objective: log, **{name: log.for_reward(name) for name in log.other_rewards}}
     evaluator = evaluator_class(log, clusters, options.estimators, bandwidth)
     prepared = {}
     for name, policy in policies.items():
@@ -203,7 +138,11 @@ def evaluate(
     if not prepared:
         raise ConfigError("policies: got none, expected at least one to judge")
 
-    findings = _Findings(log, clusters, evaluator.unit, options, compare)
+    options_of = {reward: options if each is log else options.for_log(each) for reward, each in logs.items()}
+    findings = {
+        reward: _Findings(each, clusters, evaluator.unit, options_of[reward], compare, reward)
+        for reward, each in logs.items()
+    }
     groups = None
     if overlap:
         segments = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS)
@@ -213,13 +152,15 @@ def evaluate(
         for name, evaluate_policy in prepared.items():
             with naming(name):
                 policy_evaluation = evaluate_policy()
-                estimates = _estimates(name, policy_evaluation, options)
-            findings.add(name, estimates, policy_evaluation, groups)
+                for reward, found in findings.items():
+                    is_objective = reward == log.objective
+                    by_reward = policy_evaluation if is_objective else policy_evaluation.for_reward(reward)
+                    found.add(name, by_reward, groups if is_objective else None)
             finished.append(name)
     except KeyboardInterrupt:
         missing = [name for name in prepared if name not in finished]
-        raise EvaluationInterrupted(findings.evaluation(finished) if finished else None, missing) from None
-    evaluation = findings.evaluation(finished)
+        raise EvaluationInterrupted(_evaluation(findings, finished) if finished else None, missing) from None
+    evaluation = _evaluation(findings, finished)
     if not any(row.ess for row in evaluation.results) and any(math.isnan(row.value) for row in evaluation.results):
         names = ", ".join(policies)
         raise DataError(f"no overlap: none of the policies ({names}) ever chooses a logged action; evaluate others")
@@ -230,12 +171,20 @@ def _prefixed(progress: Progress, name: str) -> Progress:
     return lambda line: progress(f"{name}: {line}")
 
 
-class _Findings:
-    """What was found so far, of one policy after another."""
+def _evaluation(findings: "Mapping[str, _Findings]", finished: Sequence[str]) -> Evaluation:
+    """Return what was found of the policies that are finished, the other rewards within the objective's."""
+    objective, *others = (found.evaluation(finished) for found in findings.values())
+    return replace(objective, others={other.reward: other for other in others})
 
-    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool) -> None:
+
+class _Findings:
+    """What was found so far about one reward, of one policy after another."""
+
+    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool, reward: str) -> None:
         logged = group_sums(clusters, Terms(log.visit_rewards))
         self._log = log
+        self._options = options
+        self._reward = reward
         self._n_clusters = clusters.n_clusters
         self._unit = unit
         self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
@@ -244,8 +193,9 @@ class _Findings:
         self._overlaps: dict[str, Overlap] = {}
         self._notes: dict[str, tuple[str, ...]] = {}
 
-    def add(self, name: str, estimates: Sequence[Estimate], evaluated: PolicyEvaluation, groups: Groups | None) -> None:
-        """Take in the estimates of a policy; with `groups` of rows, where its weights lie, too."""
+    def add(self, name: str, evaluated: PolicyEvaluation, groups: Groups | None) -> None:
+        """Estimate what a policy earns; with `groups` of rows, where its weights lie, too."""
+        estimates = _estimates(name, evaluated, self._options)
         if groups is not None:
             self._overlaps[name] = evaluated.overlap(groups)
         self._notes[name] = evaluated.notes
@@ -258,9 +208,11 @@ class _Findings:
         """Return what was found of the policies that are finished."""
         results = tuple(row for row in self._results if row.policy in finished)
         differences: tuple[Difference, ...] = ()
+        lifts: tuple[Lift, ...] = ()
         ranking: tuple[Ranked, ...] = ()
         if self._comparison is not None:
             differences = tuple(each for each in self._comparison.differences if each.policy in finished)
+            lifts = tuple(each for each in self._comparison.lifts if each.policy in finished)
             ranking = self._comparison.ranking(_usable_values(results))
         return Evaluation(
             results,
@@ -271,9 +223,11 @@ class _Findings:
             dict(self._log.skipped),
             self._log.source,
             ranking=ranking,
+            lifts=lifts,
             overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
             notes={name: self._notes[name] for name in finished},
             unit=self._unit,
+            reward=self._reward,
         )
 
 
@@ -367,9 +321,3 @@ def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
     order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")
     low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
     return Interval(math.nan, float(low[-1]), float(high[-1]))
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values without NaN, infinity and tuples."""
-    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in lists.items()}

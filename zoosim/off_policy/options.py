@@ -36,6 +36,11 @@ class Options(NamedTuple):
     guessed_range: bool
     later: BoolArray | None
 
+    def for_log(self, log: Log) -> "Options":
+        """Return the options for another reward of the log, whose range is the one in the log."""
+        guessed_range = self.interval in BOUNDS and not _clicks(log)
+        return self._replace(reward_range=_range_of(log), guessed_range=guessed_range)
+
 
 def read_options(
     log: Log,

@@ -85,6 +85,10 @@ class PolicyEvaluation(ABC):
     def weights(self, estimator: str) -> VisitWeights:
         """Return the importance weights that an estimator rests on."""
 
+    def for_reward(self, name: str) -> "PolicyEvaluation":
+        """Return the evaluation by one of the log's other rewards, which shares the weights."""
+        raise NotImplementedError(f"{type(self).__name__}: its logs have one reward")
+
     @abstractmethod
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)` than its own."""

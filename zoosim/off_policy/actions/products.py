@@ -1,7 +1,10 @@
 """Evaluate policies that choose one product per visit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property, partial
+from itertools import cycle
+from types import MappingProxyType
 from typing import Any
 
 from zoosim.core.types import FloatArray, Progress
@@ -13,7 +16,7 @@ from zoosim.off_policy.actions.base import (
     PolicyEvaluation,
     VisitWeights,
 )
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict_each
 from zoosim.off_policy.diagnostics import error_figures, model_figures, unsupported_mass
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -52,24 +55,41 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
     def _evaluate(self, target: Target) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
-        arrays = weigh_and_predict(self.log, target, self._model if needs_model else None)
-        return ProductEvaluation(self.log, self.clusters, arrays)
+        arrays = weigh_and_predict_each(self.log, target, self._models if needs_model else [])
+        others = dict(zip(self.log.other_rewards, arrays[1:] or cycle(arrays), strict=False))
+        return ProductEvaluation(self.log, self.clusters, arrays[0], others)
 
     @cached_property
-    def _model(self) -> RewardModel:
-        return fit_reward_model(self.log, self.clusters)
+    def _models(self) -> list[RewardModel]:
+        """The reward models of the objective and of the log's other rewards."""
+        logs = [self.log, *map(self.log.for_reward, self.log.other_rewards)]
+        return [fit_reward_model(log, self.clusters) for log in logs]
 
 
 class ProductEvaluation(PolicyEvaluation):
-    """A policy of single products; the same weights serve all estimators."""
+    """A policy of single products; the same weights serve all estimators and, in `others` by name, all rewards."""
 
-    def __init__(self, log: Log, clusters: Clusters, arrays: WeightsAndPredictions) -> None:
+    def __init__(
+        self,
+        log: Log,
+        clusters: Clusters,
+        arrays: WeightsAndPredictions,
+        others: Mapping[str, WeightsAndPredictions] = MappingProxyType({}),
+    ) -> None:
         super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
         self._arrays = arrays
+        self._others = others
         mass, worst = None, None
         if arrays.mass is not None:
             mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
         self._weights = VisitWeights(arrays.weights, clusters, mass, None if worst is None else log.action_name(worst))
+
+    def for_reward(self, name: str) -> "ProductEvaluation":
+        """Return the evaluation by one of the log's other rewards."""
+        evaluation = copy(self)
+        evaluation.log = self.log.for_reward(name)
+        evaluation._arrays = self._others[name]
+        return evaluation
 
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the logged products."""

@@ -318,6 +318,7 @@ def evaluate(
     samples: option.Samples = 1_000,
     reward_range: option.RewardRange = None,
     bandwidth: option.Bandwidth = None,
+    propensity_model: option.PropensityModel = None,
     a_max: option.BoostLimit = None,
     data: option.OpenBanditFolder = None,
     out: option.EvaluationFolder = None,
@@ -335,6 +336,7 @@ def evaluate(
     from zoosim.progress import COMPILING, StatusLine
 
     options: dict[str, Any] = {"interval": interval, "level": level, "samples": samples, "bandwidth": bandwidth}
+    options["propensity_model"] = propensity_model
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")
     if estimators is not None:

@@ -130,6 +130,7 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
     console = result_console()
     console.print(_estimates_table(evaluation))
     _print_lines(console, _skipped_lines(evaluation.skipped))
+    _print_lines(console, [f"note: {remark}." for remark in evaluation.remarks])
     _print_lines(console, [f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines])
     _print_lines(
         console,

@@ -15,7 +15,7 @@ from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
-from zoosim.off_policy.evaluate import NOTHING
+from zoosim.off_policy.findings import NOTHING
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.policies.model import Model
 

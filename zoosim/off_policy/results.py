@@ -12,6 +12,8 @@ from zoosim.core.statistics import Interval
 from zoosim.off_policy.compare import Difference, Lift
 from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.overlap import Overlap
+from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
+from zoosim.off_policy.propensities.estimate import PropensityFigures
 from zoosim.off_policy.sentences import sentences
 from zoosim.schema.infer import REWARD
 
@@ -41,7 +43,8 @@ class Evaluation:
     `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
     logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
     remarks on each. `unit` says what `n` counts. `reward` names what is estimated, and `others` holds the same figures
-    for the log's other rewards, by name.
+    for the log's other rewards, by name. `propensities` say how the log's were estimated, None where it has its own;
+    where it `is_deterministic`, `randomisation` says how much chance would make it useful.
     """
 
     results: tuple[Result, ...]
@@ -58,6 +61,9 @@ class Evaluation:
     unit: str = "rows"
     reward: str = REWARD
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
+    propensities: PropensityFigures | None = None
+    is_deterministic: bool = False
+    randomisation: tuple[Randomisation, ...] = ()
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -68,6 +74,14 @@ class Evaluation:
         """Return the same with further notes on some policies."""
         merged = {name: (*self.notes.get(name, ()), *notes.get(name, ())) for name in {**self.notes, **notes}}
         return replace(self, notes=merged)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say of the log as a whole."""
+        lines = [] if self.propensities is None else [self.propensities.sentence]
+        if self.is_deterministic:
+            lines += [DETERMINISTIC, *plan_sentences(self.randomisation)]
+        return lines
 
     @property
     def by_reward(self) -> "dict[str, Evaluation]":
@@ -88,6 +102,10 @@ class Evaluation:
             "others": {name: other._figures for name, other in self.others.items()},
             "sentences": sentences(self),
             "notes": {name: list(lines) for name, lines in self.notes.items() if lines},
+            "remarks": self.remarks,
+            "propensities": None if self.propensities is None else self.propensities.plain,
+            "is_deterministic": self.is_deterministic,
+            "randomisation": [_plain(plan._asdict()) for plan in self.randomisation],
         }
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import replace
 from zoosim.core import number_format
 from zoosim.off_policy.compare import Difference
 from zoosim.off_policy.overlap import Part
+from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, PRECISION
 from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import best_result, percent_more, share_held
 from zoosim.off_policy.sentences import sentences as sentences_of
@@ -65,12 +66,14 @@ def build_page(evaluation: Evaluation) -> Page:
     tables = [
         _results(evaluation),
         *_lifts(evaluation),
+        *_randomisation(evaluation),
         *(table for other in evaluation.others.values() for table in _other_reward(other)),
         _reasons(evaluation),
         _ranking(evaluation),
         _differences(evaluation),
         _segments(evaluation),
         *_categories(evaluation),
+        *_propensities(evaluation),
     ]
     families = {row.estimator.partition("-")[0] for row in evaluation.results}
     terms = dict(TERMS)
@@ -83,7 +86,8 @@ def build_page(evaluation: Evaluation) -> Page:
 
 def _verdict(evaluation: Evaluation) -> str:
     """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
-    sentences = [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
+    sentences = [DETERMINISTIC[:1].upper() + DETERMINISTIC[1:] + "."] if evaluation.is_deterministic else []
+    sentences += [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
     for policy in dict.fromkeys(row.policy for row in evaluation.results):
         best = best_result(evaluation, policy)
         if best.verdict == DO_NOT_USE:
@@ -116,6 +120,7 @@ def _results(evaluation: Evaluation) -> Table:
     unit = evaluation.unit
     caption = f"{evaluation.n:,} {unit} of {evaluation.n_clusters:,} independent users or {unit}."
     caption += "".join(f" Skipped {count:,} bad rows: {reason}." for reason, count in evaluation.skipped.items())
+    caption += "".join(f" {line[:1].upper()}{line[1:]}." for line in evaluation.remarks)
     caption += "".join(f" {name}: {line}." for name, lines in evaluation.notes.items() for line in lines)
     heading = f"Values: {evaluation.reward}" if evaluation.others else "Values"
     return Table(heading, heads, rows, n_text=3, caption=caption)
@@ -138,6 +143,43 @@ def _lifts(evaluation: Evaluation) -> list[Table]:
         "show a lift of this size in 80% of all logs this log holds."
     )
     return [Table("Against the logged choices", heads, rows, n_text=3, caption=caption)] if rows else []
+
+
+def _randomisation(evaluation: Evaluation) -> list[Table]:
+    """Tabulate how much chance would make a deterministic log useful."""
+    rows = [
+        (
+            f"{plan.share:.0%} of the visits",
+            *(_count(plan.rows), _days(plan.days)),
+            *(_count(plan.rows_to_compare), _days(plan.days_to_compare)),
+        )
+        for plan in evaluation.randomisation
+    ]
+    heads = ("anything by chance in", "rows to judge each policy", "days", "rows to tell the best two apart", "days")
+    caption = (
+        f"To {PRECISION:.0%} of what the logged choices earn. In such a share of the visits show any candidate with "
+        "equal chance, and log in all rows the probability of what was shown."
+    )
+    return [Table("What would settle it", heads, rows, n_text=1, caption=caption)] if rows else []
+
+
+def _count(rows: int | None) -> str:
+    return "" if rows is None else f"{rows:,}"
+
+
+def _days(days: float | None) -> str:
+    return "" if days is None else f"{days:,.1f}"
+
+
+def _propensities(evaluation: Evaluation) -> list[Table]:
+    """Tabulate, where probabilities were estimated, whether products were shown as often as these say."""
+    figures = evaluation.propensities
+    if figures is None:
+        return []
+    rows = [(f"{each.low:g} to {each.high:g}", f"{each.expected:,.0f}", f"{each.shown:,}") for each in figures.bins]
+    heads = ("estimated probability", "times it says", "times shown")
+    caption = f"Of all products in all rows, by models that have not seen the row's user. {figures.sentence}."
+    return [Table("Estimated probabilities", heads, rows, n_text=1, caption=caption)]
 
 
 def _other_reward(evaluation: Evaluation) -> list[Table]:

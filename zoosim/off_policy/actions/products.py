@@ -7,6 +7,8 @@ from itertools import cycle
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import RewardModel
@@ -25,6 +27,8 @@ from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
+from zoosim.off_policy.propensities.deterministic import PLANNED_ROWS
+from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import Target, make_target
 from zoosim.off_policy.training import TrainingJob
 from zoosim.off_policy.verdict import Verdict, judge_model, judge_weighted
@@ -33,8 +37,9 @@ ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "s
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
 robust."""
 
+DIRECT_METHOD = "dm"
 DEFAULT = ("ips", "snips", "dr")
-NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
+NEED_MODEL = (DIRECT_METHOD, "dr", "sndr", "switch-dr", "shrunk-dr")
 WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
 UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
 """Of estimators that limit weights, the one that does not."""
@@ -57,7 +62,10 @@ class ProductEvaluator(ActionSpaceEvaluator):
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
         arrays = weigh_and_predict_each(self.log, target, self._models if needs_model else [])
         others = dict(zip(self.log.other_rewards, arrays[1:] or cycle(arrays), strict=False))
-        return ProductEvaluation(self.log, self.clusters, arrays[0], others)
+        evaluation = ProductEvaluation(self.log, self.clusters, arrays[0], others, self.propensities)
+        if self.propensities is not None and target.whole:
+            evaluation.chances = target.probabilities(self.log, 0, min(PLANNED_ROWS, len(self.log)))
+        return evaluation
 
     @cached_property
     def _models(self) -> list[RewardModel]:
@@ -75,10 +83,12 @@ class ProductEvaluation(PolicyEvaluation):
         clusters: Clusters,
         arrays: WeightsAndPredictions,
         others: Mapping[str, WeightsAndPredictions] = MappingProxyType({}),
+        propensities: EstimatedPropensities | None = None,
     ) -> None:
         super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
         self._arrays = arrays
         self._others = others
+        self._propensities = propensities
         mass, worst = None, None
         if arrays.mass is not None:
             mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
@@ -94,6 +104,18 @@ class ProductEvaluation(PolicyEvaluation):
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the logged products."""
         return self._weights
+
+    def terms(self, estimator: str) -> Terms:
+        """Return the terms of an estimate; their spread holds the error of estimated probabilities, too."""
+        terms = super().terms(estimator)
+        if self._propensities is None:
+            return terms
+        without = self.terms_with(estimator, np.zeros(len(self.log)))
+        parts = [None if part is None else part.copy() for part in terms]
+        for part, rest in zip(parts, without, strict=True):
+            if part is not None and rest is not None:
+                part += self._propensities.error_terms(part - rest)
+        return Terms(*parts)
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`."""
@@ -113,7 +135,7 @@ class ProductEvaluation(PolicyEvaluation):
 
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
         """Judge an estimate; the direct method by what the weights say of its reward model."""
-        if estimator != "dm":
+        if estimator != DIRECT_METHOD:
             return super().verdict(estimator, estimated)
         assert self._arrays.predicted is not None
         doubly_robust = group_sums(self.clusters, self.terms("dr"))
@@ -149,7 +171,7 @@ def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions)
         return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
     assert arrays.predicted is not None
     assert arrays.expected is not None
-    if estimator == "dm":
+    if estimator == DIRECT_METHOD:
         return single.direct_method(arrays.expected)
     if estimator in MODELLED:
         return MODELLED[estimator](weights, rewards, arrays.predicted, arrays.expected)

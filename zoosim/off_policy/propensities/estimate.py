@@ -41,6 +41,12 @@ STRENGTHS = (3_000.0, 1_000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.0
 CALIBRATION = (0.25, 4.0)
 """Between which factors the weights of features may be scaled for unseen rows to be likeliest."""
 
+MOST_CROSSED = 100
+"""Products of two features that are tried beside the features themselves; of more, none."""
+
+MOST_LOOKED_AT = 1_000
+"""Rows by which a feature of two values is known."""
+
 CONFIDENT = 0.9
 """From which probability on a model says that it knows which product comes."""
 
@@ -64,13 +70,15 @@ class PropensityFigures(NamedTuple):
     """How probabilities were estimated, and how well they tell of rows of users that their model has not seen.
 
     `shrinkage` is how many rows that of the weights counts for; `calibration` the factor that weights of features were
-    scaled by. The log chose as if among `choices` products with equal chances, exp of the mean -log probability, and
-    by the products' shares alone among `choices_by_share`. In a `confident` share of rows one product had a probability
-    of `CONFIDENT` or more; of these, a share of `surprises` showed another one. `bins` tell whether probabilities hold.
+    scaled by; `crossed` says that products of two features are among these. The log chose as if among `choices`
+    products with equal chances, exp of the mean -log probability, and by the products' shares alone among
+    `choices_by_share`. In a `confident` share of rows one product had a probability of `CONFIDENT` or more; of these, a
+    share of `surprises` showed another one. `bins` tell whether probabilities hold.
     """
 
     model: str
     features: int
+    crossed: bool
     folds: int
     shrinkage: Shrinkage
     calibration: float
@@ -89,11 +97,12 @@ class PropensityFigures(NamedTuple):
     @property
     def sentence(self) -> str:
         """Say so in words."""
+        crossed = " and their products" if self.crossed else ""
         return (
-            f"probabilities were estimated from the log: {self.model} by {self.features} features, in {self.folds} "
-            f"folds of users. On users it has not seen the shop chose as if among {self.choices:.3g} products, by "
-            f"their shares alone among {self.choices_by_share:.3g}. The verdict is weak at best: estimates are wrong "
-            "where choices went by something that is not among the features and moves rewards, too"
+            f"probabilities were estimated from the log: {self.model} by {self.features} features{crossed}, in "
+            f"{self.folds} folds of users. On users it has not seen the shop chose as if among {self.choices:.3g} "
+            f"products, by their shares alone among {self.choices_by_share:.3g}. The verdict is weak at best: values "
+            "are wrong where choices went by something that is not among the features and moves rewards, too"
         )
 
 
@@ -133,9 +142,12 @@ def estimate_propensities(
     log: Log, clusters: Clusters, progress: Progress = lambda line: None
 ) -> EstimatedPropensities:
     """Fit a multinomial model of a log's products by visitors' features, its shrinkage chosen by unseen users."""
-    choices = choices_of(log)
+    choices, n_plain = choices_of(log)
     folds = _Folds(choices, clusters.group % FOLDS)
-    models, loss_by_share = _best_models(folds, progress)
+    models, loss_by_share = _best_models(folds, n_plain, progress)
+    width = models[0].own.shape[1]
+    folds = folds.narrowed(width)
+    choices = choices.narrowed(width)
     factor = float(minimize_scalar(partial(_scaled_loss, models, folds), bounds=CALIBRATION, options={"xatol": 0.02}).x)
     calibrated = tuple(model.scaled(factor) for model in models)
     values = np.empty(len(log))
@@ -150,7 +162,8 @@ def estimate_propensities(
     is_surprise = is_confident & (values < likeliest)
     figures = PropensityFigures(
         model=MULTINOMIAL,
-        features=choices.contexts.inputs.shape[1] - 1,
+        features=n_plain - 1,
+        crossed=width > n_plain,
         folds=FOLDS,
         shrinkage=models[0].shrinkage,
         calibration=factor,
@@ -178,14 +191,31 @@ def _bins(models: Sequence[Multinomial], held_out: Sequence[Counts]) -> tuple[Ca
     return tuple(each for each in bins if each.expected >= 0.5 or each.shown)
 
 
-def choices_of(log: Log) -> Choices:
-    """Return a log's choices, features scaled to variance 1; those that do not vary are left out."""
-    spread: FloatArray = log.features.std(axis=0)
+def choices_of(log: Log) -> tuple[Choices, int]:
+    """Return a log's choices, and how many inputs are the intercept and features alone.
+
+    Inputs are a 1, the features, and, where these are few, products of two of them and squares, all scaled to variance
+    1; those that do not vary are left out.
+    """
+    features = _scaled(log.features)
+    n_features = features.shape[1]
+    crossed = np.zeros((len(log), 0))
+    if n_features * (n_features + 1) // 2 <= MOST_CROSSED:
+        varied = log.features[:, log.features.std(axis=0) > 0.0]
+        first, second = np.triu_indices(n_features)
+        is_binary = np.array([len(np.unique(column[:MOST_LOOKED_AT])) < 3 for column in varied.T], bool)
+        told_apart = (first != second) | ~is_binary[first]  # the square of a column of two values is the column
+        crossed = _scaled(varied[:, first[told_apart]] * varied[:, second[told_apart]])
+    inputs = np.ascontiguousarray(np.hstack([np.ones((len(log), 1)), features, crossed]))
+    contexts = Contexts(inputs, log.candidates, log.candidate_set, _traits(log))
+    return Choices(contexts, log.actions), 1 + n_features
+
+
+def _scaled(columns: FloatArray) -> FloatArray:
+    """Return the columns that vary, of mean 0 and variance 1."""
+    spread: FloatArray = columns.std(axis=0)
     varied = spread > 0.0
-    scaled = (log.features[:, varied] - log.features[:, varied].mean(axis=0)) / spread[varied]
-    inputs = np.hstack([np.ones((len(log), 1)), scaled])
-    contexts = Contexts(np.ascontiguousarray(inputs), log.candidates, log.candidate_set, _traits(log))
-    return Choices(contexts, log.actions)
+    return np.asarray((columns[:, varied] - columns[:, varied].mean(axis=0)) / spread[varied])
 
 
 def _traits(log: Log) -> FloatArray:
@@ -207,10 +237,17 @@ class _Folds:
         most = MOST_FIT_CELLS // len(choices.contexts.traits)
         parts = [_part(np.flatnonzero(fold != f), most) for f in range(FOLDS)]
         self.fold = fold
+        self.width = choices.contexts.inputs.shape[1]
+        self.has_traits = choices.contexts.traits.shape[1] > 0
         self.training = [count_choices(choices.rows(rows)) for rows in parts]
         self.held_out = [count_choices(choices.rows(np.flatnonzero(fold == f))) for f in range(FOLDS)]
-        self.inputs = choices.contexts.inputs.shape[1]
-        self.traits = choices.contexts.traits.shape[1]
+
+    def narrowed(self, width: int) -> "_Folds":
+        """Return the same with the first inputs alone."""
+        narrow = copy(self)
+        narrow.training = [counts.narrowed(width) for counts in self.training]
+        narrow.held_out = [counts.narrowed(width) for counts in self.held_out]
+        return narrow
 
     def loss(self, models: Sequence[Multinomial]) -> float:
         """Return minus the log-likelihood of each fold by the model that has not seen it."""
@@ -225,34 +262,25 @@ class _Search(NamedTuple):
     loss: float
 
 
-def _best_models(folds: _Folds, progress: Progress) -> tuple[list[Multinomial], float]:
+def _best_models(folds: _Folds, n_plain: int, progress: Progress) -> tuple[list[Multinomial], float]:
     """Return the models without each fold under the best shrinkage, and the loss of products' shares alone.
 
     Products' shares come first, then the weights that they share, then their own: fitted at once, what a trait
-    explains would be shrunk for the sake of products' own weights.
+    explains would be shrunk for the sake of products' own weights. The first `n_plain` inputs come before all others,
+    which are used where unseen rows get likelier by them.
     """
     search = _Search([None] * FOLDS, Shrinkage(STRENGTHS[0], STRENGTHS[0], STRENGTHS[0]), np.inf)
-    search = _along(search, "share", _without_features(folds), progress)
+    search = _along(search, "share", folds.narrowed(1), progress)
     loss_by_share = search.loss
-    if folds.inputs > 1:
-        for part in ("shared", "own") if folds.traits else ("own",):
-            search = _along(search, part, folds, progress)
+    for width in dict.fromkeys((n_plain, folds.width)):
+        if width == 1:
+            continue
+        wider = search
+        for part in ("shared", "own") if folds.has_traits else ("own",):
+            wider = _along(wider, part, folds.narrowed(width), progress)
+        if wider.loss < search.loss:
+            search = wider
     return [model for model in search.models if model is not None], loss_by_share
-
-
-def _without_features(folds: _Folds) -> _Folds:
-    alone = copy(folds)
-    alone.training, alone.held_out = (
-        [_without_inputs(counts) for counts in part] for part in (folds.training, folds.held_out)
-    )
-    return alone
-
-
-def _without_inputs(counts: Counts) -> Counts:
-    """Return choices counted by candidates alone."""
-    rows = np.repeat(np.arange(len(counts.times)), counts.times.astype(int))
-    contexts = counts.contexts._replace(inputs=counts.contexts.inputs[:, :1])
-    return count_choices(Choices(contexts.rows(counts.context[rows]), counts.action[rows]))
 
 
 def _along(search: _Search, part: str, folds: _Folds, progress: Progress) -> _Search:

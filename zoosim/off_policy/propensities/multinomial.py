@@ -39,6 +39,10 @@ class Contexts(NamedTuple):
         """Return the `chosen` visits."""
         return self._replace(inputs=self.inputs[chosen], candidate_set=self.candidate_set[chosen])
 
+    def narrowed(self, width: int) -> "Contexts":
+        """Return the same with the first inputs alone."""
+        return self._replace(inputs=np.ascontiguousarray(self.inputs[:, :width]))
+
     @property
     def blocks(self) -> Iterator[tuple[slice, "Contexts"]]:
         """The visits in blocks whose probabilities fit into memory, with where each lies."""
@@ -58,6 +62,10 @@ class Choices(NamedTuple):
         """Return the `chosen` visits."""
         return Choices(self.contexts.rows(chosen), self.actions[chosen])
 
+    def narrowed(self, width: int) -> "Choices":
+        """Return the same with the first inputs alone."""
+        return self._replace(contexts=self.contexts.narrowed(width))
+
 
 class Counts(NamedTuple):
     """Choices counted: of distinct `contexts`, each `action (m,)` was shown in `context (m,)` so many `times (m,)`.
@@ -73,6 +81,14 @@ class Counts(NamedTuple):
     def pairs_in(self, block: slice) -> slice:
         """Return where the pairs of a block of contexts lie."""
         return slice(*np.searchsorted(self.context, [block.start, block.stop]))
+
+    def narrowed(self, width: int) -> "Counts":
+        """Return the same with the first inputs alone; without any but the first 1, counted anew by candidates."""
+        contexts = self.contexts.narrowed(width)
+        if width > 1:
+            return self._replace(contexts=contexts)
+        rows = np.repeat(np.arange(len(self.times)), self.times.astype(int))
+        return count_choices(Choices(contexts.rows(self.context[rows]), self.action[rows]))
 
 
 class Shrinkage(NamedTuple):

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,12 +19,12 @@ from zoosim.policies.requests import check_finite, check_shape, checked_candidat
 class FromLog(Policy):
     """Show the product with the highest guessed reward, and with probability `explore` any product.
 
-    A guess is linear in a representation h of the visitor: the product's own weights times h, plus its traits times
-    weights that all products share. A product that the log did not know has its traits, and stands for the rest as all
-    others do in the mean.
+    A guess follows from a representation h of the visitor, at its plainest linearly: the product's own weights times h,
+    plus its traits times weights that all products share. A product that the log did not know has its traits, and
+    stands for the rest as all others do in the mean.
 
-    A subclass trains the weights in `_fit_model` and represents visitors in `_represent`. Rewards of the policy's own
-    decisions teach it nothing: only `fit` does.
+    A subclass trains the weights in `_fit_model`; it may represent visitors and products in other ways. Rewards of the
+    policy's own decisions teach it nothing: only `fit` does.
     """
 
     past_visits: int = parameter(
@@ -41,17 +41,36 @@ class FromLog(Policy):
     def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
         """Train on a log of K products with p traits; return the arrays that make guesses, by name.
 
-        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, and what `_represent`
-        needs.
+        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, `centre` and `scale`
+        `(d_u,)`, and what else the subclass needs. What `_by_product` names has a row per product, as `own` has.
         """
-
-    @abstractmethod
-    def _represent(self, user: FloatArray) -> FloatArray:
-        """Return what guesses are linear in `(D,)`, of a visitor `(d_u,)`."""
 
     @abstractmethod
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what `_fit_model` returns."""
+
+    _by_product: ClassVar[tuple[str, ...]] = ("own",)
+
+    def _find_traits(self, products: FloatArray) -> Traits:
+        """Return what products `(K, d_p)` have in common."""
+        return find_traits(products)
+
+    def _represent(self, user: FloatArray) -> FloatArray:
+        """Return what guesses follow from `(D,)`, of a visitor `(d_u,)`: the scaled features, after a leading 1."""
+        return np.concatenate(([1.0], (user - self._model["centre"]) * self._model["scale"]))
+
+    def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
+        """Return the guessed rewards `(K,)` of products by their places and `traits (K, p)`."""
+        return self._linear("own", "shared", places, traits, represented)
+
+    def _linear(
+        self, own: str, shared: str, places: IntArray, traits: FloatArray, represented: FloatArray
+    ) -> FloatArray:
+        """Return what products' own weights and those that they share make of a visitor `(K,)`."""
+        predicted = self._model[own][places] @ represented
+        if traits.shape[1]:
+            predicted += traits @ (self._model[shared] @ represented)
+        return np.asarray(predicted)
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, and forget what was learned before.
@@ -65,9 +84,10 @@ class FromLog(Policy):
         check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
         order = np.argsort(log.product_ids)
         with threadpool_limits(1):  # with more, the last digits depend on how many there are
-            traits = find_traits(log.products)
+            traits = self._find_traits(log.products)
             model = self._fit_model(log, traits, progress)
-        model["own"] = np.vstack([model["own"][order], model["own"][-1:]])
+        for name in self._by_product:
+            model[name] = np.vstack([model[name][order], model[name][-1:]])
         known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
         self._model = {**known, **model}
         return {}
@@ -97,12 +117,8 @@ class FromLog(Policy):
             raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
         request = checked_request(context, self.spec)
         ids, products = checked_candidates(context, self.spec)
-        model = self._model
-        represented = self._represent(request.user)
-        guesses = model["own"][self._places(ids)] @ represented
-        if len(model["shared"]):
-            traits = (products - model["trait_mean"]) @ model["trait_weights"]
-            guesses += traits @ (model["shared"] @ represented)
+        traits = (products - self._model["trait_mean"]) @ self._model["trait_weights"]
+        guesses = self._guess(self._places(ids), traits, self._represent(request.user))
         return np.where(request.available, guesses, -np.inf), request.available
 
     def _places(self, ids: IntArray) -> IntArray:

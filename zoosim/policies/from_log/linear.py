@@ -27,10 +27,6 @@ class Linear(FromLog):
         own = np.vstack([fitted.own + of_all_products, of_all_products])
         return {"own": own, "shared": fitted.shared[1:], "centre": fitted.centre, "scale": fitted.scale}
 
-    def _represent(self, user: FloatArray) -> FloatArray:
-        scaled = (user - self._model["centre"]) * self._model["scale"]
-        return np.concatenate(([1.0], scaled))
-
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         dim = self.spec.user_dim
         return {"own": (products + 1, 1 + dim), "shared": (traits, 1 + dim), "centre": (dim,), "scale": (dim,)}

@@ -290,6 +290,7 @@ def train(
     out: option.ModelFile,
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
+    propensity_model: option.PropensityModel = None,
     skip_bad: option.SkipBad = False,
     debug: option.Debug = False,
 ) -> None:
@@ -300,7 +301,16 @@ def train(
     from zoosim.progress import COMPILING, StatusLine
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
-        training = models.train(log, policy, out, share=share, seed=seed, skip_bad=skip_bad, progress=status.show)
+        training = models.train(
+            log,
+            policy,
+            out,
+            share=share,
+            seed=seed,
+            skip_bad=skip_bad,
+            propensity_model=propensity_model,
+            progress=status.show,
+        )
     if training.evaluation is not None:
         terminal.print_evaluation(training.evaluation)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")

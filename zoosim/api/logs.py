@@ -166,7 +166,8 @@ def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, dict[st
         known = _trained_on(model, log)
         unknown &= ~known
         if known.any():
-            notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them",)
+            equal = "" if log.times is not None and model.last is not None else ", or on equal ones"
+            notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
     if not unknown.any():
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
     return (log if unknown.all() else log.rows(np.flatnonzero(unknown))), notes

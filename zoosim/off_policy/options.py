@@ -62,7 +62,7 @@ def read_options(
     propensity_model: str | None = None,
 ) -> Options:
     """Check the options of `evaluate` against a log; raises `ConfigError` or `DataError`."""
-    _check_propensities(log, propensity_model, interval)
+    check_propensities(log, propensity_model, interval)
     level = checked_level(level)
     if interval not in INTERVALS:
         raise ConfigError(unknown("unknown interval", f"{interval}", list(INTERVALS)))
@@ -80,7 +80,7 @@ def read_options(
     return Options(names, interval, level, samples, seed, bounds, guessed_range, later, propensity_model)
 
 
-def _check_propensities(log: Log, propensity_model: str | None, interval: str) -> None:
+def check_propensities(log: Log, propensity_model: str | None, interval: str = "bootstrap") -> None:
     """Refuse a log without propensities, unless a model is to estimate them, and a model that is not needed."""
     if propensity_model is None:
         if log.has_propensities:

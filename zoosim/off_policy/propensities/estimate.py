@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from threadpoolctl import threadpool_limits
 
 from zoosim.core.types import FloatArray, IntArray, Progress
 from zoosim.logs.log import Log
@@ -142,7 +143,13 @@ def estimate_propensities(
     log: Log, clusters: Clusters, progress: Progress = lambda line: None
 ) -> EstimatedPropensities:
     """Fit a multinomial model of a log's products by visitors' features, its shrinkage chosen by unseen users."""
-    choices, n_plain = choices_of(log)
+    with threadpool_limits(1):  # matrices are small, and with more the last digits depend on how many there are
+        return _estimated(log, clusters, progress)
+
+
+def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPropensities:
+    choices = choices_of(log)
+    n_plain = choices.contexts.n_plain
     folds = _Folds(choices, clusters.group % FOLDS)
     models, loss_by_share = _best_models(folds, n_plain, progress)
     width = models[0].own.shape[1]
@@ -191,8 +198,8 @@ def _bins(models: Sequence[Multinomial], held_out: Sequence[Counts]) -> tuple[Ca
     return tuple(each for each in bins if each.expected >= 0.5 or each.shown)
 
 
-def choices_of(log: Log) -> tuple[Choices, int]:
-    """Return a log's choices, and how many inputs are the intercept and features alone.
+def choices_of(log: Log) -> Choices:
+    """Return a log's choices.
 
     Inputs are a 1, the features, and, where these are few, products of two of them and squares, all scaled to variance
     1; those that do not vary are left out.
@@ -207,8 +214,7 @@ def choices_of(log: Log) -> tuple[Choices, int]:
         told_apart = (first != second) | ~is_binary[first]  # the square of a column of two values is the column
         crossed = _scaled(varied[:, first[told_apart]] * varied[:, second[told_apart]])
     inputs = np.ascontiguousarray(np.hstack([np.ones((len(log), 1)), features, crossed]))
-    contexts = Contexts(inputs, log.candidates, log.candidate_set, _traits(log))
-    return Choices(contexts, log.actions), 1 + n_features
+    return Choices(Contexts(inputs, log.candidates, log.candidate_set, _traits(log), 1 + n_features), log.actions)
 
 
 def _scaled(columns: FloatArray) -> FloatArray:
@@ -269,17 +275,16 @@ def _best_models(folds: _Folds, n_plain: int, progress: Progress) -> tuple[list[
     explains would be shrunk for the sake of products' own weights. The first `n_plain` inputs come before all others,
     which are used where unseen rows get likelier by them.
     """
-    search = _Search([None] * FOLDS, Shrinkage(STRENGTHS[0], STRENGTHS[0], STRENGTHS[0]), np.inf)
+    strongest = STRENGTHS[0]
+    search = _Search([None] * FOLDS, Shrinkage(strongest, strongest, strongest, strongest), np.inf)
     search = _along(search, "share", folds.narrowed(1), progress)
     loss_by_share = search.loss
-    for width in dict.fromkeys((n_plain, folds.width)):
-        if width == 1:
-            continue
-        wider = search
+    if n_plain > 1:
         for part in ("shared", "own") if folds.has_traits else ("own",):
-            wider = _along(wider, part, folds.narrowed(width), progress)
-        if wider.loss < search.loss:
-            search = wider
+            search = _along(search, part, folds.narrowed(n_plain), progress)
+    if folds.width > n_plain:
+        crossed = _along(search, "crossed", folds, progress)
+        search = min(search, crossed, key=lambda each: each.loss)
     return [model for model in search.models if model is not None], loss_by_share
 
 

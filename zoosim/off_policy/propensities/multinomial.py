@@ -16,7 +16,7 @@ BLOCK_CELLS = 2**20
 """Probabilities that are in memory at once."""
 
 MOST_STEPS = 60
-TOLERANCE = 1e-7
+TOLERANCE = 1e-6
 """Where the fit stops: relative decrease of the loss per step. What is left is small beside the sampling error."""
 
 SOLVER_STEPS = 12
@@ -26,14 +26,15 @@ SOLVER_STEPS = 12
 class Contexts(NamedTuple):
     """What the chances of K products depend on, for n visits.
 
-    `inputs (n, 1 + d)` are a 1 and the visitor's features, scaled; `candidates (s, K)`, and which of these sets each
-    visit had `candidate_set (n,)`; `traits (K, p)` are those of the products.
+    `inputs (n, 1 + d)` are a 1 and the visitor's features, the first `n_plain`, and products of these, all scaled;
+    `candidates (s, K)`, and which of these sets each visit had `candidate_set (n,)`; `traits (K, p)` of the products.
     """
 
     inputs: FloatArray
     candidates: BoolArray
     candidate_set: IntArray
     traits: FloatArray
+    n_plain: int
 
     def rows(self, chosen: IntArray | slice) -> "Contexts":
         """Return the `chosen` visits."""
@@ -94,17 +95,20 @@ class Counts(NamedTuple):
 class Shrinkage(NamedTuple):
     """How many rows of features of variance 1 the penalties weigh.
 
-    Those of features' weights, products' own and shared ones, and of intercepts, by which products' shares differ.
+    Those of features' weights, products' own and shared ones, of intercepts, by which products' shares differ, and of
+    the weights of `crossed` features.
     """
 
     own: float
     shared: float
     share: float
+    crossed: float
 
-    def penalties(self, width: int) -> tuple[FloatArray, FloatArray]:
+    def penalties(self, width: int, n_plain: int) -> tuple[FloatArray, FloatArray]:
         """Return the penalties of the columns of products' own weights and of shared ones, each `(1 + d,)`."""
         of_own, of_shared = np.full((2, width), [[self.own], [self.shared]])
         of_own[0] = of_shared[0] = self.share
+        of_own[n_plain:] = of_shared[n_plain:] = self.crossed
         return of_own, of_shared
 
 
@@ -162,7 +166,7 @@ def fit_multinomial(counts: Counts, shrinkage: Shrinkage, start: Multinomial | N
     if start is None:
         start = Multinomial(np.zeros((n_products, 1)), np.zeros((traits.shape[1], 1)), shrinkage)
     start = start.widened(width)
-    of_own, of_shared = shrinkage.penalties(width)
+    of_own, of_shared = shrinkage.penalties(width, counts.contexts.n_plain)
 
     def penalised(flat: FloatArray) -> tuple[float, FloatArray]:
         model = Multinomial(*_unflattened(flat, n_products, width), shrinkage)
@@ -201,7 +205,7 @@ def solve_information(model: Multinomial, contexts: Contexts, slope: FloatArray,
     (Hestenes & Stiefel 1952).
     """
     traits = contexts.traits
-    of_own, of_shared = model.shrinkage.penalties(slope.shape[1])
+    of_own, of_shared = model.shrinkage.penalties(slope.shape[1], contexts.n_plain)
     parts = [(part.inputs, model.probabilities(part)) for _, part in contexts.blocks]
     diagonal = scale * sum((chances * (1.0 - chances)).T @ inputs**2 for inputs, chances in parts)
     preconditioner = np.vstack([of_own + diagonal, of_shared + (traits**2).T @ diagonal])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def judge(shop: Shop, seed: int) -> dict[str, tuple[bool, bool]]:
     logs = logs_of(shop)
     log, target = logs.draw(seed)
     unknown = replace(log, propensities=np.full(len(log), np.nan))
-    options = {"estimators": ESTIMATORS, "samples": SAMPLES, "seed": seed, "compare": False}
+    options: dict[str, Any] = {"estimators": ESTIMATORS, "samples": SAMPLES, "seed": seed, "compare": False}
     ways = {
         "estimated": evaluate(unknown, {"new": target}, propensity_model="multinomial", **options),
         "the shop's own": evaluate(log, {"new": target}, **options),

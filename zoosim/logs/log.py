@@ -146,8 +146,6 @@ class Log:
         """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
-        named = {
-            part: {name: values[chosen] for name, values in getattr(self, part).items()}
-            for part in ("columns", "rewards_by_name")
-        }
-        return replace(self, **taken, **named)
+        for part in ("columns", "rewards_by_name"):
+            taken[part] = {name: values[chosen] for name, values in getattr(self, part).items()}
+        return replace(self, **taken)

@@ -80,10 +80,10 @@ class Comparison:
         value, low, high = bootstrap_interval(
             ratio(sums, self._logged), options.level, samples=options.samples, seed=options.seed
         )
-        ends = [None if end is None else max(end - 1.0, self._least_lift) for end in (low, high)]
+        low, high = (None if end is None else max(end - 1.0, self._least_lift) for end in (low, high))
         needed = self.differences[-1].rows_needed
         held = None if needed is None else float(sums.sizes.sum()) / needed
-        self.lifts.append(Lift(policy, estimator, value - 1.0, *ends, held))
+        self.lifts.append(Lift(policy, estimator, value - 1.0, low, high, held))
 
     def _compare(self, policy: str, other: str, estimator: str, sums: Sums, verdict: str) -> None:
         options = self._options

@@ -111,11 +111,11 @@ class ProductEvaluation(PolicyEvaluation):
         if self._propensities is None:
             return terms
         without = self.terms_with(estimator, np.zeros(len(self.log)))
-        parts = [None if part is None else part.copy() for part in terms]
-        for part, rest in zip(parts, without, strict=True):
-            if part is not None and rest is not None:
-                part += self._propensities.error_terms(part - rest)
-        return Terms(*parts)
+        base = terms.base + self._propensities.error_terms(terms.base - without.base)
+        if terms.top is None or terms.bottom is None:
+            return Terms(base)
+        top = terms.top + self._propensities.error_terms(terms.top)
+        return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`."""

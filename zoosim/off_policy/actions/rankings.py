@@ -53,8 +53,8 @@ class RankingEvaluator(ActionSpaceEvaluator):
             marginals = weigh_positions(logs, target, clusters, with_model="independent-dr" in self.wanted)
         target.finish()
         by_reward = [
-            RankingEvaluation(each, clusters, weights, *arrays)
-            for each, *arrays in zip(logs, predictions, marginals, strict=True)
+            RankingEvaluation(each, clusters, weights, predicted, marginal)
+            for each, predicted, marginal in zip(logs, predictions, marginals, strict=True)
         ]
         by_reward[0].others = dict(zip(log.other_rewards, by_reward[1:], strict=True))
         return by_reward[0]

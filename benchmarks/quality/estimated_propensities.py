@@ -1,4 +1,4 @@
-"""Q8: do intervals hold where a log's propensities are estimated? 200 logs of each of 6 shops, and of one that hides.
+"""Q9: do intervals hold where a log's propensities are estimated? 200 logs of each of 6 shops, and of one that hides.
 
 The logging policy of the 6 depends on what is logged, in 6 ways; in the seventh on a preference that nobody logs, which
 moves clicks, too: there the verdict must never be `trust`, and intervals miss. Beside it, the same with the shop's own
@@ -189,7 +189,7 @@ def report(shop: Shop, found: Iterable[dict[str, tuple[bool, bool]]]) -> None:
         holds, trusted = np.array([row[way] for row in rows]).T
         (low,), (high,) = share_intervals(holds.sum(keepdims=True), len(rows))
         interval = f"{100 * holds.mean():.1f}% ({100 * low:.1f} to {100 * high:.1f}) of {len(rows)} logs"
-        print(f"Q8 {shop.name}, {way}: intervals hold on {interval}, {trusted.sum()} are trusted", flush=True)
+        print(f"Q9 {shop.name}, {way}: intervals hold on {interval}, {trusted.sum()} are trusted", flush=True)
 
 
 def main() -> None:

@@ -83,3 +83,20 @@ def test_products_need_no_features_and_may_have_many(monkeypatch: pytest.MonkeyP
     assert share_of_best("mixed-effects", replace(log, products=np.zeros((K, 0))), values) > 0.85
     monkeypatch.setattr(mixed_effects, "MOST_COEFFICIENTS", 11)
     assert share_of_best("mixed-effects", log, values) > 0.9
+
+
+def test_large_blocks_of_features_give_way_to_what_products_differ_in() -> None:
+    """Of a number and 12 levels, at most 10 traits: the number stays, the levels become 8 components or fewer."""
+    rng = np.random.default_rng(0)
+    levels = np.eye(12)[rng.integers(12, size=200)]
+    products = np.hstack([rng.normal(size=(200, 1)), levels])
+    traits, blocks = mixed_effects._traits_in_blocks(products, 13)
+    assert traits.scores.shape == (200, 13)
+    assert blocks.tolist() == [0, *[1] * 12]
+    traits, blocks = mixed_effects._traits_in_blocks(products, 10)
+    assert traits.scores.shape == (200, 9)
+    assert blocks.tolist() == list(range(9))
+    np.testing.assert_allclose(traits.scores[:, 0], (products[:, 0] - products[:, 0].mean()) / products[:, 0].std())
+    np.testing.assert_allclose(traits.scores, (products - traits.mean) @ traits.weights)
+    assert mixed_effects._traits_in_blocks(products, 3)[0].scores.shape == (200, 3)
+    assert mixed_effects._traits_in_blocks(products, 0)[0].scores.shape == (200, 0)

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.from_log.traits import Traits, find_traits
+from zoosim.policies.from_log.traits import Traits
 from zoosim.policies.requests import check_finite, check_shape, checked_candidates, checked_request
 
 
@@ -38,10 +38,10 @@ class FromLog(Policy):
         self._model: dict[str, np.ndarray] = {}
 
     @abstractmethod
-    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
-        """Train on a log of K products with p traits; return the arrays that make guesses, by name.
+    def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
+        """Train on a log of K products; return their p traits, and the arrays that make guesses, by name.
 
-        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, `centre` and `scale`
+        These are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, `centre` and `scale`
         `(d_u,)`, and what else the subclass needs. What `_by_product` names has a row per product, as `own` has.
         """
 
@@ -50,10 +50,6 @@ class FromLog(Policy):
         """Return the shapes of what `_fit_model` returns."""
 
     _by_product: ClassVar[tuple[str, ...]] = ("own",)
-
-    def _find_traits(self, products: FloatArray) -> Traits:
-        """Return what products `(K, d_p)` have in common."""
-        return find_traits(products)
 
     def _represent(self, user: FloatArray) -> FloatArray:
         """Return what guesses follow from `(D,)`, of a visitor `(d_u,)`: the scaled features, after a leading 1."""
@@ -76,16 +72,13 @@ class FromLog(Policy):
         """Learn from a log of the past, and forget what was learned before.
 
         Raises:
-            PolicyError: the log has no features of visitors, or others than the policy is made for.
+            PolicyError: the log has other features than the policy is made for, or too few.
         """
-        if not self.spec.user_dim:
-            raise PolicyError("rows have no features to learn a policy from; name some in the mapping")
         check_shape("features", log.features, (len(log), self.spec.user_dim))
         check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
         order = np.argsort(log.product_ids)
         with threadpool_limits(1):  # with more, the last digits depend on how many there are
-            traits = self._find_traits(log.products)
-            model = self._fit_model(log, traits, progress)
+            traits, model = self._fit_model(log, progress)
         for name in self._by_product:
             model[name] = np.vstack([model[name][order], model[name][-1:]])
         known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
@@ -107,6 +100,10 @@ class FromLog(Policy):
     def recommend(self, context: Context) -> int:
         """Return the candidate with the highest guess; moves no state."""
         return int(self._guesses(context)[0].argmax())
+
+    def predict(self, context: Context) -> FloatArray:
+        """Return the guessed reward of each candidate `(K,)`, -inf for what is not available; moves no state."""
+        return self._guesses(context)[0]
 
     def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing: the policy learns from logs alone, by `fit`."""

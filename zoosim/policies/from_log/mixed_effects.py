@@ -16,7 +16,7 @@ from zoosim.models.mixed_effects import (
     with_leading_one,
 )
 from zoosim.policies.from_log.base import FromLog
-from zoosim.policies.from_log.traits import Traits, find_traits
+from zoosim.policies.from_log.traits import MOST_TRAITS, Traits, find_traits
 
 MOST_COEFFICIENTS = 1_500
 """With more pairs of visitors' and products' features, products are described by what they differ in most."""
@@ -38,18 +38,10 @@ class MixedEffects(FromLog):
     name = "mixed-effects"
     _by_product: ClassVar = ("own", "size_own")
 
-    def _find_traits(self, products: FloatArray) -> Traits:
-        """Return products' own features, scaled, unless they are too many."""
-        if (1 + self.spec.user_dim) * (1 + products.shape[1]) > MOST_COEFFICIENTS:
-            return find_traits(products)
-        scaling = scale_blocks(products)
-        return Traits((products - scaling.centre) * scaling.scale, scaling.centre, np.diag(scaling.scale))
-
-    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+    def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         visitors = scale_blocks(log.features)
-        is_whole = traits.scores.shape == log.products.shape
-        products = scale_blocks(log.products if is_whole else traits.scores)
-        groups = group_coefficients(visitors.blocks, products.blocks)
+        traits, blocks = _traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
+        groups = group_coefficients(visitors.blocks, blocks)
         choices = Choices(
             with_leading_one((log.features - visitors.centre) * visitors.scale),
             with_leading_one(traits.scores),
@@ -66,7 +58,7 @@ class MixedEffects(FromLog):
             weights = _weights(model)
             weights |= {"size_" + name: np.zeros_like(array) for name, array in weights.items()}
         has_two_parts = np.array(float(_has_two_parts(log.rewards)))
-        return {**weights, "has_two_parts": has_two_parts, "centre": visitors.centre, "scale": visitors.scale}
+        return traits, {**weights, "has_two_parts": has_two_parts, "centre": visitors.centre, "scale": visitors.scale}
 
     def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
         predicted = self._linear("own", "shared", places, traits, represented)
@@ -80,6 +72,28 @@ class MixedEffects(FromLog):
         weights = {"own": (products + 1, 1 + dim), "shared": (traits, 1 + dim)}
         sizes = {"size_" + name: shape for name, shape in weights.items()}
         return {**weights, **sizes, "has_two_parts": (), "centre": (dim,), "scale": (dim,)}
+
+
+def _traits_in_blocks(products: FloatArray, most: int) -> tuple[Traits, IntArray]:
+    """Return the scaled features of products as their traits, and the block that each trait is in.
+
+    Where there are more than `most`, the largest blocks of features are replaced by what products differ in most there.
+    """
+    scaling = scale_blocks(products)
+    is_kept = np.ones(products.shape[1], bool)
+    for block in np.argsort(-np.bincount(scaling.blocks), kind="stable"):
+        if (is_kept.all() and len(is_kept) <= most) or is_kept.sum() <= max(most - MOST_TRAITS, 0):
+            break
+        is_kept &= scaling.blocks != block
+    n_kept = int(is_kept.sum())
+    rest = find_traits(products[:, ~is_kept]).weights[:, : max(most - n_kept, 0)]
+    weights = np.zeros((products.shape[1], n_kept + rest.shape[1]))
+    weights[is_kept, :n_kept] = np.diag(scaling.scale[is_kept])
+    weights[~is_kept, n_kept:] = rest
+    kept_blocks = np.unique(scaling.blocks[is_kept], return_inverse=True)[1]
+    rest_blocks = len(np.unique(kept_blocks)) + np.arange(rest.shape[1])
+    traits = Traits((products - scaling.centre) @ weights, scaling.centre, weights)
+    return traits, np.append(kept_blocks, rest_blocks).astype(np.int64)
 
 
 def _has_two_parts(rewards: FloatArray) -> bool:

@@ -45,6 +45,9 @@ CALIBRATION = (0.25, 4.0)
 MOST_CROSSED = 100
 """Products of two features that are tried beside the features themselves; of more, none."""
 
+LEAST = 1e-12
+"""The smallest probability that is taken for one: what is less likely would have been shown by no chance."""
+
 MOST_LOOKED_AT = 1_000
 """Rows by which a feature of two values is known."""
 
@@ -148,6 +151,7 @@ def estimate_propensities(
 
 
 def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPropensities:
+    """Fit, calibrate, and ask about each row the model that has not seen its user."""
     choices = choices_of(log)
     n_plain = choices.contexts.n_plain
     folds = _Folds(choices, clusters.group % FOLDS)
@@ -163,7 +167,8 @@ def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPro
         rows = np.flatnonzero(folds.fold == f)
         for block, contexts in choices.contexts.rows(rows).blocks:
             chances = model.probabilities(contexts)
-            values[rows[block]] = chances[np.arange(len(chances)), choices.actions[rows[block]]]
+            of_shown = chances[np.arange(len(chances)), choices.actions[rows[block]]]
+            values[rows[block]] = np.maximum(of_shown, LEAST)
             likeliest[rows[block]] = chances.max(axis=1)
     is_confident = likeliest >= CONFIDENT
     is_surprise = is_confident & (values < likeliest)
@@ -207,7 +212,8 @@ def choices_of(log: Log) -> Choices:
     features = _scaled(log.features)
     n_features = features.shape[1]
     crossed = np.zeros((len(log), 0))
-    if n_features * (n_features + 1) // 2 <= MOST_CROSSED:
+    n_crossed = n_features * (n_features + 1) // 2
+    if n_crossed <= MOST_CROSSED and n_crossed * len(log) <= MOST_FIT_CELLS:
         varied = log.features[:, log.features.std(axis=0) > 0.0]
         first, second = np.triu_indices(n_features)
         is_binary = np.array([len(np.unique(column[:MOST_LOOKED_AT])) < 3 for column in varied.T], bool)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from benchmarks.quality import (
     draws,
+    estimated_propensities,
     faithful,
     flat_observations,
     from_logs,
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q6": draws.main,
     "Q7": flat_observations.main,
     "Q8": own_shops.main,
+    "Q9": estimated_propensities.main,
 }
 
 

@@ -290,6 +290,7 @@ def train(
     out: option.ModelFile,
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
+    propensity_model: option.PropensityModel = None,
     skip_bad: option.SkipBad = False,
     debug: option.Debug = False,
 ) -> None:
@@ -300,7 +301,16 @@ def train(
     from zoosim.progress import COMPILING, StatusLine
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
-        training = models.train(log, policy, out, share=share, seed=seed, skip_bad=skip_bad, progress=status.show)
+        training = models.train(
+            log,
+            policy,
+            out,
+            share=share,
+            seed=seed,
+            skip_bad=skip_bad,
+            propensity_model=propensity_model,
+            progress=status.show,
+        )
     if training.evaluation is not None:
         terminal.print_evaluation(training.evaluation)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
@@ -318,6 +328,7 @@ def evaluate(
     samples: option.Samples = 1_000,
     reward_range: option.RewardRange = None,
     bandwidth: option.Bandwidth = None,
+    propensity_model: option.PropensityModel = None,
     a_max: option.BoostLimit = None,
     data: option.OpenBanditFolder = None,
     out: option.EvaluationFolder = None,
@@ -335,6 +346,7 @@ def evaluate(
     from zoosim.progress import COMPILING, StatusLine
 
     options: dict[str, Any] = {"interval": interval, "level": level, "samples": samples, "bandwidth": bandwidth}
+    options["propensity_model"] = propensity_model
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")
     if estimators is not None:

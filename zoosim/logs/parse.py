@@ -18,7 +18,7 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
-from zoosim.logs.schema import A_MAX, MARGINAL, READ
+from zoosim.logs.schema import A_MAX, MARGINAL, READ, REWARDS
 from zoosim.policies.boosts.base import BOX
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key
@@ -46,7 +46,8 @@ def read_log(
         ConfigError: `action_space` is unknown, or `a_max` out of range.
         DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
     """
-    frame = _read_columns(Path(path), columns)
+    rewards = _reward_names(Path(path))
+    frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
         catalogue = _catalogue_of(frame, Path(path))
@@ -57,6 +58,7 @@ def read_log(
         source=str(path),
         skip_bad=skip_bad,
         columns=columns,
+        rewards=rewards,
         a_max=a_max,
         products=catalogue.products,
     )
@@ -73,6 +75,7 @@ def to_log(
     source: str = "log",
     skip_bad: bool = False,
     columns: Sequence[str] = (),
+    rewards: Sequence[str] = (),
     a_max: float | None = None,
     n_actions: int | None = None,
     products: FloatArray | None = None,
@@ -82,6 +85,7 @@ def to_log(
     Args:
         frame: One row per visit, or per position of a ranking; see `zoosim.logs.schema`.
         source: What messages call the log.
+        rewards: The columns of rewards, beside `reward`.
         n_actions: The number of products; by default that of `products`, else one more than the highest action.
         products: The features of the products `(K, d_p)`.
         action_space, skip_bad, columns, a_max: As in `read_log`.
@@ -97,7 +101,7 @@ def to_log(
     check_columns(frame, source, RECORDS[space].required, lists=RECORDS[space].chooses_lists)
     records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
     kept = records.kept(columns)
-    check_numeric(frame, kept, source)
+    check_numeric(frame, [*kept, *rewards], source)
 
     sound, skipped = sound_rows(frame, records.faults(), source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
@@ -114,6 +118,7 @@ def to_log(
         "user_ids": _user_ids(visits),
         "times": visits["time"].dt.epoch("us").to_numpy() if _is_known(visits, "time") else None,
         "columns": {name: floats(rows[name]).reshape(shape) for name in kept},
+        "rewards_by_name": {name: floats(rows[name]).reshape(shape) for name in rewards},
         "skipped": skipped,
         "source": source,
         "action_space": space,
@@ -147,6 +152,14 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
         reason = str(error).splitlines()[0]
         hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
         raise DataError(f"{path}: cannot be read as Parquet, {hint}: {reason}") from None
+
+
+def _reward_names(path: Path) -> list[str]:
+    """Return the names of a log's rewards; none where it has one, or cannot be read."""
+    try:
+        return [str(name) for name in read_meta(path).get(REWARDS, [])]
+    except DataError:
+        return []
 
 
 def _with_lists(frame: pl.DataFrame) -> pl.DataFrame:

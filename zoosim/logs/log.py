@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.searches import Searches
 from zoosim.schema.schema import FittedSchema
 
 PER_VISIT = (
@@ -45,6 +46,7 @@ class Log:
         ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
         names: What the shop calls the products, where a catalogue says.
         fitted: How visitors and products were encoded, where the log was imported.
+        searches: Boosts alone: the requests, rankings and clicks behind the visits, where the log holds them.
     """
 
     actions: Any
@@ -67,6 +69,7 @@ class Log:
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
     fitted: FittedSchema | None = None
+    searches: Searches | None = None
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -124,4 +127,6 @@ class Log:
         """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
-        return replace(self, **taken, columns={name: values[chosen] for name, values in self.columns.items()})
+        columns = {name: values[chosen] for name, values in self.columns.items()}
+        searches = None if self.searches is None else self.searches.rows(chosen)
+        return replace(self, **taken, columns=columns, searches=searches)

@@ -231,7 +231,7 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
         for market in range(len(means)):
             queries = visits_of(shop, market, group, TRUTH_START + cell * CELL_SPACING, visits_per_cell)
             if len(queries.steps):
-                means[market, cell] = reward_of(config, _earnings_in(shop, market, queries)).mean(axis=0)
+                means[market, cell] = reward_of(config, serve_templates(shop, market, queries)).mean(axis=0)
     return means
 
 
@@ -246,13 +246,13 @@ def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
     world = shop.world
     borders = [market.start for market in world.markets if start < market.start < stop]
     parts = [
-        _earnings_in(shop, world.market_at(first), world.queries(first, end))
+        serve_templates(shop, world.market_at(first), world.queries(first, end))
         for first, end in pairwise([start, *borders, stop])
     ]
     return Earnings(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _earnings_in(shop: SearchShop, market: int, queries: Queries) -> Earnings:
+def serve_templates(shop: SearchShop, market: int, queries: Queries) -> Earnings:
     """Let every template serve visits of one market."""
     out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
     _serve_all(

@@ -48,7 +48,8 @@ def train(
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products.
+        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
+            which policies of boosts learn.
         policies: Built-in names, `FILE.py:Class` or classes. On a log without propensities one alone, since nothing
             tells which is better.
         out: The file to write the model to, ending in `.zoosim`.
@@ -68,6 +69,7 @@ def train(
     import numpy as np
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.api.logs import FLATTERED, new_policy
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
@@ -81,6 +83,8 @@ def train(
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = _untrained(policies)
+    if chooses_boosts(log):
+        return train_boosts(log, by_name, out, share=share, seed=seed, skip_bad=skip_bad, progress=progress)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not by_name or (len(by_name) > 1 and not loaded.has_propensities):
         reason = f", since {loaded.source} has no propensities to tell which is better by" if by_name else ""

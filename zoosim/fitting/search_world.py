@@ -13,7 +13,7 @@ import yaml
 from zoosim.core.errors import DataError
 from zoosim.core.files import write_text
 from zoosim.core.rng import stream
-from zoosim.core.search_config import Behaviour, SearchConfig
+from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_behaviour import BehaviourParameters, FittedBehaviour, fit_behaviour
 from zoosim.fitting.search_design import SearchDesign, Tastes, estimate_tastes, query_categories, search_design, searches_of
@@ -243,10 +243,8 @@ def _write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[
         path = (folder / f"{name}.parquet").resolve()
         frame.write_parquet(path)
         files[f"{name}_file"] = str(path)
-    config: SearchConfig = read_search_config({**files, **env})
-    kept = {key: value for key, value in config.model_dump(exclude_none=True).items() if key in {*files, *env}}
     head = f"# Estimated from {source}. Run it: zoosim run continuous-vs-discrete --config FILE\n"
-    text = yaml.safe_dump({"env": {**kept, "shifts": []}}, sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.safe_dump({"env": {**files, **env}}, sort_keys=False, allow_unicode=True, width=120)
     write_text(folder / "world.yaml", head + text)
     return folder / "world.yaml"
 

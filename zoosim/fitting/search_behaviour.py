@@ -105,7 +105,7 @@ def fit_behaviour(
         return float(loss.detach()), np.asarray(theta.grad)
 
     first = _packed(start) if start is not None else prior
-    found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 30})
+    found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 30, "ftol": 1e-7})
     with torch.no_grad():
         theta = torch.as_tensor(found.x)
         mean = float(_log_likelihoods(_unpacked(theta, shapes), arrays).mean())

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import draws, faithful, flat_observations, from_logs, guardrail, same_rows, search_templates
+from benchmarks.quality import draws, faithful, flat_observations, from_logs, guardrail, same_rows, search_fit, search_templates
 from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q5": same_rows.main,
     "Q6": draws.main,
     "Q7": flat_observations.main,
+    "Q10": search_fit.main,
 }
 
 

@@ -1,4 +1,4 @@
-"""A shop's own tables for tests: texts as ids, categories and query types of its own, and base scores."""
+"""A shop's own tables and a known truth: texts as ids, categories and query types of its own, and base scores."""
 
 from pathlib import Path
 from typing import Any

@@ -32,7 +32,7 @@ VALUED = 2_000
 
 REPLICATES = 4
 TASTE_SDS = (0.0, 0.25)
-"""How much users of a segment differ in their taste for price: the fit takes them to be alike."""
+"""How much users of a segment differ in their taste for price."""
 
 POSITIONS = 5
 """Positions whose examination is compared: few visitors come further."""
@@ -155,6 +155,8 @@ def _behaviour(world: FittedSearchWorld, truth: SearchConfig) -> tuple[tuple[str
         label = usual.private_label * segment.label_taste_mean
         rows.append((f"price, {name}", fitted.price[number], errors.price[number], price))
         rows.append((f"private label, {name}", fitted.label[number], errors.label[number], label))
+    price_sd = usual.price * next(iter(truth.segments.values())).price_taste_sd
+    rows.append(("price, between visitors", float(fitted.price_sd), float(errors.price_sd), price_sd))
     for name in ("intercept", "score", "category", "examine_satisfaction", "purchase_slope", "purchase_bias"):
         rows.append((name, float(getattr(fitted, name)), float(getattr(errors, name)), getattr(truth.behaviour, name)))
     names, estimates, spreads, truths = zip(*rows, strict=True)

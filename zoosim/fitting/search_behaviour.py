@@ -3,7 +3,8 @@
 Visitors look from the top and leave sooner or later: a cascade (Craswell et al. 2008) with abandonment that depends on
 the position, the type of the query and the satisfaction so far (Chapelle & Zhang 2009, whose satisfaction is a click's
 own). What nobody reports is summed out: which positions below the last click were examined, by a recursion from the
-bottom, and the noise of utilities, by Gauss-Hermite quadrature. Expectation and maximisation (Dempster, Laird & Rubin
+bottom; the noise of utilities, and how much visitors of a segment differ in their taste for price, by Gauss-Hermite
+quadrature. Expectation and maximisation (Dempster, Laird & Rubin
 1977) climbs the same likelihood more slowly. One thing is approximate: satisfaction follows from the utility that a
 click or purchase lets expect, with its variance, not from the utility itself.
 
@@ -21,8 +22,9 @@ from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_design import SearchDesign
 
-NODES = 9
-"""Points of the quadrature."""
+NODES = 7
+VISITOR_NODES = 3
+"""Points of the quadrature over utilities, and over visitors' tastes for price."""
 
 MOST_POSITIONS = 10
 """Positions with an examination of their own, for each type of query; those beyond share the last."""
@@ -32,6 +34,9 @@ STEP_SD = 0.5
 
 PRIOR_SD = 3.0
 """How far the other parameters may be from the defaults of a search world."""
+
+USUAL_SD = 0.1
+"""How much visitors differ in the effect of price, before anything is known: 0 would be a place without a slope."""
 
 LEAST_SD = 0.02
 LEAST_CHANCE = 1e-4
@@ -44,13 +49,14 @@ DIFFERENCE = 1e-4
 class BehaviourParameters(NamedTuple):
     """What is estimated: `bias (T, P)` of examination, effects of `price (S,)` and private `label (S,)` on utility.
 
-    Effects of price are those of log(1 + price); all else are numbers, `score` the effect of the base score, `category`
+    Effects of price are those of log(1 + price), and differ by `price_sd` between visitors; all else are numbers, `score` the effect of the base score, `category`
     that of a taste for the product's category.
     """
 
     bias: Any
     price: Any
     label: Any
+    price_sd: Any
     examine_satisfaction: Any
     intercept: Any
     score: Any
@@ -89,7 +95,23 @@ def fit_behaviour(
     """
     import torch
 
-    shapes = _shapes(n_segments, n_types, min(MOST_POSITIONS, design.shown.shape[1]))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums in one order, on every machine
+    try:
+        return _fit(design, _shapes(n_segments, n_types, min(MOST_POSITIONS, design.shown.shape[1])), start, errors, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _fit(
+    design: SearchDesign,
+    shapes: Mapping[str, tuple[int, ...]],
+    start: BehaviourParameters | None,
+    errors: bool,
+    progress: Progress,
+) -> FittedBehaviour:
+    import torch
+
     prior = _prior(shapes)
     arrays = {name: torch.as_tensor(np.ascontiguousarray(values)) for name, values in design._asdict().items()}
     calls = 0
@@ -110,7 +132,8 @@ def fit_behaviour(
         theta = torch.as_tensor(found.x)
         mean = float(_log_likelihoods(_unpacked(theta, shapes), arrays).mean())
         spread = _standard_errors(found.x, arrays, shapes, progress) if errors else np.full(len(found.x), np.nan)
-    return FittedBehaviour(_unpacked(found.x, shapes), _unpacked(spread, shapes), mean)
+    estimates = _unpacked(found.x, shapes)
+    return FittedBehaviour(estimates._replace(price_sd=abs(estimates.price_sd)), _unpacked(spread, shapes), mean)
 
 
 def _shapes(n_segments: int, n_types: int, positions: int) -> dict[str, tuple[int, ...]]:
@@ -122,7 +145,7 @@ def _prior(shapes: Mapping[str, tuple[int, ...]]) -> FloatArray:
     """Return where estimates are drawn to where the log says little: the built-in behaviour, without tastes."""
     usual = Behaviour()
     built_in = {name: getattr(usual, name) for name in BehaviourParameters._fields if hasattr(usual, name)}
-    centres = {**built_in, "bias": 0.5, "price": 0.0, "label": 0.0}
+    centres = {**built_in, "bias": 0.5, "price": 0.0, "label": 0.0, "price_sd": USUAL_SD}
     return _packed(BehaviourParameters(**{name: np.full(shape, centres[name]) for name, shape in shapes.items()}))
 
 
@@ -154,9 +177,22 @@ def _log_likelihoods(parameters: BehaviourParameters, design: Mapping[str, Any])
     """Return the log likelihood of the clicks and purchases of each search, `(n,)`."""
     import torch
 
+    points, weights = np.polynomial.hermite_e.hermegauss(VISITOR_NODES)
+    by_visitor = [
+        _log_likelihoods_of(parameters, design, parameters.price[design["segment"]] + parameters.price_sd * point)
+        for point in points
+    ]
+    shares = torch.as_tensor(np.log(weights / weights.sum()))
+    return torch.logsumexp(torch.stack(by_visitor, dim=1) + shares, dim=1)
+
+
+def _log_likelihoods_of(parameters: BehaviourParameters, design: Mapping[str, Any], price: Any) -> Any:
+    """Return the same where the effect of price is known for each search, `price (n,)`."""
+    import torch
+
     usual = Behaviour()
     clicks, purchases, shown = design["clicks"], design["purchases"], design["shown"]
-    reactions = _reactions(parameters, design, usual)
+    reactions = _reactions(parameters, design, price, usual)
     sum_before = torch.cumsum(reactions.change, dim=1) - reactions.change
     sd_before = torch.sqrt((torch.cumsum(reactions.doubt, dim=1) - reactions.doubt).clamp(min=LEAST_SD**2))
     # Half a skip is added, so that rounding does not decide whether a visitor who never clicked is still there.
@@ -189,17 +225,16 @@ class _Reactions(NamedTuple):
     doubt: Any
 
 
-def _reactions(parameters: BehaviourParameters, design: Mapping[str, Any], usual: Behaviour) -> _Reactions:
+def _reactions(parameters: BehaviourParameters, design: Mapping[str, Any], price: Any, usual: Behaviour) -> _Reactions:
     """Sum out the noise of utilities."""
     import torch
 
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
     noise = torch.as_tensor(usual.utility_sd * points)
     weight = torch.as_tensor(weights / weights.sum())
-    price = parameters.price[design["segment"]][:, None] * design["log_price"]
     label = parameters.label[design["segment"]][:, None] * design["label"]
     mean = parameters.intercept + parameters.score * design["score"] + parameters.category * design["taste"]
-    mean = mean + price + label
+    mean = mean + price[:, None] * design["log_price"] + label
     no_click = (torch.sigmoid(-(mean[:, :, None] + noise)) * weight).sum(dim=2)
 
     is_click = design["clicks"] > 0

@@ -26,7 +26,7 @@ from zoosim.worlds.search.tables import read_search_config
 LATER = 0.25
 """The share of the searches, the latest, that the fit is checked on."""
 
-MOST_SEARCHES = 40_000
+MOST_SEARCHES = 20_000
 """The searches, the latest, that behaviour is estimated from: with more, errors are small and time is long."""
 
 LEAST_SEARCHES = 200
@@ -188,6 +188,7 @@ def _env(searches: Searches, tastes: Tastes, estimates: BehaviourParameters, n_u
         name: {
             "share": share,
             "price_taste_mean": _rounded(estimates.price[number] / usual.price),
+            "price_taste_sd": _rounded(estimates.price_sd / usual.price),
             "label_taste_mean": _rounded(estimates.label[number] / usual.private_label),
             "category_tastes": {
                 category: _rounded(value)
@@ -269,7 +270,8 @@ def simulate(
     usual = Behaviour()
     n, length = design.shown.shape
     mean = estimates.intercept + estimates.score * design.score + estimates.category * design.taste
-    mean = mean + estimates.price[design.segment, None] * design.log_price
+    price = estimates.price[design.segment] + estimates.price_sd * rng.normal(size=n)
+    mean = mean + price[:, None] * design.log_price
     utility = mean + estimates.label[design.segment, None] * design.label + usual.utility_sd * rng.normal(size=(n, length))
     odds = estimates.purchase_slope * utility + estimates.purchase_bias + estimates.purchase_price * design.log_price
     draws = rng.random((3, n, length))

@@ -181,7 +181,8 @@ class _SearchTable:
 
     def sound_rows(self, skip_bad: bool) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return the rows of sound searches, by search and position, and how many were left out, by reason."""
-        named = self.schema.columns.named
+        columns = self.schema.columns
+        named = {**columns.named, **{f"boost {number}": name for number, name in enumerate(columns.boosts)}}
         faults = [fault._replace(column=named.get(fault.column, fault.column)) for fault in self._faults()]
         frame = self.frame.with_columns(decision_id=pl.col("search"))
         rows, skipped = sound_rows(frame, faults, self.source, skip_bad, table=self.table, together="search")
@@ -204,15 +205,15 @@ class _SearchTable:
         again = frame.select(pl.struct("search", "position").is_duplicated()).to_series().to_numpy()
         yield Fault("position", "another one for each product of a search", again | frame["position"].is_null().to_numpy())
         yield Fault("product", "a candidate of its query, with a score in scores_file", self._strangers())
-        yield from faults_within_visits(frame, kept)
-        for number, name in enumerate(self.schema.columns.boosts):
+        for number in range(len(self.schema.columns.boosts)):
             outside = ~(frame[f"boost {number}"].abs() <= self.config.a_max).fill_null(False)
-            yield Fault(name, f"a boost from {-self.config.a_max:g} to {self.config.a_max:g} (a_max)", outside.to_numpy())
+            yield Fault(f"boost {number}", f"a boost from {-self.config.a_max:g} to {self.config.a_max:g} (a_max)", outside.to_numpy())
         if "density" in frame.columns:
             yield Fault("density", "a density above 0", ~(frame["density"] > 0.0).fill_null(False).to_numpy())
         if "segment" in self.schema.columns.named and self._known_segments():
             strange = ~frame["segment"].is_in(list(self.config.segments)).fill_null(False)
             yield Fault("segment", f"one of {', '.join(self.config.segments)}", strange.to_numpy())
+        yield from faults_within_visits(frame, kept)
 
     def _known_segments(self) -> bool:
         """Whether the shop's configuration names its own segments."""

@@ -21,6 +21,7 @@ from scipy import optimize
 from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_design import SearchDesign
+from zoosim.models.torch_training import seeded_torch
 
 NODES = 7
 VISITOR_NODES = 3
@@ -93,14 +94,9 @@ def fit_behaviour(
         errors: Whether to compute standard errors, which are NaN without.
         progress: Called with a line now and then.
     """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums in one order, on every machine
-    try:
-        return _fit(design, _shapes(n_segments, n_types, min(MOST_POSITIONS, design.shown.shape[1])), start, errors, progress)
-    finally:
-        torch.set_num_threads(threads)
+    shapes = _shapes(n_segments, n_types, min(MOST_POSITIONS, design.shown.shape[1]))
+    with seeded_torch(0):
+        return _fit(design, shapes, start, errors, progress)
 
 
 def _fit(

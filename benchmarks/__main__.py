@@ -3,7 +3,16 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks.quality import draws, faithful, flat_observations, from_logs, guardrail, same_rows, search_fit, search_templates
+from benchmarks.quality import (
+    draws,
+    faithful,
+    flat_observations,
+    from_logs,
+    guardrail,
+    same_rows,
+    search_fit,
+    search_templates,
+)
 from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
 
 BENCHMARKS: dict[str, Callable[[], None]] = {

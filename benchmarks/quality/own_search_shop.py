@@ -29,7 +29,11 @@ def write_shop(folder: Path, *, products: int = 180, queries: int = 40, seed: in
     }
     meant = np.arange(queries) % len(CATEGORIES)
     texts = [f"{CATEGORIES[c].lower()} {n}" for n, c in enumerate(meant)]
-    listed = {"query": texts, "type": [TYPES[n % 5 == 0] for n in range(queries)], "weight": rng.gamma(2.0, 1.0, queries)}
+    listed = {
+        "query": texts,
+        "type": [TYPES[n % 5 == 0] for n in range(queries)],
+        "weight": rng.gamma(2.0, 1.0, queries),
+    }
     pairs = []
     for text, c in zip(texts, meant, strict=True):
         others = rng.choice(np.flatnonzero(category != c), 12, replace=False)

@@ -41,9 +41,9 @@ POSITIONS = 5
 class Recovery(NamedTuple):
     """What was found again in one shop.
 
-    `estimates`, `errors` and `truths (P,)` of behaviour by name; the rewards of the templates `(8,)` in the `true` and in
-    the `fitted` shop; what the log earned, and of the trained model the estimated value with its interval, and the true
-    one.
+    `estimates`, `errors` and `truths (P,)` of behaviour by name; the rewards of the templates `(8,)` in the `true` and
+    in the `fitted` shop; what the log earned, and of the trained model the estimated value with its interval, and the
+    true one.
     """
 
     names: tuple[str, ...]
@@ -68,14 +68,15 @@ def main() -> None:
             held = np.mean([abs(gap) <= 1.96 * row.errors[number] for gap, row in zip(gaps, found, strict=True)])
             mean, low, high = mean_interval(gaps.tolist())
             truth = found[0].truths[number]
-            print(f"{label}, {name}: truth {truth:.2f}, off by {mean:+.3f} ({low:+.3f} to {high:+.3f}), covered {held:.0%}")
+            off = f"off by {mean:+.3f} ({low:+.3f} to {high:+.3f})"
+            print(f"{label}, {name}: truth {truth:.2f}, {off}, covered {held:.0%}")
         tau = mean_interval([float(stats.kendalltau(row.true, row.fitted).statistic) for row in found])
         gap = mean_interval([float(np.mean(row.fitted / row.true - 1.0)) for row in found])
-        print(f"{label}, order of 8 templates in the fitted shop: Kendall's tau {tau[0]:.2f} ({tau[1]:.2f} to {tau[2]:.2f})")
-        print(f"{label}, what templates earn there: {gap[0]:+.1%} ({gap[1]:+.1%} to {gap[2]:+.1%}) of the truth")
+        print(f"{label}, order of 8 templates there: Kendall's tau {tau[0]:.2f} ({tau[1]:.2f} to {tau[2]:.2f})")
+        print(f"{label}, templates in the fitted shop earn {gap[0]:+.1%} ({gap[1]:+.1%} to {gap[2]:+.1%}) of the truth")
         lift = mean_interval([row.model / row.logged - 1.0 for row in found])
         held = np.mean([row.interval[0] <= row.model <= row.interval[1] for row in found])
-        print(f"{label}, item-critic trained on the log: {lift[0]:+.1%} ({lift[1]:+.1%} to {lift[2]:+.1%}) of what it logged")
+        print(f"{label}, item-critic trained on the log: {lift[0]:+.1%} ({lift[1]:+.1%} to {lift[2]:+.1%})")
         print(f"{label}, its interval by snips holds its true value in {held:.0%} of {len(found)} shops")
 
 
@@ -139,7 +140,9 @@ def _model_value(shop: SearchShop, model: BoostModel) -> float:
     return float(np.mean(rewards))
 
 
-def _behaviour(world: FittedSearchWorld, truth: SearchConfig) -> tuple[tuple[str, ...], FloatArray, FloatArray, FloatArray]:
+def _behaviour(
+    world: FittedSearchWorld, truth: SearchConfig
+) -> tuple[tuple[str, ...], FloatArray, FloatArray, FloatArray]:
     """Return names, estimates, errors and truths of the behaviour that a log tells of."""
     usual = Behaviour()
     fitted, errors = world.behaviour.estimates, world.behaviour.errors

@@ -9,6 +9,7 @@ from pydantic_core import PydanticUndefined
 
 from zoosim.core.search_config import SearchConfig
 
+
 def keys_of(model: type[BaseModel] = SearchConfig, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield each key with default and range; NAME stands for the names of a mapping, N for the place in a list."""
     for name, info in model.model_fields.items():

@@ -1,4 +1,4 @@
-"""A search world fitted to a log: the likelihood by a second computation, recovery of a known truth, and what is written."""
+"""A search world fitted to a log: its likelihood computed another way, a known truth found again, what is written."""
 
 from pathlib import Path
 
@@ -76,8 +76,11 @@ def test_likelihood_of_two_positions_by_quadrature_of_its_own() -> None:
     design = random_design(1, 2, 0)._replace(clicks=np.array([[1.0, 0.0]]), purchases=np.array([[1.0, 0.0]]))
     s, t = int(design.segment[0]), int(design.query_type[0])
     means = (
-        TRUTH.intercept + TRUTH.score * design.score[0] + TRUTH.category * design.taste[0]
-        + TRUTH.price[s] * design.log_price[0] + TRUTH.label[s] * design.label[0]
+        TRUTH.intercept
+        + TRUTH.score * design.score[0]
+        + TRUTH.category * design.taste[0]
+        + TRUTH.price[s] * design.log_price[0]
+        + TRUTH.label[s] * design.label[0]
     )
 
     def mean_of(function: object, place: int) -> float:
@@ -111,9 +114,7 @@ def test_likelihoods_of_all_outcomes_add_up_to_1() -> None:
 
 def test_positions_that_were_not_shown_say_nothing() -> None:
     design = random_design(50, 3, 2)
-    longer = SearchDesign(
-        *(np.pad(column, ((0, 0), (0, 2))) if column.ndim == 2 else column for column in design)
-    )
+    longer = SearchDesign(*(np.pad(column, ((0, 0), (0, 2))) if column.ndim == 2 else column for column in design))
     assert likelihoods(TRUTH, longer) == pytest.approx(likelihoods(TRUTH, design))
 
 
@@ -218,9 +219,7 @@ def test_logs_that_no_world_is_fitted_to(log_file: Path, tmp_path: Path) -> None
     with pytest.raises(DataError, match="100 searches, expected 200 at least"):
         fit_search_world(log.rows(np.arange(100)), tmp_path)
     assert log.searches is not None
-    nothing = log.searches.frame.with_columns(
-        pl.col("clicked", "purchased").list.eval(pl.element() * 0)
-    )
+    nothing = log.searches.frame.with_columns(pl.col("clicked", "purchased").list.eval(pl.element() * 0))
     silent = log.rows(np.arange(len(log)))
     object.__setattr__(silent, "searches", type(log.searches)(nothing, log.features, log.searches.requests))
     with pytest.raises(DataError, match="no search has a click"):

@@ -72,21 +72,34 @@ def test_a_ragged_column_by_hand() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (pl.col("shown").list.reverse().list.concat(pl.lit([0, 0])).alias("shown"), "column shown: .*each product once"),
+        (
+            pl.col("shown").list.reverse().list.concat(pl.lit([0, 0])).alias("shown"),
+            "column shown: .*each product once",
+        ),
         (pl.col("shown").list.eval(pl.element() + 60).alias("shown"), "column shown: .*rows of the catalogue, 0 to 59"),
         (pl.col("clicked").list.head(2).alias("clicked"), "column clicked: .*as many as shown"),
         (pl.col("base_scores").list.tail(2).alias("base_scores"), "column base_scores: .*as many as candidates"),
         (pl.col("clicked").list.eval(pl.element() + 2).alias("clicked"), "column clicked: .*0 or 1"),
-        (pl.col("candidates").list.tail(1).alias("candidates"), "expected (as many as candidates|products that are among)"),
+        (
+            pl.col("candidates").list.tail(1).alias("candidates"),
+            "expected (as many as candidates|products that are among)",
+        ),
         (pl.lit("whales").alias("segment"), "column segment: got 'whales', expected one of"),
         (pl.col("signs").list.head(2).alias("signs"), "column signs: .*three numbers"),
     ],
 )
 def test_bad_rows_are_named(log_file: Path, change: pl.Expr, message: str) -> None:
     def spoil(frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.with_row_index("n").with_columns(
-            pl.when(pl.col("n") == 5).then(change).otherwise(pl.col(change.meta.output_name())).alias(change.meta.output_name())
-        ).drop("n")
+        return (
+            frame.with_row_index("n")
+            .with_columns(
+                pl.when(pl.col("n") == 5)
+                .then(change)
+                .otherwise(pl.col(change.meta.output_name()))
+                .alias(change.meta.output_name())
+            )
+            .drop("n")
+        )
 
     path = rewritten(log_file, spoil)
     with pytest.raises(DataError, match=f"row 5, .*{message}"):
@@ -101,7 +114,7 @@ def test_a_log_without_its_catalogue_is_refused(log_file: Path, tmp_path: Path) 
     alone = tmp_path / "log.parquet"
     alone.write_bytes(log_file.read_bytes())
     assert has_searches(alone)
-    with pytest.raises(DataError, match="is no catalogue of the searches in .*move both"):
+    with pytest.raises(DataError, match=r"is no catalogue of the searches in .*move both"):
         read_log(alone)
 
 

@@ -61,7 +61,7 @@ def test_a_decision_is_a_ranking_of_the_candidates_with_its_density(model: Boost
     context = model.context(VISITOR, SCORES)
     assert choice.density == model.exploring().density(context, choice.boosts) > 0.0
     listed = [{"id": name, "score": score} for name, score in SCORES.items()]
-    assert model.recommend(VISITOR, listed) [0] == model.recommend(VISITOR, SCORES)[0]
+    assert model.recommend(VISITOR, listed)[0] == model.recommend(VISITOR, SCORES)[0]
 
 
 def test_densities_add_up_to_1(model: BoostModel) -> None:
@@ -203,6 +203,8 @@ def test_the_commands(log_file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, train)
     assert done.exit_code == 0, done.output
     assert "q-ensemble, trained on 1,000 rows" in done.output
-    judged = CliRunner().invoke(app, ["evaluate", str(log_file), "--policy", str(out), "--out", str(tmp_path / "judged")])
+    judged = CliRunner().invoke(
+        app, ["evaluate", str(log_file), "--policy", str(out), "--out", str(tmp_path / "judged")]
+    )
     assert judged.exit_code == 0, judged.output
     assert "boosts" in judged.output

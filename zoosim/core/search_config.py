@@ -51,7 +51,7 @@ class Category(Strict):
     bestseller_mean: Weight = 0.0
     bestseller_sd: Scale = 0.0
     embedding_sd: Scale = 0.7
-    words: list[Text] = []
+    words: list[Text] = Field(default_factory=list)
     strategic: bool = False
 
 
@@ -80,7 +80,7 @@ class Segment(Strict):
     price_taste_sd: Scale = 0.0
     label_taste_mean: Weight = 0.0
     label_taste_sd: Scale = 0.0
-    category_tastes: dict[str, Positive] = {}
+    category_tastes: dict[str, Positive] = Field(default_factory=dict)
 
     def concentrations(self, categories: Iterable[str]) -> list[float]:
         """Return the concentration of each category."""
@@ -93,7 +93,9 @@ class QueryType(Strict):
 
     share: Probability = 1.0
     specificity: Scale = 0.7
-    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)] = [1.2, 0.9, 0.7, 0.5, 0.3, 0.2]
+    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)] = Field(
+        default_factory=lambda: [1.2, 0.9, 0.7, 0.5, 0.3, 0.2]
+    )
 
 
 class Relevance(Strict):

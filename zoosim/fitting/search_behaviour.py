@@ -50,8 +50,8 @@ DIFFERENCE = 1e-4
 class BehaviourParameters(NamedTuple):
     """What is estimated: `bias (T, P)` of examination, effects of `price (S,)` and private `label (S,)` on utility.
 
-    Effects of price are those of log(1 + price), and differ by `price_sd` between visitors; all else are numbers, `score` the effect of the base score, `category`
-    that of a taste for the product's category.
+    Effects of price are those of log(1 + price), and differ by `price_sd` between visitors; all else are numbers,
+    `score` the effect of the base score, `category` that of a taste for the product's category.
     """
 
     bias: Any
@@ -123,7 +123,9 @@ def _fit(
         return float(loss.detach()), np.asarray(theta.grad)
 
     first = _packed(start) if start is not None else prior
-    found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 30, "ftol": 1e-7})
+    found = optimize.minimize(
+        objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 400, "maxcor": 30, "ftol": 1e-7}
+    )
     with torch.no_grad():
         theta = torch.as_tensor(found.x)
         mean = float(_log_likelihoods(_unpacked(theta, shapes), arrays).mean())

@@ -18,7 +18,7 @@ FEW_USERS = 1.0
 
 
 class Tastes(NamedTuple):
-    """Tastes for categories: Dirichlet `concentrations (S, C)` of the segments, and each visit's expected `taste (n, C)`."""
+    """Tastes by category: Dirichlet `concentrations (S, C)` of segments, and each visit's expected `taste (n, C)`."""
 
     concentrations: FloatArray
     taste: FloatArray
@@ -49,7 +49,9 @@ class SearchDesign(NamedTuple):
 def searches_of(log: Log) -> Searches:
     """Return the searches of a log; raises `DataError` for a log that holds none."""
     if log.searches is None:
-        raise DataError(f"{log.source}: holds no searches; make it by zoosim import (search: in its schema) or zoosim log")
+        raise DataError(
+            f"{log.source}: holds no searches; make it by zoosim import (search: in its schema) or zoosim log"
+        )
     return log.searches
 
 
@@ -71,7 +73,9 @@ def estimate_tastes(log: Log) -> Tastes:
     """
     searches = searches_of(log)
     schema = searches.requests.schema
-    frame = searches.frame.select("query", "segment").join(query_categories(searches), on="query", maintain_order="left")
+    frame = searches.frame.select("query", "segment").join(
+        query_categories(searches), on="query", maintain_order="left"
+    )
     intent = frame["category"].to_numpy()
     segment = np.array([schema.segments.index(name) for name in frame["segment"]], np.int64)
     counts = np.zeros((len(schema.segments), len(schema.categories)))
@@ -126,7 +130,9 @@ def search_design(log: Log, tastes: Tastes) -> SearchDesign:
     stranded = (design.purchases > design.clicks).any(axis=1)
     if stranded.any():
         row = int(stranded.argmax())
-        raise DataError(f"{log.source}: row {row}, column purchased: got a purchase without a click, expected clicks first")
+        raise DataError(
+            f"{log.source}: row {row}, column purchased: got a purchase without a click, expected clicks first"
+        )
     return design
 
 

@@ -16,7 +16,14 @@ from zoosim.core.rng import stream
 from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_behaviour import BehaviourParameters, FittedBehaviour, fit_behaviour
-from zoosim.fitting.search_design import SearchDesign, Tastes, estimate_tastes, query_categories, search_design, searches_of
+from zoosim.fitting.search_design import (
+    SearchDesign,
+    Tastes,
+    estimate_tastes,
+    query_categories,
+    search_design,
+    searches_of,
+)
 from zoosim.logs.log import Log
 from zoosim.logs.searches import Searches
 from zoosim.ranking.product_table import ProductTable
@@ -73,7 +80,7 @@ class FittedSearchWorld:
 
     @cached_property
     def estimates(self) -> pl.DataFrame:
-        """Return what was estimated, one row per number: `parameter`, `of` (a segment, or a query type and position)."""
+        """Return what was estimated, one row per number, `of` a segment, or a query type and position."""
         rows = []
         for name, values in self.behaviour.estimates._asdict().items():
             errors = np.asarray(getattr(self.behaviour.errors, name))
@@ -211,7 +218,15 @@ def _env(searches: Searches, tastes: Tastes, estimates: BehaviourParameters, n_u
         name: {"share": share, "strategic": bool(strategic[in_category == number].any())}
         for number, (name, share) in enumerate(products.items())
     }
-    shared = ("examine_satisfaction", "intercept", "score", "category", "purchase_slope", "purchase_bias", "purchase_price")
+    shared = (
+        "examine_satisfaction",
+        "intercept",
+        "score",
+        "category",
+        "purchase_slope",
+        "purchase_bias",
+        "purchase_price",
+    )
     return {
         "n_users": n_users,
         "k": schema.k,
@@ -272,7 +287,9 @@ def simulate(
     mean = estimates.intercept + estimates.score * design.score + estimates.category * design.taste
     price = estimates.price[design.segment] + estimates.price_sd * rng.normal(size=n)
     mean = mean + price[:, None] * design.log_price
-    utility = mean + estimates.label[design.segment, None] * design.label + usual.utility_sd * rng.normal(size=(n, length))
+    utility = (
+        mean + estimates.label[design.segment, None] * design.label + usual.utility_sd * rng.normal(size=(n, length))
+    )
     odds = estimates.purchase_slope * utility + estimates.purchase_bias + estimates.purchase_price * design.log_price
     draws = rng.random((3, n, length))
     clicks, purchases = np.zeros((2, n, length))

@@ -1,9 +1,9 @@
 """What a log says of each search: the request with its candidates and base scores, what was shown, and what came of it.
 
 These are further columns of Records of boosts, one row per search, with the catalogue and a `SearchSchema` beside them:
-`segment`, `query`, `query_type` (texts), `signs` (of price taste, label taste and specificity), `candidates` and `shown`
-(rows of the catalogue, `shown` from the top), `base_scores` of the candidates, `clicked` and `purchased` (0 or 1) of what
-was shown.
+`segment`, `query`, `query_type` (texts), `signs` (of price taste, label taste and specificity), `candidates` and
+`shown` (rows of the catalogue, `shown` from the top), `base_scores` of the candidates, `clicked` and `purchased` (0 or
+1) of what was shown.
 """
 
 import hashlib
@@ -123,7 +123,7 @@ def catalogue_digest(frame: pl.DataFrame) -> str:
 
 
 def write_shop(requests: SearchRequests, folder: Path) -> dict[str, Any]:
-    """Write the catalogue of a shop to a log's folder, unless it lies there; return what the log's metadata must say."""
+    """Write the catalogue of a shop to a log's folder, unless it is there; return what the log's metadata must say."""
     frame = catalogue_frame(requests)
     digest = catalogue_digest(frame)
     path = folder / f"catalogue-{digest}.parquet"
@@ -170,7 +170,9 @@ def faults_of_searches(frame: pl.DataFrame, requests: SearchRequests) -> Iterato
     for name in ("clicked", "purchased"):
         odd = pl.col(name).list.eval(~pl.element().is_in([0, 1])).list.any()
         yield _fault(frame, name, "0 or 1 for each product shown", odd)
-    yield _fault(frame, "base_scores", "finite numbers", ~pl.col("base_scores").list.eval(pl.element().is_finite()).list.all())
+    yield _fault(
+        frame, "base_scores", "finite numbers", ~pl.col("base_scores").list.eval(pl.element().is_finite()).list.all()
+    )
     yield _fault(frame, "signs", "three numbers", pl.col("signs").list.len() != 3)
     for name in ("segment", "query_type"):
         known = requests.schema.segments if name == "segment" else list(requests.schema.query_types)

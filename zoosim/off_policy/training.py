@@ -34,7 +34,8 @@ class TrainingJob(NamedTuple):
 def row_hashes(log: Log) -> NDArray[np.uint64]:
     """Return a hash of each visit `(n,)`, by which it is known again in another log of the same products.
 
-    It covers the product or the boosts, the reward and the features, and not the user, whose number differs from log to log.
+    It covers the product or the boosts, the reward and the features, and not the user, whose number differs from log
+    to log.
     """
     rewards = np.asarray(log.rewards, np.float64) + 0.0  # -0.0 becomes 0.0
     features = np.asarray(log.features, np.float64) + 0.0

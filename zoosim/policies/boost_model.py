@@ -82,8 +82,8 @@ class _Exploring(BoostPolicy):
 class BoostModel(Model):
     """A trained policy of boosts and the shop that it ranks for.
 
-    It draws boosts from a normal distribution around those that the policy recommends, `spread` times a_max wide and cut
-    to the box, so that every decision has a density to log.
+    It draws boosts from a normal distribution around those that the policy recommends, `spread` times a_max wide and
+    cut to the box, so that every decision has a density to log.
     """
 
     policy: BoostPolicy
@@ -153,7 +153,9 @@ class BoostModel(Model):
         names = [self.requests.names[row] for row in self._rows(context)[ranking]]
         strangers = (set(clicked) | set(purchased)) - set(names)
         if strangers:
-            raise PolicyError(f"learn: {shown(min(strangers))} was not shown with these boosts; give ids of the ranking")
+            raise PolicyError(
+                f"learn: {shown(min(strangers))} was not shown with these boosts; give ids of the ranking"
+            )
         clicks = np.array([name in set(clicked) for name in names], np.float64)
         purchases = np.array([name in set(purchased) for name in names], np.float64)
         feedback = self.requests.feedback(context, ranking, clicks, purchases)
@@ -171,7 +173,9 @@ class BoostModel(Model):
             query_type = self.requests.schema.number("query_types", visitor.get("query_type"))
             tastes = np.array([float(visitor.get(name) or 0.0) for name in TASTES])
         except (AttributeError, TypeError, ValueError, DataError) as error:
-            raise PolicyError(f"visitor: got {shown(visitor)}, expected segment, query_type and tastes: {error}") from None
+            raise PolicyError(
+                f"visitor: got {shown(visitor)}, expected segment, query_type and tastes: {error}"
+            ) from None
         features = self.requests.features(segment, query_type, tastes, rows, scores)
         return self.requests.context(features, rows, scores, self.requests.signs(tastes, query_type))
 
@@ -191,7 +195,9 @@ class BoostModel(Model):
         unknown = [name for name in names if name not in self.requests.row_of]
         if unknown:
             count = len(self.requests.names)
-            raise PolicyError(f"candidates: got {shown(unknown[0])}, which is not in the catalogue of {count:,} products")
+            raise PolicyError(
+                f"candidates: got {shown(unknown[0])}, which is not in the catalogue of {count:,} products"
+            )
         return np.array([self.requests.row_of[str(name)] for name in names], np.int64), scores
 
     def _rows(self, context: Context) -> IntArray:
@@ -204,9 +210,10 @@ class BoostModel(Model):
 
     def check_encoding(self, log: Any) -> None:
         """Refuse a log of another shop: `DataError`."""
-        if log.searches is None or log.searches.requests.schema.model_copy(
-            update={"k": self.requests.schema.k}
-        ) != self.requests.schema:
+        if (
+            log.searches is None
+            or log.searches.requests.schema.model_copy(update={"k": self.requests.schema.k}) != self.requests.schema
+        ):
             raise DataError(f"{log.source}: holds no searches of the shop that {self.source} was trained for")
 
     def header(self) -> dict[str, Any]:
@@ -216,7 +223,10 @@ class BoostModel(Model):
 
     def arrays(self) -> dict[str, Any]:
         """Return what the model's file holds beside the policy, as arrays."""
-        return {**super().arrays(), **{f"table {name}": column for name, column in self.requests.table._asdict().items()}}
+        return {
+            **super().arrays(),
+            **{f"table {name}": column for name, column in self.requests.table._asdict().items()},
+        }
 
     def misfit(self) -> bool:
         """Whether policy and shop do not fit together."""

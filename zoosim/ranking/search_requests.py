@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from zoosim.core.config import Strict
 from zoosim.core.errors import DataError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import RewardWeights
-from zoosim.core.config import Strict
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.ranking.boost_features import static_features, unmatched_features
 from zoosim.ranking.product_table import ProductTable

@@ -30,7 +30,9 @@ class Shop:
         frame = pl.read_parquet(self.log)
         names = pl.read_csv(folder / "catalogue.csv")["id"]
         lists = ["shown", "clicked", "purchased"]
-        rows = frame.select("decision_id", "time", "user_id", "segment", "query", "propensity", "action", *lists).explode(lists)
+        rows = frame.select(
+            "decision_id", "time", "user_id", "segment", "query", "propensity", "action", *lists
+        ).explode(lists)
         self.table = rows.select(
             search_id="decision_id",
             rank=pl.int_range(pl.len()).over("decision_id") + 1,
@@ -47,7 +49,11 @@ class Shop:
 
     def schema(self, **columns: Any) -> Path:
         path = self.folder / "searches.yaml"
-        shop = {name: Path(str(file)).name for name, file in write_shop(self.folder, products=60, queries=12).items() if str(name).endswith("_file")}
+        shop = {
+            name: Path(str(file)).name
+            for name, file in write_shop(self.folder, products=60, queries=12).items()
+            if str(name).endswith("_file")
+        }
         kept = {role: name for role, name in {**COLUMNS, **columns}.items() if name is not None}
         values = {"shop": {**shop, "k": 12, "a_max": 1.0}, "columns": kept}
         path.write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -55,7 +61,10 @@ class Shop:
 
     def imported(self, table: pl.DataFrame | None = None, *, skip_bad: bool = False, **columns: Any) -> dict[str, int]:
         return import_searches(
-            self.table if table is None else table, self.schema(**columns), self.folder / "own.parquet", skip_bad=skip_bad
+            self.table if table is None else table,
+            self.schema(**columns),
+            self.folder / "own.parquet",
+            skip_bad=skip_bad,
         )
 
 
@@ -129,7 +138,7 @@ def test_schemas_that_are_refused(shop: Shop) -> None:
         shop.imported(boosts=["b0", "b1"])
     with pytest.raises(ConfigError, match="no scores_file; name the table"):
         import_searches(shop.table, {"shop": {}, "columns": COLUMNS}, shop.folder / "own.parquet")
-    with pytest.raises(ConfigError, match="expected a file that ends in .parquet"):
+    with pytest.raises(ConfigError, match="expected a file that ends in \\.parquet"):
         import_searches(shop.table, shop.schema(), shop.folder / "own.csv")
 
 

@@ -52,9 +52,11 @@ def test_only_a_querys_candidates_are_ranked_by_its_own_scores(tmp_path: Path) -
         candidates = shop.candidates(visit)
         assert candidates is not None
         listed = {names[p]: score for p, score in zip(candidates, context.base_scores, strict=True)}
-        [text] = scores.group_by("query").agg("product", "score").filter(
-            pl.col("product").list.sort() == pl.Series([sorted(listed)])
-        )["query"]
+        [text] = (
+            scores.group_by("query")
+            .agg("product", "score")
+            .filter(pl.col("product").list.sort() == pl.Series([sorted(listed)]))["query"]
+        )
         texts.add(text)
         expected = dict(scores.filter(query=text).select("product", "score").iter_rows())
         assert listed == expected
@@ -103,8 +105,16 @@ def test_columns_that_are_not_there_have_defaults(tmp_path: Path) -> None:
     ("name", "change", "message"),
     [
         ("scores.csv", lambda f: f.drop("score"), "no column score; expected query, product, score"),
-        ("scores.csv", lambda f: f.with_columns(product=pl.lit("SKU-9")), "unknown product 'SKU-9'; list it in the cat"),
-        ("scores.csv", lambda f: f.with_columns(pl.col("query").replace("wine 0", "tv")), "unknown query 'tv'; list it in"),
+        (
+            "scores.csv",
+            lambda f: f.with_columns(product=pl.lit("SKU-9")),
+            "unknown product 'SKU-9'; list it in the cat",
+        ),
+        (
+            "scores.csv",
+            lambda f: f.with_columns(pl.col("query").replace("wine 0", "tv")),
+            "unknown query 'tv'; list it in",
+        ),
         ("scores.csv", lambda f: pl.concat([f, f.head(1)]), "query and product are there more than once"),
         ("scores.csv", lambda f: f.filter(pl.col("query") != "wine 0"), "no candidate for the query 'wine 0'"),
         ("scores.csv", lambda f: f.with_columns(score=None), "column score holds String, expected numbers"),
@@ -141,7 +151,10 @@ def test_a_sound_shop_has_sound_economics(tmp_path: Path) -> None:
             {"segments": {"a": {"share": 0.5}, "b": {"share": 0.5, "price_taste_mean": -9.0}}},
             "segment b earns 0.00 a visit from the base ranking: every product is out of its budget",
         ),
-        ({"categories": dict.fromkeys(["x"], {"cm2_slope": -0.3}), "segments": {"a": {}}}, "every product's CM2 is below"),
+        (
+            {"categories": {"x": {"cm2_slope": -0.3}}, "segments": {"a": {}}},
+            "every product's CM2 is below",
+        ),
     ],
 )
 def test_absurd_economics_are_told(change: dict[str, Any], message: str) -> None:
@@ -151,6 +164,6 @@ def test_absurd_economics_are_told(change: dict[str, Any], message: str) -> None
 
 def test_the_built_in_shop_has_a_segment_that_earns_nothing() -> None:
     """What is always said of the built-in shop is what serving it says: a reward weight that moves no purchase."""
-    assert BUILT_IN == read_search_config({}).categories
+    assert read_search_config({}).categories == BUILT_IN
     served = absurd_economics(read_search_config({"n_products": 1_000, "reward": {"strategic": 1.0}}))
     assert served == absurd_economics(read_search_config({}))

@@ -64,7 +64,9 @@ def boost_spec_of(log: Log) -> BoostSpec:
     """Return what a policy of boosts is told that is judged by a log."""
     user_dim, product_dim = log.features.shape[1], log.actions.shape[1]
     shop = {} if log.searches is None else spec_fields(log.searches.requests.schema)
-    return BoostSpec(**{**shop, "user_dim": user_dim, "product_dim": product_dim, "steps": len(log), "a_max": log.a_max})
+    return BoostSpec(
+        **{**shop, "user_dim": user_dim, "product_dim": product_dim, "steps": len(log), "a_max": log.a_max}
+    )
 
 
 def _boosts_of(given: Any, log: Log) -> FloatArray:
@@ -97,7 +99,7 @@ def _stochastic(densities: FloatArray, log: Log) -> StochasticTarget:
 
 
 def _asked(policy: BoostPolicy, log: Log) -> DeterministicTarget | StochasticTarget:
-    """Ask a copy of a policy, which sees the visitors' features, and in a log of searches what could have been shown."""
+    """Ask a copy of a policy, which sees visitors' features, and in a log of searches what could have been shown."""
     with blamed("cannot be copied, and a copy is what is judged: "):
         asked = copy.deepcopy(policy)
     before = state_of(asked)

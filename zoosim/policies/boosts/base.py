@@ -165,7 +165,9 @@ class BoostPolicy(Policy):
             raise PolicyError(f"{name}: learns nothing, so there is nothing to train")
         searches = getattr(log, "searches", None)
         if searches is None:
-            raise PolicyError(f"{name}: learns from what visitors were shown, and the log does not say; q-offline learns from boosts alone")
+            raise PolicyError(
+                f"{name}: learns from what visitors were shown, which the log does not say; q-offline needs no more"
+            )
         for row, reward in enumerate(log.visit_rewards.tolist()):
             if row % REPORTED == 0:
                 progress(f"learned from {row:,} of {len(log):,} searches")

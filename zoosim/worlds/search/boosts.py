@@ -105,7 +105,6 @@ class BoostWorld(SearchView):
         """Return the ranking `(k,)` by base scores + boost features @ boosts."""
         return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
 
-
     @cached_property
     def _recorder(self) -> SearchRecorder | None:
         return recorder_of(self.shop)

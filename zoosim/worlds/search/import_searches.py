@@ -8,10 +8,10 @@ A YAML file says what its columns are, and names the shop's tables (`zoosim.worl
     time_zone: Europe/Berlin
 
 `shop` holds keys of `SearchConfig`; its files are relative to the YAML file. Of the columns `search`, `position`,
-`product`, `query` and `clicked` are needed. Without `segment` all visitors are of one, "all"; without `purchased` nobody
-buys. `price_taste` and `label_taste` are what the shop thinks of a visitor, `boosts` the ten columns of boosts and
-`density` that of all ten together, where the shop boosted; else boosts are 0. Candidates and their base scores are those
-of the query in `scores_file`.
+`product`, `query` and `clicked` are needed. Without `segment` all visitors are of one, "all"; without `purchased`
+nobody buys. `price_taste` and `label_taste` are what the shop thinks of a visitor, `boosts` the ten columns of boosts
+and `density` that of all ten together, where the shop boosted; else boosts are 0. Candidates and their base scores are
+those of the query in `scores_file`.
 """
 
 import os
@@ -41,7 +41,13 @@ from zoosim.ranking.search_requests import SearchRequests, SearchSchema
 from zoosim.schema.columns import Epoch, Zone
 from zoosim.schema.values import texts_of
 from zoosim.worlds.search.queries import QueryTable
-from zoosim.worlds.search.tables import load_catalogue, load_names, load_query_table, load_query_texts, read_search_config
+from zoosim.worlds.search.tables import (
+    load_catalogue,
+    load_names,
+    load_query_table,
+    load_query_texts,
+    read_search_config,
+)
 
 ALL = "all"
 """The segment of all visitors where a table names none."""
@@ -87,7 +93,11 @@ def describes_searches(schema: Any) -> bool:
 
 
 def import_searches(
-    table: Any, schema: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLike[str], *, skip_bad: bool = False
+    table: Any,
+    schema: str | os.PathLike[str] | Mapping[str, Any],
+    out: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
 ) -> dict[str, int]:
     """Convert a table of searches to a log, which `train`, `evaluate` and `fit_search_world` read.
 
@@ -135,10 +145,14 @@ class _SearchTable:
 
     def __init__(self, table: pl.DataFrame, source: str, schema: SearchLogSchema, config: SearchConfig) -> None:
         if config.scores_file is None:
-            raise ConfigError("schema.shop: no scores_file; name the table of the base ranker's scores by query and product")
+            raise ConfigError(
+                "schema.shop: no scores_file; name the table of the base ranker's scores by query and product"
+            )
         columns = schema.columns
         if columns.boosts and len(columns.boosts) != len(FEATURES):
-            raise ConfigError(f"schema.columns.boosts: got {len(columns.boosts)}, expected {len(FEATURES)} columns or none")
+            raise ConfigError(
+                f"schema.columns.boosts: got {len(columns.boosts)}, expected {len(FEATURES)} columns or none"
+            )
         for name in [*columns.named.values(), *columns.boosts]:
             if name not in table.columns:
                 raise DataError(f"{source}: {unknown('no column', name, table.columns)}; correct the schema")
@@ -175,8 +189,12 @@ class _SearchTable:
             read["segment"] = pl.Series([ALL] * n)
         frame = pl.DataFrame({role: column.alias(role) for role, column in read.items()})
         return frame.with_columns(
-            row=frame["product"].replace_strict(dict(zip(self.names, range(len(self.names)), strict=True)), default=None),
-            query_row=frame["query"].replace_strict(dict(zip(self.texts, range(len(self.texts)), strict=True)), default=None),
+            row=frame["product"].replace_strict(
+                dict(zip(self.names, range(len(self.names)), strict=True)), default=None
+            ),
+            query_row=frame["query"].replace_strict(
+                dict(zip(self.texts, range(len(self.texts)), strict=True)), default=None
+            ),
         )
 
     def sound_rows(self, skip_bad: bool) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -199,15 +217,23 @@ class _SearchTable:
         yield Fault("query", "a query of queries_file", frame["query_row"].is_null().to_numpy())
         for name in ("clicked", "purchased"):
             yield Fault(name, "0 or 1", ~frame[name].is_in([0.0, 1.0]).fill_null(False).to_numpy())
-        yield Fault("purchased", "a click before a purchase", (frame["purchased"] > frame["clicked"]).fill_null(True).to_numpy())
+        yield Fault(
+            "purchased", "a click before a purchase", (frame["purchased"] > frame["clicked"]).fill_null(True).to_numpy()
+        )
         again = frame.select(pl.struct("search", "product").is_duplicated()).to_series().to_numpy()
         yield Fault("product", "one that the search does not show at another position", again)
         again = frame.select(pl.struct("search", "position").is_duplicated()).to_series().to_numpy()
-        yield Fault("position", "another one for each product of a search", again | frame["position"].is_null().to_numpy())
+        yield Fault(
+            "position", "another one for each product of a search", again | frame["position"].is_null().to_numpy()
+        )
         yield Fault("product", "a candidate of its query, with a score in scores_file", self._strangers())
         for number in range(len(self.schema.columns.boosts)):
             outside = ~(frame[f"boost {number}"].abs() <= self.config.a_max).fill_null(False)
-            yield Fault(f"boost {number}", f"a boost from {-self.config.a_max:g} to {self.config.a_max:g} (a_max)", outside.to_numpy())
+            yield Fault(
+                f"boost {number}",
+                f"a boost from {-self.config.a_max:g} to {self.config.a_max:g} (a_max)",
+                outside.to_numpy(),
+            )
         if "density" in frame.columns:
             yield Fault("density", "a density above 0", ~(frame["density"] > 0.0).fill_null(False).to_numpy())
         if "segment" in self.schema.columns.named and self._known_segments():
@@ -290,7 +316,9 @@ class _SearchTable:
             columns["user"].append(requests.features(number, int(kind), tastes[row], candidates, scores))
         names = np.array(list(schema.query_types))
         kept = visits.drop("first", "query_row", "price_taste", "label_taste", pl.col("^boost .*$"))
-        return kept.rename({"search": "decision_id", **({"density": "propensity"} if "density" in kept.columns else {})}).with_columns(
+        return kept.rename(
+            {"search": "decision_id", **({"density": "propensity"} if "density" in kept.columns else {})}
+        ).with_columns(
             pl.Series("query_type", names[kinds]),
             pl.Series("action", boosts.tolist(), dtype=pl.List(pl.Float64)),
             pl.lit(self.config.a_max).alias(A_MAX),

@@ -223,6 +223,6 @@ def _rank_by_relevance(
     base: FloatArray,
     k: int,
 ) -> IntArray:
-    """Write the base scores `(K,)` of a visit, and return the ranking `(k,)` that they make; of fewer candidates, all."""
+    """Write the base scores `(K,)` of a visit; return the ranking `(k,)` that they make, of fewer candidates all."""
     candidates = score_request(relevance, step, index, query, table, row, base)
     return top_of(base, min(k, candidates))

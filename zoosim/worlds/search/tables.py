@@ -296,7 +296,9 @@ def _read_scores(config: SearchConfig) -> pl.DataFrame:
     names = table.names("product")
     unknown = [row for row, name in enumerate(names) if name not in index]
     if unknown:
-        raise DataError(f"{table.file}: row {unknown[0] + 1}: unknown product {names[unknown[0]]!r}; list it in the catalogue")
+        raise DataError(
+            f"{table.file}: row {unknown[0] + 1}: unknown product {names[unknown[0]]!r}; list it in the catalogue"
+        )
     products = [index[name] for name in names]
     scores = pl.DataFrame({"query": table.texts("query"), "product": products, "score": table.numbers("score")})
     twice = scores.select(pl.struct("query", "product").is_duplicated()).to_series()

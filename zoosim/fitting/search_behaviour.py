@@ -30,6 +30,9 @@ VISITOR_NODES = 3
 MOST_POSITIONS = 10
 """Positions with an examination of their own, for each type of query; those beyond share the last."""
 
+INFORMATIVE = 0.995
+"""The share of the clicks that the positions have which are looked at."""
+
 STEP_SD = 0.5
 """How much the examination of a position differs from the one above, before anything is known, in log odds."""
 
@@ -43,7 +46,7 @@ LEAST_SD = 0.02
 LEAST_CHANCE = 1e-4
 """The least deviation of satisfaction, and the least chance of staying: a click below has happened all the same."""
 
-DIFFERENCE = 1e-4
+DIFFERENCE = 1e-5
 """The step of finite differences."""
 
 
@@ -94,9 +97,22 @@ def fit_behaviour(
         errors: Whether to compute standard errors, which are NaN without.
         progress: Called with a line now and then.
     """
-    shapes = _shapes(n_segments, n_types, min(MOST_POSITIONS, design.shown.shape[1]))
+    depth = informative_depth(design)
+    shapes = _shapes(n_segments, n_types, min(MOST_POSITIONS, depth))
+    if start is not None:
+        places = np.minimum(np.arange(shapes["bias"][1]), start.bias.shape[1] - 1)
+        start = start._replace(bias=start.bias[:, places])
     with seeded_torch(0):
-        return _fit(design, shapes, start, errors, progress)
+        return _fit(design.head(depth), shapes, start, errors, progress)
+
+
+def informative_depth(design: SearchDesign) -> int:
+    """Return how many positions from the top have nearly all clicks: those below cost time and tell next to nothing.
+
+    What happens at the first positions does not depend on those below, so leaving these out biases nothing.
+    """
+    clicks = np.cumsum(design.clicks.sum(axis=0))
+    return int(np.searchsorted(clicks, INFORMATIVE * clicks[-1])) + 1
 
 
 def _fit(
@@ -259,13 +275,14 @@ def _standard_errors(
     import torch
 
     gradients = np.empty((len(design["segment"]), len(values)))
+    at_estimates = _log_likelihoods(_unpacked(torch.as_tensor(values), shapes), design)
     for n in range(len(values)):
         if n % 5 == 0:
             progress(f"standard errors, {n} of {len(values)}")
-        moved = np.repeat(values[None], 2, axis=0)
-        moved[:, n] += DIFFERENCE, -DIFFERENCE
-        high, low = (_log_likelihoods(_unpacked(torch.as_tensor(row), shapes), design) for row in moved)
-        gradients[:, n] = np.asarray(high - low) / (2.0 * DIFFERENCE)
+        moved = values.copy()
+        moved[n] += DIFFERENCE
+        gain = _log_likelihoods(_unpacked(torch.as_tensor(moved), shapes), design) - at_estimates
+        gradients[:, n] = np.asarray(gain) / DIFFERENCE
     information = gradients.T @ gradients + np.asarray(_prior_precision(values, shapes))
     errors: FloatArray = np.sqrt(np.diag(np.linalg.inv(information)))
     return errors

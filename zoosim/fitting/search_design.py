@@ -41,6 +41,11 @@ class SearchDesign(NamedTuple):
     label: FloatArray
     taste: FloatArray
 
+    def head(self, positions: int) -> "SearchDesign":
+        """Return the first positions of the searches."""
+        columns = [column[:, :positions] if column.ndim == 2 else column for column in self]
+        return SearchDesign(*columns)
+
     def rows(self, chosen: IntArray | slice) -> "SearchDesign":
         """Return some of the searches."""
         return SearchDesign(*(column[chosen] for column in self))

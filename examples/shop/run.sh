@@ -7,6 +7,6 @@ truth=$(dirname "${BASH_SOURCE[0]}")/shop.py
 python "$truth" make "$shop"
 zoosim schema "$shop/shop.csv" --products "$shop/products.csv" --out "$shop/schema.yaml"
 zoosim import "$shop/shop.csv" "$shop/schema.yaml" "$shop/log.parquet"
-zoosim train "$shop/log.parquet" --policy linear --policy mlp --policy linucb --policy adaptive --out "$shop/model.zoosim"
+zoosim train "$shop/log.parquet" --policy mixed-effects --policy linear --policy linucb --policy adaptive --out "$shop/model.zoosim"
 zoosim evaluate "$shop/log.parquet" --policy "$shop/model.zoosim" --policy random --out "$shop/judged"
 python "$truth" judge "$shop/model.zoosim"

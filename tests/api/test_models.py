@@ -1,6 +1,5 @@
 """Train on a shop's log, keep the best, load it, and judge it by rows that it has not seen."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,19 @@ import pytest
 from typer.testing import CliRunner
 
 import zoosim
+from tests.policies.from_log.test_from_log import fitted
 from tests.schema.shop import BEST, COUNTRIES, LOGGED, N_PRODUCTS, click_rate, product_name, schema, write_shop
 from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
-from zoosim.off_policy.evaluate import NOTHING, Evaluation, Result
+from zoosim.off_policy.evaluate import NOTHING, Evaluation
+from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.targets.products import spec_of
+from zoosim.off_policy.training import earlier_and_later
+from zoosim.policies.base import Policy
 from zoosim.policies.model import Model
+from zoosim.policies.products.random import Random
 
 
 def imported(folder: Path, n: int = 3_000, seed: int = 0, drop: str | None = None, **changes: Any) -> Path:
@@ -107,13 +112,13 @@ def test_without_times_a_log_of_equal_rows_is_refused(tmp_path: Path) -> None:
         zoosim.evaluate(tmp_path / "half.parquet", [path])
 
 
-def test_a_log_without_propensities_trains_one_policy_and_judges_none(tmp_path: Path) -> None:
+def test_a_log_without_propensities_trains_the_better_policy_and_judges_none(tmp_path: Path) -> None:
+    """`random` earns what `linear` more than doubles: a model of the later rows tells, without propensities."""
     log = imported(tmp_path, drop="p")
-    training = zoosim.train(log, ["linear"], tmp_path / "m.zoosim")
+    training = zoosim.train(log, ["random", "linear"], tmp_path / "m.zoosim")
+    assert training.policy == "linear"
     assert training.evaluation is None
     assert true_value(zoosim.load(tmp_path / "m.zoosim")) > (BEST + LOGGED) / 2
-    with pytest.raises(ConfigError, match=r"got 2, expected one, since .* has no propensities to tell which is"):
-        zoosim.train(log, ["linear", "linucb"])
     for policies in (["random"], [str(tmp_path / "m.zoosim")]):
         with pytest.raises(DataError, match="got a log without propensities, expected a column propensity") as caught:
             zoosim.evaluate(log, policies)
@@ -141,7 +146,7 @@ def test_a_log_that_is_encoded_otherwise_is_refused_with_advice(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("policies", "options", "error", "message"),
     [
-        ([], {}, ConfigError, "policies: got 0, expected one"),
+        ([], {}, ConfigError, "policies: got none, expected one or more"),
         ("linear", {}, ConfigError, "policies: got 'linear', expected a list"),
         (["linaer"], {}, ConfigError, "unknown policy 'linaer' .did you mean linear"),
         (["linear", "linear"], {}, ConfigError, "got linear twice"),
@@ -235,16 +240,24 @@ def test_rows_that_chose_a_model_flatter_it_and_later_ones_do_not(tmp_path: Path
     assert not zoosim.evaluate(tmp_path / "new.parquet", [path]).notes["m"]
 
 
-def test_the_best_has_the_highest_value_of_those_that_can_be_used() -> None:
-    def best(**found: tuple[float, str]) -> str:
-        rows = [Result(name, "dr", value, 0, 1, 9, 1, 1, word, ()) for name, (value, word) in found.items()]
-        other = Result("other", "ips", 9.0, 0, 1, 9, 1, 1, "trust", ())
-        return models._best(Evaluation((other, *rows), (), NOTHING, 9, 9, {}, "log"))
+def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) -> None:
+    """A model of the later rows tells `linear` from `random`; an estimate that shows the contrary has the last word."""
+    log = read_log(imported(tmp_path, n=1_000))
+    earlier, later = earlier_and_later(log)
+    policies: dict[str, Policy] = {"random": Random(spec_of(log), np.random.default_rng(0))}
+    policies["linear"] = fitted("linear", earlier)
+    assert models._best(policies, later, None) == "linear"
 
-    assert best(a=(math.nan, "trust"), b=(0.2, "weak"), c=(0.9, "do not use"), d=(0.3, "weak")) == "d"
-    assert best(a=(0.2, "trust"), b=(0.3, "weak")) == "b"
-    assert best(a=(0.2, "do not use"), b=(0.3, "do not use")) == "b"
-    assert best(a=(math.nan, "do not use")) == "a"
+    def ranking(name: str, may_be_best: bool) -> tuple[Ranked, ...]:
+        return (Ranked(name, "dr", 2, 0.1, 0.0, 0.0, 1.0, may_be_best),)
+
+    for row, best in (
+        (ranking("linear", True), "linear"),
+        (ranking("linear", False), "random"),
+        (ranking("random", False), "linear"),
+    ):
+        evaluation = Evaluation((), (), NOTHING, 9, 9, {}, "log", row)
+        assert models._best(policies, later, evaluation) == best
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:

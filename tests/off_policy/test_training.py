@@ -100,8 +100,8 @@ def test_what_cannot_be_learned_is_refused() -> None:
     with pytest.raises(DataError, match="100 rows, too few to learn from some and judge by the others"):
         zoosim.evaluate(log.rows(np.arange(100)), ["linear"], train=True)
     bare = replace(log, features=np.zeros((200, 0)))
-    with pytest.raises(PolicyError, match="policy linear: cannot learn from the log: rows have no features"):
-        zoosim.evaluate(bare, ["linear"], train=True)
+    with pytest.raises(PolicyError, match="policy mlp: cannot learn from the log: rows have no features"):
+        zoosim.evaluate(bare, ["mlp"], train=True)
     strange = replace(log, rewards=7.0 * log.rewards)
     with pytest.raises(
         PolicyError, match=r"policy adaptive: cannot learn from the log: reward: got 7\.0, expected a num"

@@ -365,3 +365,25 @@ def test_every_type_names_its_features() -> None:
         assert issubclass(kind, Column)
     fitted = encoder()
     assert len(set(fitted.features)) == len(fitted.features) == fitted.width
+
+
+def test_skewed_numbers_above_zero_are_scaled_by_their_logarithms() -> None:
+    """By default prices are and ages are not; each can be told otherwise, but for numbers that have no logarithm."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"price": np.exp(rng.normal(3.0, 1.0, 5_000)), "age": rng.normal(44.0, 14.0, 5_000)})
+    fitted = fit_encoder(frame, {"price": "number", "age": "number"}, "shop.csv")
+    price, age = fitted.columns
+    assert isinstance(price, NumberColumn)
+    assert isinstance(age, NumberColumn)
+    assert price.log
+    assert not age.log
+    clipped = np.log(frame["price"].to_numpy().clip(price.low, price.high))
+    np.testing.assert_allclose(fitted.encode(frame)[:, 0], (clipped - clipped.mean()) / clipped.std(), rtol=1e-9)
+    assert_same_bits(fitted, frame)
+    assert_same_bits(
+        fitted, pl.DataFrame({"price": [None, -1.0, 0.0, 1e-300, 1e300], "age": [1.0, 2.0, None, 0.0, 5.0]})
+    )
+    plain = fit_encoder(frame, {"price": {"type": "number", "log": False}}, "shop.csv")
+    assert plain.columns[0].model_dump()["log"] is False
+    with pytest.raises(ConfigError, match=r"column age: log: got numbers from -.* on, expected all above 0"):
+        fit_encoder(frame, {"age": {"type": "number", "log": True}}, "shop.csv")

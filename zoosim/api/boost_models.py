@@ -1,5 +1,6 @@
 """Train policies of boosts on a log of searches."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from zoosim.api.models import Training
     from zoosim.core.types import Progress
     from zoosim.logs.log import Log
+    from zoosim.off_policy.evaluate import Evaluation
 
 UNLOGGED_SPREAD = 0.1
 """How widely a model explores whose log holds no boosts, in units of a_max."""
@@ -43,10 +45,11 @@ def train_boosts(
 
     The model explores as widely as the log's boosts differ, so that the log can judge it.
     """
+    import numpy as np
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import FLATTERED, new_policy
-    from zoosim.api.models import Training, _best, _facts, _judged, _trained
+    from zoosim.api.models import Training, _facts, _judged, _trained
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
@@ -77,9 +80,22 @@ def train_boosts(
         evaluation = evaluation.with_notes({**failures, **chosen})
     model = models[best]
     model.facts = _facts(best, loaded, earlier, seed) | _judged(best, later, len(models), evaluation)
+    if model.competitors > 1:
+        model.seen = np.concatenate([model.seen, row_hashes(later)])
     if out is not None:
         save_model(model, out)
     return Training(model, best, evaluation)
+
+
+def _best(evaluation: "Evaluation") -> str:
+    """Return the policy with the highest estimated value, of those whose estimate can be used, if any.
+
+    By the self-normalised estimator, which a few large weights mislead less.
+    """
+    from zoosim.off_policy.verdict import DO_NOT_USE
+
+    results = [row for row in evaluation.results if row.estimator.endswith("snips")]
+    return min(results, key=lambda row: (math.isnan(row.value), row.verdict == DO_NOT_USE, -row.value)).policy
 
 
 def spread_of(log: "Log") -> float:

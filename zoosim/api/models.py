@@ -1,6 +1,5 @@
 """Train policies on a log, and load what was trained."""
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,11 +46,13 @@ def train(
 ) -> Training:
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
+    Of several the best is the one for which a mixed model of the later rows predicts the most, unless the doubly robust
+    estimate shows another to be better: where products are many, that estimate alone is mostly chance.
+
     Args:
         log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
-            which policies of boosts learn.
-        policies: Built-in names, `FILE.py:Class` or classes. On a log without propensities one alone, since nothing
-            tells which is better.
+            which policies of boosts learn (of a log of searches without densities one alone).
+        policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
         seed: Seed of the policies and of the bootstrap.
@@ -59,7 +60,7 @@ def train(
         progress: Called with lines about how far it is.
 
     Returns:
-        The model of the policy with the highest estimated value, and the evaluation of all.
+        The model of the best policy, and the evaluation of all.
 
     Raises:
         ConfigError: an option is invalid.
@@ -86,9 +87,8 @@ def train(
     if chooses_boosts(log):
         return train_boosts(log, by_name, out, share=share, seed=seed, skip_bad=skip_bad, progress=progress)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
-    if not by_name or (len(by_name) > 1 and not loaded.has_propensities):
-        reason = f", since {loaded.source} has no propensities to tell which is better by" if by_name else ""
-        raise ConfigError(f"policies: got {len(by_name)}, expected one{reason}")
+    if not by_name:
+        raise ConfigError("policies: got none, expected one or more")
     fitted, catalogue = _described(loaded)
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in by_name.items()}
@@ -97,7 +97,7 @@ def train(
         trained, failures = _trained(made, replace(earlier, user_ids=None), progress)
         models = {name: Model(policy, fitted, catalogue, seen=row_hashes(earlier)) for name, policy in trained.items()}
         evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
-    best = next(iter(models)) if evaluation is None else _best(evaluation)
+    best = _best(trained, later, evaluation)
     if evaluation is not None:
         chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
         evaluation = evaluation.with_notes({**failures, **chosen})
@@ -182,18 +182,17 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
     progress(f"{name}: {line}")
 
 
-def _best(evaluation: "Evaluation") -> str:
-    """Return the policy with the highest value by one estimator, of those whose estimate can be used, if any.
+def _best(policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None") -> str:
+    """Return the policy to keep, of those that no estimate by importance weights shows to be worse than another."""
+    from zoosim.off_policy.predicted import predict_values
 
-    A weak estimate counts as a trusted one does: else a policy much like the logged one would win on any short log.
-    """
-    from zoosim.off_policy.verdict import DO_NOT_USE
-
-    estimators = {row.estimator for row in evaluation.results}
-    estimator = "dr" if "dr" in estimators else evaluation.results[0].estimator
-    results = [row for row in evaluation.results if row.estimator == estimator]
-    known = [row for row in results if not math.isnan(row.value)] or results
-    return min(known, key=lambda row: (row.verdict == DO_NOT_USE, -row.value)).policy
+    ranked = evaluation.ranking if evaluation is not None else ()
+    worse = {row.policy for row in ranked if not row.may_be_best}
+    candidates = {name: policy for name, policy in policies.items() if name not in worse}
+    if len(candidates) == 1:
+        return next(iter(candidates))
+    values = predict_values(candidates, replace(later, user_ids=None))
+    return max(values, key=lambda name: values[name])
 
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ BUILT_IN = {
     "random": "zoosim.policies.products.random:Random",
     "static-mlp": "zoosim.policies.products.static_mlp:StaticMLP",
     "linear": "zoosim.policies.from_log.linear:Linear",
+    "mixed-effects": "zoosim.policies.from_log.mixed_effects:MixedEffects",
     "mlp": "zoosim.policies.from_log.mlp:MLP",
     "greedy": "zoosim.policies.products.shared_linear:Greedy",
     "linucb": "zoosim.policies.products.linucb:LinUCB",

@@ -12,9 +12,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from zoosim.core.config import Strict
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.schema.values import (
     checked_zone,
@@ -44,6 +45,9 @@ CHANCE = 3.0
 CLIP = 0.001
 """Share of the numbers at either end that are clipped."""
 
+SKEWED = 1.0
+"""Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
+
 CIRCLE = [(math.sin(2.0 * math.pi * i / 1440), math.cos(2.0 * math.pi * i / 1440)) for i in range(1440)]
 """Sine and cosine for each minute of a day, computed once, since libraries differ in their last digits."""
 
@@ -64,6 +68,7 @@ class Options(Strict):
     separator: Separator = "|"
     time_zone: Zone = "UTC"
     epoch: Epoch | None = None
+    log: bool | None = None
 
 
 class Column(Strict):
@@ -120,23 +125,39 @@ class Column(Strict):
 
 
 class NumberColumn(Column):
-    """A number, clipped to `low` and `high`, less `center`, over `scale`: about -3 to 3."""
+    """A number, clipped to `low` and `high`, or the `log` of that, less `center`, over `scale`: about -3 to 3."""
 
     type: Literal["number"] = "number"
     low: Finite
     high: Finite
     center: Finite
     scale: Annotated[Finite, Field(gt=0)]
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _has_logarithms(self) -> "NumberColumn":
+        if self.log and self.low <= 0.0:
+            raise ValueError(f"column {self.name}: low: got {self.low:g}, expected above 0, for its logarithm")
+        return self
 
     @classmethod
-    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "NumberColumn":
-        """Clip at quantiles, and scale to a mean of 0 and a standard deviation of 1."""
+    def fitted(cls, name: str, column: pl.Series, *, log: bool | None = None, **options: Any) -> "NumberColumn":
+        """Clip at quantiles, and scale to a mean of 0 and a standard deviation of 1, by logarithms if that is asked.
+
+        By default skewed numbers above 0, such as prices, are. Raises `ConfigError` for logarithms of other numbers.
+        """
         numbers = numbers_of(column)
         known = numbers[~np.isnan(numbers)]
         if not len(known):
             return cls(name=name, missing=True, low=0.0, high=0.0, center=0.0, scale=1.0)
         low, high = np.quantile(known, (CLIP, 1.0 - CLIP), method="nearest")
         clipped = np.clip(known, low, high)
+        if log and low <= 0.0:
+            raise ConfigError(f"column {name}: log: got numbers from {low:g} on, expected all above 0")
+        if log is None:
+            log = _is_log_better(clipped)
+        if log:
+            clipped = np.log(clipped)
         scale = float(clipped.std())
         usable = math.isfinite(scale) and scale > 0.0
         return cls(
@@ -144,8 +165,9 @@ class NumberColumn(Column):
             missing=len(known) < len(numbers),
             low=float(low),
             high=float(high),
-            center=float(clipped.mean()) if usable else float(low),
+            center=float(clipped.mean()) if usable else float(clipped[0]),
             scale=scale if usable else 1.0,
+            log=log,
         )
 
     @property
@@ -158,14 +180,20 @@ class NumberColumn(Column):
         number = number_of(value)
         if number is None:
             return self._or_missing(None, 1)
-        scaled = (min(max(number, self.low), self.high) - self.center) / self.scale
+        clipped = min(max(number, self.low), self.high)
+        if self.log:
+            clipped = float(np.log(np.array([clipped]))[0])  # in an array, as `encode` does, to the same bits
+        scaled = (clipped - self.center) / self.scale
         return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
 
     def encode(self, column: pl.Series) -> FloatArray:
         """Return the scaled numbers."""
         numbers = numbers_of(column)
         is_missing = np.isnan(numbers)
-        scaled = (np.minimum(np.maximum(numbers, self.low), self.high) - self.center) / self.scale + 0.0
+        clipped = np.minimum(np.maximum(numbers, self.low), self.high)
+        if self.log:
+            clipped = np.log(clipped)
+        scaled = (clipped - self.center) / self.scale + 0.0
         scaled[is_missing] = 0.0
         return np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
 
@@ -181,6 +209,19 @@ class NumberColumn(Column):
     def most_unknown(self, n: int) -> float:
         """Return how many are beyond the range anyhow."""
         return TAILS * n
+
+
+def _is_log_better(numbers: FloatArray) -> bool:
+    """Return whether skewed numbers are all above 0, and their logarithms less skewed."""
+    if numbers.min() <= 0.0 or not math.isfinite(float(numbers.std())) or numbers.min() == numbers.max():
+        return False
+    skewness = _skewness(numbers)
+    return skewness > SKEWED and abs(_skewness(np.log(numbers))) < skewness
+
+
+def _skewness(numbers: FloatArray) -> float:
+    scaled = (numbers - numbers.mean()) / numbers.std()
+    return float((scaled**3).mean())
 
 
 class YesNoColumn(Column):

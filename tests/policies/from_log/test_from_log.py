@@ -22,7 +22,7 @@ from zoosim.policies.from_log.mlp import train_network
 from zoosim.policies.from_log.traits import find_traits
 from zoosim.policies.registry import find_class
 
-KINDS = ["linear", "mlp"]
+KINDS = ["linear", "mixed-effects", "mlp"]
 
 
 def world() -> TableWorld:

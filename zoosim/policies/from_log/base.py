@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -12,19 +12,19 @@ from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.from_log.traits import Traits, find_traits
+from zoosim.policies.from_log.traits import Traits
 from zoosim.policies.requests import check_finite, check_shape, checked_candidates, checked_request
 
 
 class FromLog(Policy):
     """Show the product with the highest guessed reward, and with probability `explore` any product.
 
-    A guess is linear in a representation h of the visitor: the product's own weights times h, plus its traits times
-    weights that all products share. A product that the log did not know has its traits, and stands for the rest as all
-    others do in the mean.
+    A guess follows from a representation h of the visitor, at its plainest linearly: the product's own weights times h,
+    plus its traits times weights that all products share. A product that the log did not know has its traits, and
+    stands for the rest as all others do in the mean.
 
-    A subclass trains the weights in `_fit_model` and represents visitors in `_represent`. Rewards of the policy's own
-    decisions teach it nothing: only `fit` does.
+    A subclass trains the weights in `_fit_model`; it may represent visitors and products in other ways. Rewards of the
+    policy's own decisions teach it nothing: only `fit` does.
     """
 
     past_visits: int = parameter(
@@ -38,36 +38,49 @@ class FromLog(Policy):
         self._model: dict[str, np.ndarray] = {}
 
     @abstractmethod
-    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
-        """Train on a log of K products with p traits; return the arrays that make guesses, by name.
+    def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
+        """Train on a log of K products; return their p traits, and the arrays that make guesses, by name.
 
-        They are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, and what `_represent`
-        needs.
+        These are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, `centre` and `scale`
+        `(d_u,)`, and what else the subclass needs. What `_by_product` names has a row per product, as `own` has.
         """
-
-    @abstractmethod
-    def _represent(self, user: FloatArray) -> FloatArray:
-        """Return what guesses are linear in `(D,)`, of a visitor `(d_u,)`."""
 
     @abstractmethod
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what `_fit_model` returns."""
 
+    _by_product: ClassVar[tuple[str, ...]] = ("own",)
+
+    def _represent(self, user: FloatArray) -> FloatArray:
+        """Return what guesses follow from `(D,)`, of a visitor `(d_u,)`: the scaled features, after a leading 1."""
+        return np.concatenate(([1.0], (user - self._model["centre"]) * self._model["scale"]))
+
+    def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
+        """Return the guessed rewards `(K,)` of products by their places and `traits (K, p)`."""
+        return self._linear("own", "shared", places, traits, represented)
+
+    def _linear(
+        self, own: str, shared: str, places: IntArray, traits: FloatArray, represented: FloatArray
+    ) -> FloatArray:
+        """Return what products' own weights and those that they share make of a visitor `(K,)`."""
+        predicted = self._model[own][places] @ represented
+        if traits.shape[1]:
+            predicted += traits @ (self._model[shared] @ represented)
+        return np.asarray(predicted)
+
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, and forget what was learned before.
 
         Raises:
-            PolicyError: the log has no features of visitors, or others than the policy is made for.
+            PolicyError: the log has other features than the policy is made for, or too few.
         """
-        if not self.spec.user_dim:
-            raise PolicyError("rows have no features to learn a policy from; name some in the mapping")
         check_shape("features", log.features, (len(log), self.spec.user_dim))
         check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
         order = np.argsort(log.product_ids)
         with threadpool_limits(1):  # with more, the last digits depend on how many there are
-            traits = find_traits(log.products)
-            model = self._fit_model(log, traits, progress)
-        model["own"] = np.vstack([model["own"][order], model["own"][-1:]])
+            traits, model = self._fit_model(log, progress)
+        for name in self._by_product:
+            model[name] = np.vstack([model[name][order], model[name][-1:]])
         known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
         self._model = {**known, **model}
         return {}
@@ -88,6 +101,10 @@ class FromLog(Policy):
         """Return the candidate with the highest guess; moves no state."""
         return int(self._guesses(context)[0].argmax())
 
+    def predict(self, context: Context) -> FloatArray:
+        """Return the guessed reward of each candidate `(K,)`, -inf for what is not available; moves no state."""
+        return self._guesses(context)[0]
+
     def update(self, *visit: Any, **more: Any) -> None:
         """Learn nothing: the policy learns from logs alone, by `fit`."""
 
@@ -97,12 +114,8 @@ class FromLog(Policy):
             raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
         request = checked_request(context, self.spec)
         ids, products = checked_candidates(context, self.spec)
-        model = self._model
-        represented = self._represent(request.user)
-        guesses = model["own"][self._places(ids)] @ represented
-        if len(model["shared"]):
-            traits = (products - model["trait_mean"]) @ model["trait_weights"]
-            guesses += traits @ (model["shared"] @ represented)
+        traits = (products - self._model["trait_mean"]) @ self._model["trait_weights"]
+        guesses = self._guess(self._places(ids), traits, self._represent(request.user))
         return np.where(request.available, guesses, -np.inf), request.available
 
     def _places(self, ids: IntArray) -> IntArray:

@@ -6,7 +6,7 @@ from zoosim.core.types import FloatArray, PastLog, Progress
 from zoosim.core.user_groups import group_by_user
 from zoosim.models.linear_rewards import FOLDS, fit_pooled_model
 from zoosim.policies.from_log.base import FromLog
-from zoosim.policies.from_log.traits import Traits
+from zoosim.policies.from_log.traits import Traits, find_traits
 
 
 class Linear(FromLog):
@@ -18,18 +18,15 @@ class Linear(FromLog):
 
     name = "linear"
 
-    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+    def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
+        traits = find_traits(log.products)
         fold = group_by_user(len(log), log.user_ids).group % FOLDS
         n_products = len(log.products)
         scores = traits.scores if traits.scores.shape[1] else None
         fitted = fit_pooled_model(log.features, log.actions, log.rewards, n_products, fold, FOLDS, scores)
         of_all_products = fitted.shared[0]
         own = np.vstack([fitted.own + of_all_products, of_all_products])
-        return {"own": own, "shared": fitted.shared[1:], "centre": fitted.centre, "scale": fitted.scale}
-
-    def _represent(self, user: FloatArray) -> FloatArray:
-        scaled = (user - self._model["centre"]) * self._model["scale"]
-        return np.concatenate(([1.0], scaled))
+        return traits, {"own": own, "shared": fitted.shared[1:], "centre": fitted.centre, "scale": fitted.scale}
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         dim = self.spec.user_dim

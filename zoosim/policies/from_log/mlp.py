@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.errors import PolicyError
 from zoosim.core.types import FloatArray, PastLog, Progress
 from zoosim.models.torch_training import seeded_torch, take_epoch
 from zoosim.policies.from_log.base import FromLog, standardised
-from zoosim.policies.from_log.traits import Traits
+from zoosim.policies.from_log.traits import Traits, find_traits
 
 HIDDEN, EPOCHS, BATCH, RATE, DECAY = 64, 20, 512, 0.003, 1e-4
 
@@ -30,13 +31,16 @@ class MLP(FromLog):
 
     name = "mlp"
 
-    def _fit_model(self, log: PastLog, traits: Traits, progress: Progress) -> dict[str, FloatArray]:
+    def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
+        if not self.spec.user_dim:
+            raise PolicyError("rows have no features of visitors to learn from; name some in the schema")
+        traits = find_traits(log.products)
         centre, scale = standardised(log.features)
         seed = int(self.rng.integers(2**31))
         layers = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
         weights = np.column_stack([layers.output_bias, layers.outputs])
         own = weights[: len(log.products)]
-        return {
+        return traits, {
             "own": np.vstack([own, own.mean(axis=0)]),
             "shared": weights[len(log.products) :],
             "centre": centre,

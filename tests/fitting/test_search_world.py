@@ -120,11 +120,11 @@ def test_positions_that_were_not_shown_say_nothing() -> None:
 
 @pytest.fixture(scope="module")
 def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_searches(tmp_path_factory.mktemp("fit"), 6_000)
+    return write_searches(tmp_path_factory.mktemp("fit"), 4_000)
 
 
 def test_simulated_clicks_are_those_of_the_world(log_file: Path, tmp_path: Path) -> None:
-    """By position, over 6,000 searches: within 4.5 standard errors; examination one position off is not."""
+    """By position, over 4,000 searches: within 4.5 standard errors; examination one position off is not."""
     log = read_log(log_file)
     assert log.searches is not None
     design = search_design(log, estimate_tastes(log))
@@ -150,7 +150,7 @@ def true_behaviour(folder: Path, segments: list[str]) -> BehaviourParameters:
 
 
 def test_behaviour_is_found_again(log_file: Path, tmp_path: Path) -> None:
-    """Every estimate of the first 5 positions and of the utility within 4 standard errors of the truth; 6,000 searches.
+    """Every estimate of the first 5 positions and of the utility within 4 standard errors of the truth; 4,000 searches.
 
     `python -m benchmarks Q10` says how often intervals hold over many shops.
     """
@@ -159,12 +159,12 @@ def test_behaviour_is_found_again(log_file: Path, tmp_path: Path) -> None:
     fitted = fit_behaviour(search_design(log, estimate_tastes(log)), 3, 2)
     truth = true_behaviour(tmp_path, log.searches.requests.schema.segments)
     for name in ("bias", "price", "label", "score", "examine_satisfaction", "purchase_slope"):
-        columns = (slice(None), slice(5)) if name == "bias" else ...
-        gap = np.asarray(getattr(fitted.estimates, name) - getattr(truth, name))[columns]
-        error = np.asarray(getattr(fitted.errors, name))[columns]
+        parts = (getattr(part, name) for part in (fitted.estimates, truth, fitted.errors))
+        estimate, true, error = (np.asarray(part)[..., :5] if name == "bias" else np.asarray(part) for part in parts)
+        gap = estimate - true
         assert (np.abs(gap) < 4.0 * error).all(), name
         assert (error < 0.5).all(), name
-    assert (fitted.estimates.price[0] - fitted.estimates.price[2]) > 5 * fitted.errors.price[2]
+    assert (fitted.estimates.price[2] - fitted.estimates.price[0]) > 5 * fitted.errors.price[2]
 
 
 def test_a_fitted_world_runs(log_file: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_fitted_world_runs(log_file: Path, tmp_path: Path) -> None:
     assert set(world.estimates["parameter"]) == set(BehaviourParameters._fields)
     result = zoosim.run(
         "continuous-vs-discrete",
-        policies=["random-boosts", "template-ts"],
+        policies=["random-boosts"],
         config=tmp_path / "world" / "world.yaml",
         seeds=1,
         steps=60,

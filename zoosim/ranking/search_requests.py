@@ -68,7 +68,7 @@ class SearchRequests:
     def __init__(self, schema: SearchSchema, names: Sequence[str], table: ProductTable) -> None:
         self.schema = schema
         self.names = tuple(names)
-        self.table = ProductTable(*(frozen(column) for column in table))
+        self.table = read_only(table)
         self.ids = frozen(np.array([product_key(name) for name in names], np.int64))
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._static = static_features(self.table)
@@ -79,7 +79,7 @@ class SearchRequests:
             user_id=0,
             features=frozen(np.asarray(features, np.float64)),
             product_ids=frozen(self.ids[products]),
-            product_table=ProductTable(*(frozen(column) for column in self.table.rows(products))),
+            product_table=read_only(self.table.rows(products)),
             base_scores=frozen(np.asarray(scores, np.float64)),
             boost_features=frozen(unmatched_features(self._static, signs, products)),
         )
@@ -122,6 +122,12 @@ class SearchRequests:
             "clicks": clicks,
             "purchases": purchases,
         }
+
+
+def read_only(table: ProductTable) -> ProductTable:
+    """Return a table whose columns cannot be written to."""
+    columns: list[Any] = [frozen(column) for column in table]
+    return ProductTable(*columns)
 
 
 def estimated(tastes: FloatArray) -> FloatArray:

@@ -117,8 +117,9 @@ def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_tas
     price = behaviour.price * price_taste * slate.log_price[n]
     label = behaviour.private_label * label_taste * slate.label[n]
     relevance = behaviour.intercept + behaviour.score * slate.score[n]
-    utility: float = behaviour.cosine * slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
-    return utility + relevance
+    utility = behaviour.cosine * slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
+    total: float = utility + relevance
+    return total
 
 
 @jit

@@ -5,6 +5,7 @@ fitted to it, and `item-critic` trained on the first 8,000 searches, judged by t
 """
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ VALUED = 2_000
 """Searches, beyond those of the log, by which values in a shop are computed."""
 
 REPLICATES = 4
-TASTE_SDS = (0.0, 0.25)
+TASTE_SD = 0.25
 """How much users of a segment differ in their taste for price."""
 
 POSITIONS = 5
@@ -60,32 +61,38 @@ class Recovery(NamedTuple):
 
 def main() -> None:
     """Print estimates against truths, and values in fitted shops and by the log against those in the true ones."""
-    for sd in TASTE_SDS:
-        found = [recover(seed, sd) for seed in SEEDS]
-        label = f"Q10 price tastes with sd {sd:g}"
-        for number, name in enumerate(found[0].names):
-            gaps = np.array([(row.estimates - row.truths)[number] for row in found])
-            held = np.mean([abs(gap) <= 1.96 * row.errors[number] for gap, row in zip(gaps, found, strict=True)])
-            mean, low, high = mean_interval(gaps.tolist())
-            truth = found[0].truths[number]
-            off = f"off by {mean:+.3f} ({low:+.3f} to {high:+.3f})"
-            print(f"{label}, {name}: truth {truth:.2f}, {off}, covered {held:.0%}")
-        tau = mean_interval([float(stats.kendalltau(row.true, row.fitted).statistic) for row in found])
-        gap = mean_interval([float(np.mean(row.fitted / row.true - 1.0)) for row in found])
-        print(f"{label}, order of 8 templates there: Kendall's tau {tau[0]:.2f} ({tau[1]:.2f} to {tau[2]:.2f})")
-        print(f"{label}, templates in the fitted shop earn {gap[0]:+.1%} ({gap[1]:+.1%} to {gap[2]:+.1%}) of the truth")
-        lift = mean_interval([row.model / row.logged - 1.0 for row in found])
-        held = np.mean([row.interval[0] <= row.model <= row.interval[1] for row in found])
-        print(f"{label}, item-critic trained on the log: {lift[0]:+.1%} ({lift[1]:+.1%} to {lift[2]:+.1%})")
-        print(f"{label}, its interval by snips holds its true value in {held:.0%} of {len(found)} shops")
+    report([recover(seed) for seed in SEEDS])
 
 
-def recover(seed: int, taste_sd: float) -> Recovery:
+def report(found: Sequence[Recovery]) -> None:
+    """Print what was found again in some shops, with 95% intervals over them."""
+    for number, name in enumerate(found[0].names):
+        gaps = np.array([(row.estimates - row.truths)[number] for row in found])
+        errors = np.array([row.errors[number] for row in found])
+        mean, low, high = mean_interval(gaps.tolist())
+        held = np.mean(np.abs(gaps) <= 1.96 * errors)
+        off = f"off by {mean:+.3f} ({low:+.3f} to {high:+.3f})"
+        print(f"Q10 {name}: truth {found[0].truths[number]:.2f}, {off}, covered {held:.0%}")
+    gaps = np.concatenate([np.abs(row.estimates - row.truths) / row.errors for row in found])
+    print(f"Q10 all of them: covered {np.mean(gaps <= 1.96):.1%} of {len(gaps)}")
+    tau = mean_interval([float(stats.kendalltau(row.true, row.fitted).statistic) for row in found])
+    print(f"Q10 order of 8 templates in the fitted shop: Kendall's tau {tau[0]:.2f} ({tau[1]:.2f} to {tau[2]:.2f})")
+    gap = mean_interval([float(np.mean(row.fitted / row.true - 1.0)) for row in found])
+    print(f"Q10 what templates earn there: {gap[0]:+.1%} ({gap[1]:+.1%} to {gap[2]:+.1%}) of the truth")
+    lift = mean_interval([row.model / row.logged - 1.0 for row in found])
+    print(
+        f"Q10 item-critic trained on the log earns {lift[0]:+.1%} ({lift[1]:+.1%} to {lift[2]:+.1%}) of what it logged"
+    )
+    inside = sum(row.interval[0] <= row.model <= row.interval[1] for row in found)
+    print(f"Q10 its interval by snips holds its true value in {inside} of {len(found)} shops")
+
+
+def recover(seed: int) -> Recovery:
     """Make a shop and its log, fit a world, train a model, and compare."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         values = write_shop(folder, seed=seed)
-        values["segments"] = {key: {**part, "price_taste_sd": taste_sd} for key, part in SEGMENTS.items()}
+        values["segments"] = {key: {**part, "price_taste_sd": TASTE_SD} for key, part in SEGMENTS.items()}
         log = folder / "log.parquet"
         write_log(log, n=SEARCHES, policy="random-boosts", seed=seed, config={"env": values})
         world = zoosim.fit_search_world(log, folder / "world")

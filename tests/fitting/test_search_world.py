@@ -1,6 +1,7 @@
 """A search world fitted to a log: its likelihood computed another way, a known truth found again, what is written."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -60,7 +61,8 @@ def likelihoods(parameters: BehaviourParameters, design: SearchDesign) -> FloatA
     """Return the likelihood of each search, as the fit computes it."""
     arrays = {name: torch.as_tensor(values) for name, values in design._asdict().items()}
     given = BehaviourParameters(*(torch.as_tensor(value) for value in parameters))
-    return np.exp(np.asarray(_log_likelihoods(given, arrays)))
+    likelihood: FloatArray = np.exp(np.asarray(_log_likelihoods(given, arrays)))
+    return likelihood
 
 
 def sigmoid(x: float) -> float:
@@ -107,14 +109,16 @@ def test_likelihoods_of_all_outcomes_add_up_to_1() -> None:
     """No click, a click or a purchase at each of 3 positions: 27 outcomes of one ranking."""
     one = random_design(1, 3, 1)
     outcomes = np.stack(np.meshgrid(*[range(3)] * 3), axis=-1).reshape(-1, 3)
-    many = SearchDesign(*(np.repeat(column, len(outcomes), axis=0) for column in one))
+    repeated: list[Any] = [np.repeat(column, len(outcomes), axis=0) for column in one]
+    many = SearchDesign(*repeated)
     many = many._replace(clicks=(outcomes > 0).astype(float), purchases=(outcomes > 1).astype(float))
     assert likelihoods(TRUTH, many).sum() == pytest.approx(1.0, abs=1e-9)
 
 
 def test_positions_that_were_not_shown_say_nothing() -> None:
     design = random_design(50, 3, 2)
-    longer = SearchDesign(*(np.pad(column, ((0, 0), (0, 2))) if column.ndim == 2 else column for column in design))
+    padded: list[Any] = [np.pad(column, ((0, 0), (0, 2))) if column.ndim == 2 else column for column in design]
+    longer = SearchDesign(*padded)
     assert likelihoods(TRUTH, longer) == pytest.approx(likelihoods(TRUTH, design))
 
 

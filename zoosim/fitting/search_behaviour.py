@@ -283,13 +283,6 @@ def _standard_errors(
         moved[n] += DIFFERENCE
         gain = _log_likelihoods(_unpacked(torch.as_tensor(moved), shapes), design) - at_estimates
         gradients[:, n] = np.asarray(gain) / DIFFERENCE
-    information = gradients.T @ gradients + np.asarray(_prior_precision(values, shapes))
+    information = gradients.T @ gradients + np.diag(np.full(len(values), PRIOR_SD**-2))
     errors: FloatArray = np.sqrt(np.diag(np.linalg.inv(information)))
     return errors
-
-
-def _prior_precision(values: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-    import torch
-
-    prior = _prior(shapes)
-    return torch.autograd.functional.hessian(lambda theta: _penalty(theta, prior, shapes), torch.as_tensor(values))

@@ -1,6 +1,6 @@
 """A log of searches as the arrays that behaviour is estimated from."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -43,12 +43,13 @@ class SearchDesign(NamedTuple):
 
     def head(self, positions: int) -> "SearchDesign":
         """Return the first positions of the searches."""
-        columns = [column[:, :positions] if column.ndim == 2 else column for column in self]
+        columns: list[Any] = [column[:, :positions] if column.ndim == 2 else column for column in self]
         return SearchDesign(*columns)
 
     def rows(self, chosen: IntArray | slice) -> "SearchDesign":
         """Return some of the searches."""
-        return SearchDesign(*(column[chosen] for column in self))
+        columns: list[Any] = [column[chosen] for column in self]
+        return SearchDesign(*columns)
 
 
 def searches_of(log: Log) -> Searches:

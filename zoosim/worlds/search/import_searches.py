@@ -315,7 +315,7 @@ class _SearchTable:
             columns["signs"].append(requests.signs(tastes[row], int(kind)))
             columns["user"].append(requests.features(number, int(kind), tastes[row], candidates, scores))
         names = np.array(list(schema.query_types))
-        kept = visits.drop("first", "query_row", "price_taste", "label_taste", pl.col("^boost .*$"))
+        kept = visits.select(pl.exclude("first", "query_row", "price_taste", "label_taste", "^boost .*$"))
         return kept.rename(
             {"search": "decision_id", **({"density": "propensity"} if "density" in kept.columns else {})}
         ).with_columns(

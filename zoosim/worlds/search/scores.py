@@ -45,7 +45,8 @@ def score_request(
     if table.starts.shape[0] == 0:
         fill_normals(relevance.key, step, out)
         base_scores(index, query, table.shared[row], relevance.cosine, relevance.tokens, relevance.noise_sd, out)
-        return out.shape[0]
+        count: int = out.shape[0]
+        return count
     out[:] = -np.inf
     first = table.starts[row]
     end = table.starts[row + 1]

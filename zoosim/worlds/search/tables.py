@@ -91,7 +91,7 @@ def _with_names_of_files(config: SearchConfig) -> SearchConfig:
                 name: Category(share=share, words=words[name]) for name, share in zip(names, shares, strict=True)
             }
             if config.segments == SEGMENTS:
-                even = {"category_tastes": {}}
+                even: dict[str, Any] = {"category_tastes": {}}
                 changes["segments"] = {name: part.model_copy(update=even) for name, part in SEGMENTS.items()}
     if config.queries_file is not None and config.query_types == QUERY_TYPES:
         names, shares = _shares_of_names(config.queries_file, "type")

@@ -396,9 +396,12 @@ def fit_world(
     """Estimate a simulated shop from a log. For `zoosim run --config`; a search shop from a log of searches."""
     from zoosim import terminal
     from zoosim.api import logs
+    from zoosim.core.errors import ConfigError
     from zoosim.logs.searches import has_searches
 
     if has_searches(Path(log)):
+        if segments is not None or categories is not None or data is not None:
+            raise ConfigError(f"fit-world: {log} is a log of searches; leave out --segments, --categories and --data")
         _fit_search_world(log, out, skip_bad, json)
         return
     world, fit = logs.fit_world(log, out, segments=segments, categories=categories, data=data, skip_bad=skip_bad)

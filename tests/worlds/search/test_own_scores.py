@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.quality.own_search_shop import CATEGORIES, TYPES, write_shop
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.search_config import CATEGORIES as BUILT_IN
 from zoosim.schema.values import product_key
 from zoosim.worlds.search.boosts import BoostWorld
 from zoosim.worlds.search.economics import absurd_economics
@@ -163,7 +162,7 @@ def test_absurd_economics_are_told(change: dict[str, Any], message: str) -> None
 
 
 def test_the_built_in_shop_has_a_segment_that_earns_nothing() -> None:
-    """What is always said of the built-in shop is what serving it says: a reward weight that moves no purchase."""
-    assert read_search_config({}).categories == BUILT_IN
+    """It is as the page of keys says, and is told as soon as a figure changes, here a weight that moves no purchase."""
+    assert absurd_economics(read_search_config({"n_products": 1_000})) == ()
     served = absurd_economics(read_search_config({"n_products": 1_000, "reward": {"strategic": 1.0}}))
-    assert served == absurd_economics(read_search_config({}))
+    assert served == ("segment price_hunter earns 0.00 a visit from the base ranking",)

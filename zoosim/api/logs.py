@@ -141,7 +141,7 @@ def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "
             raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
         return log, made
     if not can_train:
-        raise ConfigError("train: policies learn from logs of single actions alone; leave it out, or train boosts by zoosim train")
+        raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
     return later, {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
 

@@ -19,6 +19,7 @@ OUT_OF_REACH = -4.0
 LEFT_ALONE = ("categories", "segments", "query_types", "behaviour", "reward", "relevance")
 """The parts of a configuration that make economics; a shop that changes none of them is not looked at."""
 
+
 def absurd_economics(config: SearchConfig) -> tuple[str, ...]:
     """Return a line for each thing that makes no business in a shop; none for the built-in figures.
 

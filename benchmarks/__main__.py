@@ -9,11 +9,22 @@ from benchmarks.quality import (
     flat_observations,
     from_logs,
     guardrail,
+    own_shops,
     same_rows,
     search_fit,
     search_templates,
 )
-from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
+from benchmarks.speed import (
+    command_line,
+    decision,
+    gauntlet,
+    importing,
+    memory,
+    neural,
+    off_policy,
+    optimizers,
+    search,
+)
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -31,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S13": off_policy.trained,
     "S14": memory.main,
     "S15": decision.joint_features,
+    "S16": importing.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,
@@ -38,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q5": same_rows.main,
     "Q6": draws.main,
     "Q7": flat_observations.main,
+    "Q8": own_shops.main,
     "Q10": search_fit.main,
 }
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.models import mixed_effects
 from zoosim.models.mixed_effects import (
@@ -40,6 +39,13 @@ def dense(choices: Choices) -> FloatArray:
     return np.hstack([shared, own.reshape(len(products), -1)])
 
 
+def ordered(choices: Choices) -> Choices:
+    """Return choices in order of their products."""
+    order = np.argsort(choices.actions)
+    visitors, products, actions, rewards = choices
+    return Choices(visitors[order], products, actions[order], rewards[order])
+
+
 def flat(effects: Effects) -> FloatArray:
     return np.append(effects.shared.ravel(), effects.own.ravel())
 
@@ -48,13 +54,17 @@ def fitted(choices: Choices, groups: Groups, *, clicks: bool) -> MixedModel:
     return fit_mixed_model(choices, groups, clicks=clicks, progress=lambda line: None)
 
 
-def test_a_step_solves_the_normal_equations() -> None:
-    """Against a dense ridge regression with the same penalties, and the diagonal of its inverse."""
+@pytest.mark.parametrize("size", [64_000_000, 8 * 2 * (1 + D_U) ** 2])
+def test_a_step_solves_the_normal_equations(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a dense ridge regression with the same penalties, and the diagonal of its inverse; in parts, too."""
+    monkeypatch.setattr(mixed_effects, "PART_BYTES", size)
     choices, groups = made()
     variances = np.random.default_rng(1).uniform(0.1, 3.0, int(groups.own.max()) + 1)
     start = Effects(np.zeros((1 + D_U, 1 + D_P)), np.zeros((K, 1 + D_U)))
-    derivatives = mixed_effects._differentiate(choices, start, 0.5, False)
-    step, posterior = mixed_effects._solve(choices.products, derivatives, start, groups, variances)
+    choices = ordered(choices)
+    parts = mixed_effects._in_parts(choices)
+    assert len(parts) == (1 if size > 1_000 else 4)
+    step, posterior = mixed_effects._solve(parts, start, groups, variances, 0.5, False)
     columns = dense(choices)
     penalty = 1.0 / np.append(variances[groups.shared].ravel(), np.tile(variances[groups.own], K))
     covariance = np.linalg.inv(columns.T @ columns / 0.5 + np.diag(penalty))
@@ -71,8 +81,8 @@ def test_clicks_are_fitted_to_the_largest_posterior() -> None:
     columns = dense(choices)
     penalty = 1.0 / np.append(model.variances[groups.shared].ravel(), np.tile(model.variances[groups.own], K))
     for _ in range(3):  # the last variances came after the last step
-        derivatives = mixed_effects._differentiate(choices, model.effects, 1.0, True)
-        step, _ = mixed_effects._solve(choices.products, derivatives, model.effects, groups, model.variances)
+        parts = mixed_effects._in_parts(ordered(choices))
+        step, _ = mixed_effects._solve(parts, model.effects, groups, model.variances, 1.0, True)
         effects = Effects(model.effects.shared + step.shared, model.effects.own + step.own)
         model = model._replace(effects=effects)
     gradient = columns.T @ (clicks - special.expit(columns @ flat(model.effects))) - penalty * flat(model.effects)
@@ -138,8 +148,10 @@ def test_levels_of_a_category_are_scaled_alike() -> None:
     np.testing.assert_allclose(scaling.centre, [0.25, 0.25, 0.5, 1.0])
 
 
-def test_too_many_products_for_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_that_were_never_shown_have_no_effects_of_their_own() -> None:
     choices, groups = made()
-    monkeypatch.setattr(mixed_effects, "MAX_BYTES", 8 * K * (1 + D_U) ** 2 - 1)
-    with pytest.raises(ConfigError, match="7 products and 3 features of visitors, too many for memory"):
-        fitted(choices, groups, clicks=False)
+    more = np.vstack([choices.products, np.ones((3, 1 + D_P))])
+    model = fitted(choices._replace(products=more), groups, clicks=False)
+    without = fitted(choices, groups, clicks=False)
+    assert not model.effects.own[K:].any()
+    np.testing.assert_array_equal(model.effects.own[:K], without.effects.own)

@@ -14,28 +14,25 @@ is solved has P Q unknowns, however many products there are. Variances follow Ma
 (https://doi.org/10.1162/neco.1992.4.3.415), section 4.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, special
 
-from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray, Progress
 
-MAX_BYTES = 800_000_000
-"""The most memory that the sums of squares of all products may take."""
 PART_BYTES = 64_000_000
-"""Memory for the pairs of columns of some products."""
-FIRST_STEPS = 5
+"""Memory for the pairs of columns of the products that are solved for at once."""
+FIRST_STEPS = 3
 """Steps of Newton's method before variances are estimated."""
-MOST_STEPS = 30
+MOST_STEPS = 15
 """The most steps after these, each followed by new variances."""
 CAREFUL_STEPS = 3
 """How many of these estimate variances by expectation maximisation, which is slow, but safe far from the optimum."""
-SETTLED = 0.05
-"""Variances are settled when none changes by more than this share."""
+SETTLED, NEGLIGIBLE = 0.05, 1e-3
+"""Variances are settled when none above the second number changes by more than the first, as a share."""
 INTERCEPT_VARIANCE = 1e4
 FIRST_VARIANCE = 0.05
 """The other variances to start from: of log odds, or of rewards in units of their standard deviation."""
@@ -98,24 +95,20 @@ def fit_mixed_model(choices: Choices, groups: Groups, *, clicks: bool, progress:
         groups: Which coefficients have a variance in common, such as `group_coefficients` returns.
         clicks: Whether rewards are 0 or 1 and the predictor their log odds; else they are normal around it.
         progress: Called with a line per step.
-
-    Raises:
-        ConfigError: products and visitors' columns are too many for memory.
     """
-    n_products, p = len(choices.products), choices.visitors.shape[1]
-    if 8 * n_products * p * p > MAX_BYTES:
-        size = f"{n_products:,} products and {p - 1:,} features of visitors"
-        raise ConfigError(f"mixed model: got {size}, too many for memory; leave some features out")
     unit = 1.0 if clicks else float(choices.rewards.std()) or 1.0
-    choices = choices._replace(rewards=choices.rewards / unit)
+    seen, actions = np.unique(choices.actions, return_inverse=True)
+    order = np.argsort(actions, kind="stable")
+    n_products, p = len(choices.products), choices.visitors.shape[1]
+    choices = Choices(choices.visitors[order], choices.products[seen], actions[order], choices.rewards[order] / unit)
+    parts = _in_parts(choices)
     noise = 1.0
     variances = np.full(1 + int(groups.own.max()), FIRST_VARIANCE)
     variances[0] = INTERCEPT_VARIANCE
-    effects = Effects(np.zeros(groups.shared.shape), np.zeros((n_products, p)))
+    effects = Effects(np.zeros(groups.shared.shape), np.zeros((len(seen), p)))
     effects.shared[0, 0] = _level(choices.rewards, clicks)
     for number in range(FIRST_STEPS + MOST_STEPS):
-        derivatives = _differentiate(choices, effects, noise, clicks)
-        step, posterior = _solve(choices.products, derivatives, effects, groups, variances)
+        step, posterior = _solve(parts, effects, groups, variances, noise, clicks)
         effects = _take(step, choices, effects, groups, variances, noise, clicks)
         done = number - FIRST_STEPS + 1
         if done < 1:
@@ -124,11 +117,14 @@ def fit_mixed_model(choices: Choices, groups: Groups, *, clicks: bool, progress:
         variances = _new_variances(groups, effects, posterior, previous, careful=done <= CAREFUL_STEPS)
         if not clicks:
             noise = _noise(choices, effects, groups, posterior, previous)
-        change = float(np.abs(np.log(variances / previous)).max())
+        changes = np.abs(np.log(variances / previous))
+        change = float(changes[np.maximum(variances, previous) > NEGLIGIBLE].max(initial=0.0))
         progress(f"step {done} of {MOST_STEPS} at most: variances change by {np.expm1(change):.0%}")
         if done > CAREFUL_STEPS and change < SETTLED:
             break
-    return MixedModel(Effects(unit * effects.shared, unit * effects.own), unit**2 * variances, unit**2 * noise)
+    own = np.zeros((n_products, p))
+    own[seen] = unit * effects.own
+    return MixedModel(Effects(unit * effects.shared, own), unit**2 * variances, unit**2 * noise)
 
 
 def group_coefficients(visitor_blocks: IntArray, product_blocks: IntArray) -> Groups:
@@ -229,57 +225,101 @@ def _add_rows(choices: Choices, coefficients: FloatArray, noise: float, clicks: 
                 out.curvature[action, i, j] += weight * choices.visitors[row, i] * choices.visitors[row, j]
 
 
+class _Own(NamedTuple):
+    """What rows say of the own effects of m products, given the shared ones.
+
+    `gradient (m, P)` and `curvature (m, P, P)` of the log posterior, the posterior `covariance (m, P, P)`, and the
+    `response (m, P, P)` of the estimates to what the shared effects make of the products.
+    """
+
+    gradient: FloatArray
+    curvature: FloatArray
+    covariance: FloatArray
+    response: FloatArray
+
+
+def _in_parts(choices: Choices) -> list[tuple[slice, Choices]]:
+    """Return choices, which are in order of products, in parts by products, so that memory is bounded."""
+    size = max(1, PART_BYTES // (8 * max(choices.products.shape[1], choices.visitors.shape[1]) ** 2))
+    parts = []
+    for start in range(0, len(choices.products), size):
+        place = slice(start, start + size)
+        rows = slice(*np.searchsorted(choices.actions, [start, start + size]))
+        part = choices.visitors[rows], choices.products[place], choices.actions[rows] - start, choices.rewards[rows]
+        parts.append((place, Choices(*part)))
+    return parts
+
+
+def _own_given_shared(
+    choices: Choices, effects: Effects, precision: FloatArray, noise: float, clicks: bool
+) -> tuple[_Own, FloatArray]:
+    """Return what rows say of the own effects, and their gradient `(m, P)` without the prior's share."""
+    gradient, curvature = _differentiate(choices, effects, noise, clicks)
+    covariance = np.asarray(np.linalg.inv(curvature + np.diag(precision)), float)
+    return _Own(gradient - precision * effects.own, curvature, covariance, covariance @ curvature), gradient
+
+
 def _solve(
-    products: FloatArray, derivatives: Derivatives, effects: Effects, groups: Groups, variances: FloatArray
+    parts: Sequence[tuple[slice, Choices]],
+    effects: Effects,
+    groups: Groups,
+    variances: FloatArray,
+    noise: float,
+    clicks: bool,
 ) -> tuple[Effects, Effects]:
-    """Return a step of Newton's method to the largest posterior, and the posterior variances of the effects."""
+    """Return a step of Newton's method to the largest posterior, and the posterior variances of the effects.
+
+    Given the shared effects, products are independent of one another. So their own effects are eliminated product by
+    product, which leaves a system of the shared ones alone, and follow from its solution.
+    """
     p, q = groups.shared.shape
-    own_precision = 1.0 / variances[groups.own]
-    shared_precision = 1.0 / variances[groups.shared]
-    curvature = derivatives.curvature
-    own_gradient = derivatives.gradient - own_precision * effects.own
-    shared_gradient = derivatives.gradient.T @ products - shared_precision * effects.shared
+    precision = 1.0 / variances[groups.own]
+    upper_p, upper_q = np.triu_indices(p), np.triu_indices(q)
+    sums = np.zeros((len(upper_p[0]), len(upper_q[0])))
+    gradient = -effects.shared / variances[groups.shared]
+    for place, part in parts:
+        here = effects._replace(own=effects.own[place])
+        own, of_rows = _own_given_shared(part, here, precision, noise, clicks)
+        remaining = precision[:, None] * own.response  # G - G (G + D)^-1 G = D (G + D)^-1 G, without cancellation
+        sums += remaining[:, *upper_p].T @ _pairs(part.products)
+        eliminated = _times(own.curvature, _times(own.covariance, own.gradient))
+        gradient += (of_rows - eliminated).T @ part.products
+    system = sums[_upper_places(p)][:, :, _upper_places(q)].swapaxes(1, 2).reshape(p * q, p * q)
+    system[np.diag_indices(p * q)] += 1.0 / variances[groups.shared].ravel()
+    covariance = linalg.inv(system, overwrite_a=True, check_finite=False)
+    shared_step = (covariance @ gradient.ravel()).reshape(p, q)
 
-    # Given the shared effects, products are independent: their covariances `(K, P, P)` are inverses of small matrices.
-    covariance = np.linalg.inv(curvature + np.diag(own_precision))
-    response = covariance @ curvature
-    # What a product says of the shared effects once its own are eliminated: G - G (G + D)^-1 G = D (G + D)^-1 G.
-    remaining = own_precision[:, None] * response
-    remaining = 0.5 * (remaining + remaining.swapaxes(1, 2))
-    system = np.zeros((p * p, q * q))
-    for part in _parts(len(products), q):
-        system += remaining[part].reshape(-1, p * p).T @ _pairs(products[part])
-    system = system.reshape(p, p, q, q).swapaxes(1, 2).reshape(p * q, p * q)
-    system[np.diag_indices(p * q)] += shared_precision.ravel()
-    shared_covariance = linalg.inv(system, overwrite_a=True, check_finite=False)
-
-    eliminated = (curvature @ (covariance @ own_gradient[:, :, None]))[:, :, 0]
-    shared_step = (shared_covariance @ (shared_gradient - eliminated.T @ products).ravel()).reshape(p, q)
-    through_shared = products @ shared_step.T
-    own_step = (covariance @ own_gradient[:, :, None] - response @ through_shared[:, :, None])[:, :, 0]
-
-    by_pairs = shared_covariance.reshape(p, q, p, q).swapaxes(1, 2).reshape(p * p, q * q)
-    of_products = np.vstack([_pairs(products[part]) @ by_pairs.T for part in _parts(len(products), q)])
-    own_variances = np.einsum("kii->ki", covariance) + _quadratic_forms(response, of_products.reshape(-1, p, p))
-    shared_variances = np.diagonal(shared_covariance).reshape(p, q)
+    by_pairs = covariance.reshape(p, q, p, q).swapaxes(1, 2)[upper_p]
+    by_pairs = (by_pairs + by_pairs.swapaxes(1, 2))[:, *upper_q]
+    by_pairs[:, upper_q[0] == upper_q[1]] /= 2.0
+    own_step, own_variances = np.empty_like(effects.own), np.empty_like(effects.own)
+    for place, part in parts:
+        here = effects._replace(own=effects.own[place])
+        own, _ = _own_given_shared(part, here, precision, noise, clicks)
+        own_step[place] = _times(own.covariance, own.gradient) - _times(own.response, part.products @ shared_step.T)
+        of_shared = (_pairs(part.products) @ by_pairs.T)[:, _upper_places(p)]  # their covariance, for each product
+        own_variances[place] = np.einsum("kii->ki", own.covariance)
+        own_variances[place] += ((own.response @ of_shared) * own.response).sum(axis=2)
+    shared_variances = np.diagonal(covariance).reshape(p, q)
     return Effects(shared_step, own_step), Effects(shared_variances, own_variances)
 
 
-def _parts(n_products: int, q: int) -> Iterator[slice]:
-    """Yield products in parts whose pairs of columns take `PART_BYTES` at most."""
-    size = max(1, PART_BYTES // (8 * q * q))
-    for start in range(0, n_products, size):
-        yield slice(start, start + size)
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return each of `matrices (m, P, P)` times its vector of `vectors (m, P)`."""
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
 
 
 def _pairs(products: FloatArray) -> FloatArray:
-    """Return all products of two columns `(m, Q Q)`."""
-    return (products[:, :, None] * products[:, None, :]).reshape(len(products), -1)
+    """Return the products of each two columns of `products (m, Q)`: `(m, Q (Q + 1) / 2)`."""
+    first, second = np.triu_indices(products.shape[1])
+    return products[:, first] * products[:, second]
 
 
-def _quadratic_forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Return r^T A r `(K, P)` for each row r of `rows (K, P, P)` and the product's matrix A."""
-    return np.asarray(((rows @ matrices) * rows).sum(axis=2))
+def _upper_places(size: int) -> IntArray:
+    """Return where the elements of a symmetric matrix stand among those of its upper half `(size, size)`."""
+    places = np.zeros((size, size), np.int64)
+    places[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    return np.maximum(places, places.T)
 
 
 def _take(

@@ -12,6 +12,7 @@ from benchmarks.quality import (
     guardrail,
     own_shops,
     same_rows,
+    search_fit,
     search_templates,
 )
 from benchmarks.speed import (
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q7": flat_observations.main,
     "Q8": own_shops.main,
     "Q9": estimated_propensities.main,
+    "Q10": search_fit.main,
 }
 
 

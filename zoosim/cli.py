@@ -264,17 +264,27 @@ def import_table(
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.core.errors import ConfigError
     from zoosim.logs.importing.convert import import_log
+    from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
+    if described and describes_searches(described[0]):
+        _print_skipped(import_searches(table, described[0], out, skip_bad=skip_bad))
+        typer.echo(f"Log: {out}")
+        return
     imported = import_log(table, described[0] if described else None, out, like=like, skip_bad=skip_bad)
     _print_notes(imported.notes)
-    for reason, count in imported.skipped.items():
-        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
+    _print_skipped(imported.skipped)
     for name, note in imported.drift.items():
         typer.echo(f"note: column {name}: {note}", err=True)
     typer.echo(f"Log: {out}")
+
+
+def _print_skipped(skipped: dict[str, int]) -> None:
+    """Print how many rows were left out, by reason."""
+    for reason, count in skipped.items():
+        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
 
 
 def _print_notes(notes: dict[str, str]) -> None:
@@ -395,15 +405,35 @@ def fit_world(
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Estimate a recommendation world from a click log. For `zoosim run --config`; the page shows its fit."""
+    """Estimate a simulated shop from a log. For `zoosim run --config`; a search shop from a log of searches."""
     from zoosim import terminal
     from zoosim.api import logs
+    from zoosim.core.errors import ConfigError
+    from zoosim.logs.searches import has_searches
 
+    if has_searches(Path(log)):
+        if segments is not None or categories is not None or data is not None:
+            raise ConfigError(f"fit-world: {log} is a log of searches; leave out --segments, --categories and --data")
+        _fit_search_world(log, out, skip_bad, json)
+        return
     world, fit = logs.fit_world(log, out, segments=segments, categories=categories, data=data, skip_bad=skip_bad)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
         terminal.print_world(world, fit, out)
+
+
+def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool) -> None:
+    from zoosim import terminal_search
+    from zoosim.api.searches import fit_search_world
+    from zoosim.progress import StatusLine
+
+    with StatusLine() as status:
+        world = fit_search_world(log, out, skip_bad=skip_bad, progress=status.show)
+    if json:
+        typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal_search.print_search_world(world, out)
 
 
 @app.command("check-world")

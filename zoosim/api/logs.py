@@ -381,15 +381,6 @@ def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":
     return {name: policy for name, policy in given.items() if isinstance(policy, Model)}
 
 
-def _check_encoding(model: "Model", log: "Log") -> None:
-    """Refuse a log whose features were made in another way than those of a model: `DataError`."""
-    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
-        raise DataError(
-            f"{log.source}: its features were made in another way than those of {model.source}; import its table again "
-            f"with --like {model.source}"
-        )
-
-
 def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -429,7 +420,7 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)
-        _check_encoding(given, log)
+        given.check_encoding(log)
         return given
     if _is_column(given) or not isinstance(given, str | type):
         return given

@@ -51,7 +51,8 @@ def train(
     estimate shows another to be better: where products are many, that estimate alone is mostly chance.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products.
+        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
+            which policies of boosts learn (of a log of searches without densities one alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
@@ -71,6 +72,7 @@ def train(
     import numpy as np
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.api.logs import FLATTERED, new_policy
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
@@ -85,6 +87,8 @@ def train(
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = _untrained(policies)
+    if chooses_boosts(log):
+        return train_boosts(log, by_name, out, share=share, seed=seed, skip_bad=skip_bad, progress=progress)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not by_name:
         raise ConfigError("policies: got none, expected one or more")

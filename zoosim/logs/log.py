@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.searches import Searches
 from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema
 
@@ -48,6 +49,7 @@ class Log:
         ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
         names: What the shop calls the products, where a catalogue says.
         fitted: How visitors and products were encoded, where the log was imported.
+        searches: Boosts alone: the requests, rankings and clicks behind the visits, where the log holds them.
     """
 
     actions: Any
@@ -71,6 +73,7 @@ class Log:
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
     fitted: FittedSchema | None = None
+    searches: Searches | None = None
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -148,4 +151,6 @@ class Log:
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
         for part in ("columns", "rewards_by_name"):
             taken[part] = {name: values[chosen] for name, values in getattr(self, part).items()}
+        if self.searches is not None:
+            taken["searches"] = self.searches.rows(chosen)
         return replace(self, **taken)

@@ -19,7 +19,10 @@ from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
 from zoosim.logs.schema import A_MAX, MARGINAL, READ, REWARDS
+from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
+from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
+from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key
 
@@ -52,6 +55,7 @@ def read_log(
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
         catalogue = _catalogue_of(frame, Path(path))
     fitted = fitted_schema(Path(path))
+    requests = read_requests(Path(path)) if set(SEARCH_COLUMNS) <= set(frame.columns) else None
     log = to_log(
         frame,
         action_space=action_space,
@@ -61,6 +65,7 @@ def read_log(
         rewards=rewards,
         a_max=a_max,
         products=catalogue.products,
+        requests=requests,
     )
     if fitted is not None and fitted.visitors.width != log.features.shape[1]:
         widths = f"{fitted.visitors.width} features of visitors, its rows hold {log.features.shape[1]}"
@@ -79,6 +84,7 @@ def to_log(
     a_max: float | None = None,
     n_actions: int | None = None,
     products: FloatArray | None = None,
+    requests: SearchRequests | None = None,
 ) -> Log:
     """Check a frame with the columns of Records, of which it needs `action` and `reward`; return a `Log`.
 
@@ -88,6 +94,7 @@ def to_log(
         rewards: The columns of rewards, beside `reward`.
         n_actions: The number of products; by default that of `products`, else one more than the highest action.
         products: The features of the products `(K, d_p)`.
+        requests: The shop of a log of searches, whose columns are then kept.
         action_space, skip_bad, columns, a_max: As in `read_log`.
 
     Raises:
@@ -103,16 +110,18 @@ def to_log(
     kept = records.kept(columns)
     check_numeric(frame, [*kept, *rewards], source)
 
-    sound, skipped = sound_rows(frame, records.faults(), source, skip_bad, together=records.visit_column)
+    faults = [*records.faults(), *(faults_of_searches(frame, requests) if requests is not None else ())]
+    sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
     visits = rows.gather_every(rows.height // shape[0])
     candidates, candidate_set = _candidates(visits, records.n_actions)
+    features = _features(visits)
     shared = {
         "propensities": _propensities(rows, shape),
         "rewards": floats(rows["reward"]).reshape(shape),
         "candidates": candidates,
         "candidate_set": candidate_set,
-        "features": _features(visits),
+        "features": features,
         "positions": np.zeros(visits.height, np.int64),
         "products": np.zeros((records.n_actions, 0)) if products is None else products,
         "user_ids": _user_ids(visits),
@@ -122,6 +131,7 @@ def to_log(
         "skipped": skipped,
         "source": source,
         "action_space": space,
+        "searches": None if requests is None else Searches(visits.select(SEARCH_COLUMNS), features, requests),
     }
     return Log(**{**shared, **records.decisions(rows, shape)})
 
@@ -141,7 +151,7 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Read the columns that a log consists of, and `columns`; raises `DataError`."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
-    wanted = {*READ, *columns, A_MAX, *(MARGINAL + name for name in ("propensity", *columns))}
+    wanted = {*READ, *columns, A_MAX, *SEARCH_COLUMNS, *(MARGINAL + name for name in ("propensity", *columns))}
     try:
         known = pl.read_parquet_schema(path)
         missing = [name for name in columns if name not in known]

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -152,3 +153,11 @@ class World(ABC):
     def all_products(self) -> ProductList | None:
         """Return all products there ever are, so that runs can write logs; None where the world cannot list them."""
         return None
+
+    def log_columns(self, start: int, actions: Any) -> dict[str, Any]:
+        """Return further columns of a log of the visits from `start` on, by name; none without an override."""
+        return {}
+
+    def write_log_tables(self, folder: Path) -> dict[str, Any]:
+        """Write what the further columns of a log need beside it to a folder; return what its metadata must say."""
+        return {}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from benchmarks.quality import (
     draws,
+    estimated_propensities,
     faithful,
     fitted_worlds,
     flat_observations,
@@ -12,6 +13,7 @@ from benchmarks.quality import (
     guardrail,
     own_shops,
     same_rows,
+    search_fit,
     search_templates,
 )
 from benchmarks.speed import (
@@ -51,7 +53,9 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q6": draws.main,
     "Q7": flat_observations.main,
     "Q8": own_shops.main,
-    "Q9": fitted_worlds.main,
+    "Q9": estimated_propensities.main,
+    "Q10": search_fit.main,
+    "Q11": fitted_worlds.main,
 }
 
 

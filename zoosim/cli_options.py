@@ -166,6 +166,14 @@ Bandwidth = Annotated[
     float | None,
     typer.Option(metavar="H", help="Kernel width in units of the boosts [default: chosen from the log]."),
 ]
+PropensityModel = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity-model",
+        metavar="multinomial",
+        help="Estimate the propensities of a log of products without them, by visitors' features; weak at best.",
+    ),
+]
 BoostLimit = Annotated[
     float | None,
     typer.Option(

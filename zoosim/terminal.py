@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zoosim.fitting import Checks
     from zoosim.fitting.checks import Comparison
     from zoosim.off_policy.compare import Difference
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
     from zoosim.worlds.fitted.shop import FittedShop
 
 BORDER, PADDING = 1, 3
@@ -127,9 +127,12 @@ def print_optimum(frame: "pl.DataFrame") -> None:
 
 def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:
     """Print values, intervals and verdicts of policies judged by a log, the reasons below, and the page's address."""
+    from zoosim.off_policy.sentences import sentences
+
     console = result_console()
     console.print(_estimates_table(evaluation))
     _print_lines(console, _skipped_lines(evaluation.skipped))
+    _print_lines(console, [f"note: {remark}." for remark in evaluation.remarks])
     _print_lines(console, [f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines])
     _print_lines(
         console,
@@ -139,6 +142,7 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
             if row.reasons
         ],
     )
+    _print_lines(console, [f"{name}: {sentence}." for name, sentence in sentences(evaluation).items()])
     usable = [difference for difference in evaluation.differences if difference.verdict != "do not use"]
     if usable:
         console.print(_differences_table(usable))

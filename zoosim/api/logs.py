@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zoosim.core.types import BoolArray, Progress
     from zoosim.fitting import Checks
     from zoosim.logs.log import Log
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
     from zoosim.worlds.fitted.shop import FittedShop
@@ -71,8 +71,8 @@ def evaluate(
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is.
-        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth` and `compare`, as in
-            `zoosim.off_policy.evaluate`.
+        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth`, `propensity_model` and
+            `compare`, as in `zoosim.off_policy.evaluate`.
 
     Returns:
         Values, intervals and verdicts, one per policy and estimator, and paired differences.
@@ -97,7 +97,7 @@ def evaluate(
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
-    kept_log, made = _prepared(opened, loaded, train, seed)
+    kept_log, made, notes = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(out, "results")
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
@@ -108,7 +108,8 @@ def evaluate(
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
                 kept_log, made, seed=seed, overlap=folder is not None, progress=progress, **options
-            ).with_notes(_notes_on(opened, kept_log))
+            )
+            evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
     except EvaluationInterrupted as interrupted:
         if folder is not None and interrupted.evaluation is not None:
             finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
@@ -126,40 +127,51 @@ def _check_names(policies: Mapping[str, Any]) -> None:
             raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
 
 
-def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
-    """Return the log to evaluate on, and the policies; with `train`, those that have not learned are to learn first."""
+def _prepared(
+    given: Mapping[str, Any], log: "Log", train: bool, seed: int
+) -> "tuple[Log, dict[str, Any], dict[str, tuple[str, ...]]]":
+    """Return the log to evaluate on, the policies, and notes on them.
+
+    With `train`, policies that have not learned are to learn first.
+    """
     from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
-    log = _after_training(given, log)
+    log, notes = _after_training(given, log)
     if not train:
         if untrained:
             saved = "give a FILE.npz of zoosim.save_policy"
             advice = f"add --train (train=True), or {saved}" if can_train else saved
             raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
-        return log, made
+        return log, made, notes
     if not can_train:
         raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
-    return later, {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
+    jobs = {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
+    return later, jobs, notes
 
 
-def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
+def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, dict[str, tuple[str, ...]]]":
     """Return the rows that no model was trained on: the others they know too well to be judged by them.
 
-    Raises `DataError` where there are none.
+    And for each model a note that says how many it knew. Raises `DataError` where no rows are left.
     """
     import numpy as np
 
     unknown = np.ones(len(log), bool)
-    for model in _models_in(given).values():
-        unknown &= ~_trained_on(model, log)
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, model in _models_in(given).items():
+        known = _trained_on(model, log)
+        unknown &= ~known
+        if known.any():
+            equal = "" if log.times is not None and model.last is not None else ", or on equal ones"
+            notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
     if not unknown.any():
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
-    return log if unknown.all() else log.rows(np.flatnonzero(unknown))
+    return (log if unknown.all() else log.rows(np.flatnonzero(unknown))), notes
 
 
 def _trained_on(model: "Model", log: "Log") -> "BoolArray":
@@ -377,15 +389,6 @@ def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":
     return {name: policy for name, policy in given.items() if isinstance(policy, Model)}
 
 
-def _check_encoding(model: "Model", log: "Log") -> None:
-    """Refuse a log whose features were made in another way than those of a model: `DataError`."""
-    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
-        raise DataError(
-            f"{log.source}: its features were made in another way than those of {model.source}; import its table again "
-            f"with --like {model.source}"
-        )
-
-
 def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -425,7 +428,7 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)
-        _check_encoding(given, log)
+        given.check_encoding(log)
         return given
     if _is_column(given) or not isinstance(given, str | type):
         return given

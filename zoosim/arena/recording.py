@@ -55,6 +55,7 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
             "user": _lists([context.features for context in block.contexts]),
             "action": _lists(block.actions),
             "a_max": pl.Series(np.full(len(block.rewards), world.spec(0).a_max)),  # type: ignore[attr-defined]
+            **world.log_columns(block.start, block.actions),
         }
     listed = _listed(world)
     table = world.as_table()
@@ -157,8 +158,10 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = world.schema()
-    encoding = {} if schema is None else {"fitted": schema.model_dump_json()}
-    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION, **encoding})}
+    described = world.write_log_tables(path.parent)
+    if schema is not None:
+        described["fitted"] = schema.model_dump_json()
+    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION, **described})}
     with tempfile.TemporaryDirectory(prefix=".records-", dir=path.parent) as folder, atomic(path) as temporary:
         parts, size = [], 1.0
         for number, frame in enumerate(frames):

@@ -158,6 +158,28 @@ class Model:
         _, context = self._request(visitor, [product])
         self.policy.update(context, 0, reward)
 
+    def header(self) -> dict[str, Any]:
+        """Return what the model's file says beside the policy, as plain values."""
+        return {"fitted": self.fitted.model_dump(), "names": list(self.catalogue.names), "facts": self.facts}
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what the model's file holds beside the policy, as arrays."""
+        return {"features": self.catalogue.features, "seen": self.seen}
+
+    def misfit(self) -> bool:
+        """Whether the policy is made for other features than those of the schema."""
+        spec = self.policy.spec
+        widths = (self.fitted.visitors.width, self.fitted.products.width, self.catalogue.features.shape[1:])
+        return widths != (spec.user_dim, spec.product_dim, (spec.product_dim,))
+
+    def check_encoding(self, log: Any) -> None:
+        """Refuse a log whose features were made in another way than the model's: `DataError`."""
+        if log.fitted is None or log.fitted.fingerprint != self.fitted.fingerprint:
+            raise DataError(
+                f"{log.source}: its features were made in another way than those of {self.source}; import its table "
+                f"again with --like {self.source}"
+            )
+
     def _request(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None
     ) -> tuple[Sequence[str], Context]:
@@ -235,8 +257,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     where = checked_path(path)
     _check_sizes(model, where)
     header, arrays = packed_policy(model.policy)
-    header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
-    write_packed(where, PACKING, header, {**arrays, "features": model.catalogue.features, "seen": model.seen})
+    header |= model.header()
+    write_packed(where, PACKING, header, {**arrays, **model.arrays()})
     return where
 
 
@@ -272,15 +294,25 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     try:
         with blamed("its policy cannot be made: "):
             made = unpacked_policy({**header, "policy": named}, arrays)
-        fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
-        catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
-        model = Model(made, fitted, catalogue, dict(header["facts"]), arrays["seen"].astype(np.uint64), str(where))
+        kept = {"facts": dict(header["facts"]), "seen": arrays["seen"].astype(np.uint64), "source": str(where)}
+        model = _restored(made, header, arrays, kept)
         _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
     _check_sizes(model, where)
     return model
+
+
+def _restored(policy: Policy, header: Mapping[str, Any], arrays: Mapping[str, Any], kept: Mapping[str, Any]) -> Model:
+    """Return the model that a file holds beside its `policy`, with what all models have, `kept`."""
+    from zoosim.policies.boost_model import SEARCH, BoostModel
+
+    if SEARCH in header:
+        return BoostModel.restored(policy, header, arrays, **kept)
+    fitted = FittedSchema.from_json(json.dumps(header["fitted"]), kept["source"])
+    catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
+    return Model(policy, fitted, catalogue, **kept)
 
 
 def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:
@@ -290,9 +322,7 @@ def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:
 
 
 def _check_sizes(model: Model, path: Path) -> None:
-    spec, fitted = model.policy.spec, model.fitted
-    got = (fitted.visitors.width, fitted.products.width, model.catalogue.features.shape[1:])
-    if got != (spec.user_dim, spec.product_dim, (spec.product_dim,)):
+    if model.misfit():
         raise DataError(
             f"{path}: its policy {policy_name(type(model.policy))} and its schema do not fit; train it anew"
         )

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -159,3 +160,11 @@ class World(ABC):
     def schema(self) -> "FittedSchema | None":
         """Return how features were made of a shop's tables, which logs keep; None where they were made up."""
         return None
+
+    def log_columns(self, start: int, actions: Any) -> dict[str, Any]:
+        """Return further columns of a log of the visits from `start` on, by name; none without an override."""
+        return {}
+
+    def write_log_tables(self, folder: Path) -> dict[str, Any]:
+        """Write what the further columns of a log need beside it to a folder; return what its metadata must say."""
+        return {}

@@ -90,7 +90,9 @@ class Browser:
         for event in self.events:
             details = event.get("params", {})
             match event.get("method"):
-                case "Network.requestWillBeSent" if not details["request"]["url"].startswith(("file:", "data:", "blob:")):
+                case "Network.requestWillBeSent" if not details["request"]["url"].startswith(
+                    ("file:", "data:", "blob:")
+                ):
                     found.append(f"request: {details['request']['url']}")
                 case "Runtime.exceptionThrown":
                     found.append(details["exceptionDetails"]["exception"]["description"])

@@ -32,19 +32,20 @@
     });
     for (const key of Object.keys(plot._fullLayout).filter(key => /^xaxis\d*$/.test(key))) {
       const room = plot._fullLayout[key]._length;
-      if (room < 180) found.push(`${plot.id}: plot of ${room.toFixed()} px`);
+      if (document.documentElement.clientWidth <= 640 && room < 180) found.push(`${plot.id}: plot of ${room.toFixed()} px`);
     }
   }
   for (const cell of document.querySelectorAll("td, th")) {
+    if (!cell.checkVisibility()) continue;
     const range = document.createRange();
     range.selectNodeContents(cell);
     const [inner, outer] = [range.getBoundingClientRect(), cell.getBoundingClientRect()];
     if (inner.width && (inner.left < outer.left - 1 || inner.right > outer.right + 1)) found.push(`beyond its cell: ${words(cell)}`);
   }
   for (const box of document.querySelectorAll(".scroll, .chips")) {
-    if (box.scrollWidth > box.clientWidth + 1 && !box.classList.contains("more-right")) found.push(`no hint that more is right of: ${words(box)}`);
+    if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 1 && !box.classList.contains("more-right")) found.push(`no hint that more is right of: ${words(box)}`);
   }
   const wide = document.documentElement.scrollWidth;
-  if (wide > innerWidth) found.push(`the page is ${wide} px wide`);
+  if (wide > document.documentElement.clientWidth) found.push(`the page is ${wide} px wide`);
   return found;
 })()

@@ -15,9 +15,10 @@ from tests.off_policy.worlds import TableWorld
 from tests.report.browser import Browser, started
 from tests.report.test_report import CASES, report
 from tests.report.test_world import CASES as WORLDS
+from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
 from zoosim.report import render_page, render_sections
-from zoosim.report.world import render_world, world_figures
+from zoosim.report.world import Facts, render_world, world_figures
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: Debian's package chromium has it")
@@ -28,14 +29,20 @@ NAMES = [f"{kind}-{number}" for kind in ("neural-linear-online", "linucb") for n
 CROWDED = report({**{name: 0.97 - 0.04 * i for i, name in enumerate(NAMES)}, "random": 0.2, "static": 0.3})
 
 
-def world(name: str) -> str:
-    return render_world(WORLDS[name], world_figures(WORLDS[name]), name, "zoosim describe", "env: {}\n")
+SHOCK = {"step": 500, "name": "fish hobbyists love cat toys, and much else", "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
+
+
+def world(facts: Facts) -> str:
+    return render_world(facts, world_figures(facts), "a world", "zoosim describe", "env: {}\n")
 
 
 def evaluation(folder: Path) -> str:
     shop = TableWorld(0, 0.5)
     log = drawn(shop)
-    policies = {"new": log.features @ shop.target, "a policy with a long name": np.full(log.n_actions, 1 / log.n_actions)}
+    policies = {
+        "new": log.features @ shop.target,
+        "a policy with a long name": np.full(log.n_actions, 1 / log.n_actions),
+    }
     zoosim.evaluate(log, policies, out=folder)
     return (folder / "report.html").read_text(encoding="utf-8")
 
@@ -49,8 +56,8 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "run": lambda _: render_page(CROWDED),
     "run of a search shop": lambda _: render_page(CASES["features"]),
     "run with a reference": lambda _: render_page(CASES["accuracy"]),
-    "describe search": lambda _: world("search"),
-    "describe recommendation": lambda _: world("a hostile shock"),
+    "describe search": lambda _: world(WORLDS["search"]),
+    "describe recommendation": lambda _: world(recommendation(shocks=[SHOCK])),
     "evaluate": evaluation,
     "fit-world": fitted,
     "study": lambda _: render_sections("boost-curves", "Which?", build_study_page(made_up()), "python -m studies"),
@@ -79,8 +86,11 @@ def test_what_is_wrong_is_seen(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     text = "<text x='5' y='20'>one</text><text x='15' y='20'>other</text><text x='380' y='20'>cut</text>"
     plot = f"<div class='js-plotly-plot' id='plot'><svg class='main-svg' width='500'>{text}</svg></div>"
-    script = "<script>plot._fullLayout = {xaxis: {_length: 50}}; fetch('https://localhost:1/x').catch(() => {}); no()</script>"
-    page.write_text(f"<body style='margin:0'>{plot}{script}", encoding="utf-8")
+    asks = "fetch('https://localhost:1/x').catch(() => {})"
+    script = f"<script>plot._fullLayout = {{xaxis: {{_length: 50}}}}; {asks}; no()</script>"
+    page.write_text(
+        f"<meta name=viewport content='width=device-width'><body style='margin:0'>{plot}{script}", encoding="utf-8"
+    )
     browser.open(page, 390)
     found = browser.run(MEASURE)
     for words in ("overlap: other / one", "cut: cut", "plot of 50 px", "the page is 500 px wide"):

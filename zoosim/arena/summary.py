@@ -122,8 +122,8 @@ class Comparison:
     def _fraction_limits(self, policy: str) -> Limits:
         """Return between which values a policy's fraction of oracle lies.
 
-        No policy over products beats the oracle. A search shop's oracle shows templates, which boosts may beat, and what
-        it earns may be less than nothing; policies over templates are held to 100% unless they beat it on a seed.
+        No policy over products beats the oracle. A search shop's oracle shows templates, which boosts may beat, and a
+        policy may earn less than nothing there; one over templates is held to 100% unless it beats that on a seed.
         """
         if self.plan.setup.reward_key == "ctr":
             return 0.0, 1.0

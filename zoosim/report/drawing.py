@@ -16,8 +16,8 @@ MUTED = "#66717e"
 GRID = "#e9ecef"
 ACCENT = "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-# Okabe and Ito (2008), yellow left out for white paper; then, of Tol's muted scheme (2021) and Kelly's colours of maximum
-# contrast (1965), those farthest from the ones before (as Glasbey et al. 2007), in light and inverted for a dark page.
+# Okabe and Ito (2008), yellow left out for white paper; then, of Tol's muted scheme (2021) and Kelly's colours of
+# maximum contrast (1965), those farthest from the ones before (as Glasbey et al. 2007), also inverted for a dark page.
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255"),
     *("#8DB600", "#661100", "#F99379", "#875692", "#C2B280", "#654522", "#2B3D26", "#CC6677"),
@@ -40,7 +40,7 @@ class Style(NamedTuple):
 
 
 def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Style]:
-    """Give each policy its colour, in the order of `names`; the first baselines are grey, a colour used again is dashed.
+    """Give each policy its colour, in the order of `names`; baselines are grey, a colour used again is dashed.
 
     With `features`, learners have the colours, sets of features tints of them, and all else is muted.
     """
@@ -113,7 +113,13 @@ def axis_style() -> dict[str, Any]:
 def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
     """Return the style of an axis with one label per row, the first on top."""
     ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
-    return {**axis_style(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
+    return {
+        **axis_style(),
+        **ticks,
+        "tickfont": {"size": size, "color": INK},
+        "fixedrange": True,
+        "ticklabelstandoff": 6,
+    }
 
 
 def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:

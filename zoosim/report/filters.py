@@ -36,7 +36,7 @@ def signed(value: float | None) -> str:
 def amounts(value: Mapping[str, float | None]) -> str:
     """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
     low, high = value["low"], value["high"]
-    return "" if low is None or high is None else f"{low:,.2f}\u2060\u2013\u2060{high:,.2f}"
+    return "" if low is None or high is None else f"{signed(low)}\u2060\u2013\u2060{signed(high)}"
 
 
 def points(value: float | None) -> str:

@@ -90,7 +90,7 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "pairs": (
             "Pairs of policies",
-            f"The lead of the first policy over the second{_which_pairs(report)}, with intervals that hold all together "
+            f"The lead of the first policy over the second{_which_pairs(report)}. All intervals hold together "
             f"with 95%. Blue dots are told apart after correction (p < {SIGNIFICANT}); hollow grey ones may be luck.",
         ),
     }

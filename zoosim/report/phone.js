@@ -1,5 +1,5 @@
 // What a figure needs on a phone: panels below each other, names of rows above them, names of lines below the plot.
-const ROW = 42;
+const ROW = 44;
 const LINE = 16;
 const LETTER = 6.6;
 const INK = "#1f2933";
@@ -7,14 +7,18 @@ const onPhone = matchMedia("(max-width: 640px)");
 
 const lines = text => text.split("<br>").length;
 const letters = text => text.replace(/<[^>]*>/g, "").replace(/&[#\w]+;/g, "x").length;
-const wrapped = (text, most) => {
+// Joins pieces of text, breaking the line before one that would make it longer than `most` letters.
+const filled = (pieces, most) => {
   const rows = [""];
-  for (const word of text.split(" ")) {
-    const row = rows.at(-1);
-    if (row && letters(row + word) > most) rows.push(word);
-    else rows[rows.length - 1] = row ? `${row} ${word}` : word;
+  for (const piece of pieces) {
+    if (letters(rows.at(-1)) && letters(rows.at(-1) + piece) > most + 1) rows.push("");
+    rows[rows.length - 1] += piece;
   }
   return rows.join("<br>");
+};
+const wrapped = (text, most) => {
+  const words = text.split(/(?<=[ _./-])/).flatMap(word => letters(word) > most ? word.match(/&[#\w]+;|./gs) : [word]);
+  return filled(words, most);
 };
 const axesOf = (layout, letter) => Object.keys(layout).filter(key => key.startsWith(`${letter}axis`));
 const isTitle = label => label.xref === "paper" && label.yref === "paper" && !label.showarrow;
@@ -30,10 +34,11 @@ function forPhone(figure, width) {
   const shades = data.some(trace => trace.type === "heatmap");
   if (shades) wrapRowNames(panels, layout);
   else if (panels.some(({y}) => y.ticktext)) nameRowsAbove(panels, layout);
+  nameLinesBelow(layout, width);
   wrapTitles(layout, width, shades);
   const narrow = new Set(panels.map(({x}) => x.domain?.[0] ?? 0)).size > 1;
   if (!shades && (narrow || panels[0].y.ticktext)) stack(panels, layout);
-  nameLinesBelow(data, layout);
+  legendBelow(data, layout, width);
   placeShocks(layout, width);
   for (const {x} of panels) if (!x.tickvals) x.nticks = Math.min(x.nticks || 5, 5);
   return {data, layout};
@@ -50,7 +55,7 @@ function nameRowsAbove(panels, layout) {
     y.showticklabels = false;
     y.height = ROW * Math.abs(y.range[0] - y.range[1]);
     (y.ticktext ?? names).forEach((name, row) => layout.annotations.push({
-      text: name, xref: `${xid} domain`, x: 0, xanchor: "left", yref: yid, y: y.tickvals?.[row] ?? row, yshift: 17, showarrow: false,
+      text: name, xref: `${xid} domain`, x: 0, xanchor: "left", yref: yid, y: y.tickvals?.[row] ?? row, yshift: 19, showarrow: false,
       font: {size: letters(name) > 44 ? 10 : 12, color: INK},
     }));
   }
@@ -61,10 +66,9 @@ function wrapTitles(layout, width, shades) {
   const {l, r} = layout.margin;
   const most = Math.floor((width - r - (shades ? 0 : l)) / LETTER);
   for (const label of layout.annotations) {
-    if (label.xref !== "paper" || label.showarrow || letters(label.text) <= most) continue;
-    label.text = wrapped(label.text, most);
-    label.align = "left";
-    if (shades) Object.assign(label, {xshift: -l, font: {...label.font, size: 11}});
+    if (label.xref !== "paper" || label.showarrow) continue;
+    if (shades) label.xshift = -l;
+    Object.assign(label, {text: letters(label.text) > most ? wrapped(label.text, most) : label.text, align: "left"});
   }
 }
 
@@ -92,19 +96,29 @@ function stack(panels, layout) {
   layout.height = total + t + b;
 }
 
-function nameLinesBelow(data, layout) {
-  const isName = label => label.name || label.xref === "paper" && label.x > 1;
-  if (!layout.annotations.some(isName)) return;
+function nameLinesBelow(layout, width) {
+  const isName = label => label.name || label.xref === "paper" && label.xanchor === "left" && label.x >= 1;
+  const names = layout.annotations.filter(isName);
+  if (!names.length) return;
   layout.annotations = layout.annotations.filter(label => !isName(label));
   layout.margin.r = 16;
   if (document.querySelector(".chips")) return;
-  const named = new Set();
-  for (const trace of data) {
-    trace.showlegend = Boolean(trace.name) && trace.fill !== "toself" && !named.has(trace.name);
-    named.add(trace.name);
-  }
-  Object.assign(layout, {showlegend: true, legend: {orientation: "h", x: 0, y: -0.16, yanchor: "top"}, height: layout.height + LINE * named.size});
-  layout.margin.b += LINE * named.size;
+  const pieces = names.map(({text, font}) => `<span style="color:${font.color}">${text}</span>\u2003`);
+  const text = filled(pieces, Math.floor((width - layout.margin.l) / LETTER));
+  const shift = -(layout.margin.b ?? 54);
+  layout.annotations.push({text, xref: "paper", x: 0, yref: "paper", y: 0, yanchor: "top", yshift: shift, align: "left", showarrow: false});
+  layout.margin.b += LINE * lines(text) + 8;
+  layout.height += LINE * lines(text) + 8;
+}
+
+function legendBelow(data, layout, width) {
+  if (layout.legend?.yref !== "container") return; // others push the plot down by themselves
+  const names = [...new Set(data.filter(trace => trace.name && trace.showlegend !== false).map(trace => trace.name))];
+  const across = Math.max(1, Math.floor(width / (56 + LETTER * Math.max(...names.map(letters)))));
+  const height = 20 * Math.ceil(names.length / across);
+  Object.assign(layout.legend, {y: 0, yanchor: "bottom"});
+  layout.height += height;
+  layout.margin.b += height;
 }
 
 // Writes the names above vertical lines on as many levels as a narrow plot needs.

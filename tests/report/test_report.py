@@ -310,7 +310,7 @@ def test_colours_of_16_policies_differ() -> None:
 
 
 def test_pairs_with_the_best_and_of_neighbours_come_first() -> None:
-    names = {f"p{i}": 0.9 - 0.1 * i for i in range(6)}
+    names: dict[str, float | None] = {f"p{i}": 0.9 - 0.1 * i for i in range(6)}
     main, others = parted(report(names).summary)
     with_best = [("p0", f"p{i}") for i in range(1, 6)]
     assert [(pair["a"], pair["b"]) for pair in main] == [*with_best, *itertools.pairwise(f"p{i}" for i in range(1, 6))]

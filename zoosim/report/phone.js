@@ -51,12 +51,13 @@ function wrapRowNames(panels, layout) {
 
 function nameRowsAbove(panels, layout) {
   const names = panels.map(({y}) => y.ticktext).find(Boolean);
+  const size = Math.max(...names.map(letters)) > 44 ? 10 : 12;
   for (const {y, xid, yid} of panels) {
     y.showticklabels = false;
     y.height = ROW * Math.abs(y.range[0] - y.range[1]);
     (y.ticktext ?? names).forEach((name, row) => layout.annotations.push({
       text: name, xref: `${xid} domain`, x: 0, xanchor: "left", yref: yid, y: y.tickvals?.[row] ?? row, yshift: 19, showarrow: false,
-      font: {size: letters(name) > 44 ? 10 : 12, color: INK},
+      font: {size, color: INK},
     }));
   }
   layout.margin.l = 12;

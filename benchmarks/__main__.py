@@ -5,15 +5,28 @@ from collections.abc import Callable
 
 from benchmarks.quality import (
     draws,
+    estimated_propensities,
     faithful,
+    fitted_worlds,
     flat_observations,
     from_logs,
     guardrail,
     own_shops,
     same_rows,
+    search_fit,
     search_templates,
 )
-from benchmarks.speed import command_line, decision, gauntlet, memory, neural, off_policy, optimizers, search
+from benchmarks.speed import (
+    command_line,
+    decision,
+    gauntlet,
+    importing,
+    memory,
+    neural,
+    off_policy,
+    optimizers,
+    search,
+)
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "S1": gauntlet.main,
@@ -31,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S13": off_policy.trained,
     "S14": memory.main,
     "S15": decision.joint_features,
+    "S16": importing.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,
@@ -39,6 +53,9 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q6": draws.main,
     "Q7": flat_observations.main,
     "Q8": own_shops.main,
+    "Q9": estimated_propensities.main,
+    "Q10": search_fit.main,
+    "Q11": fitted_worlds.main,
 }
 
 

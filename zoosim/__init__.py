@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from zoosim.api.logs import evaluate, fit_world
     from zoosim.api.models import load, train
     from zoosim.api.runs import RunResult, read_run, run
+    from zoosim.api.searches import fit_search_world
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
+    from zoosim.worlds.search.import_searches import import_searches
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,8 +34,10 @@ __all__ = [
     "ZoosimError",
     "describe",
     "evaluate",
+    "fit_search_world",
     "fit_world",
     "import_log",
+    "import_searches",
     "load",
     "load_policy",
     "optimum",
@@ -52,7 +56,9 @@ _MODULES = {
     "zoosim.core.types": ("Context", "PolicySpec"),
     "zoosim.api.logs": ("evaluate", "fit_world"),
     "zoosim.api.models": ("load", "train"),
+    "zoosim.api.searches": ("fit_search_world",),
     "zoosim.logs.importing.convert": ("import_log",),
+    "zoosim.worlds.search.import_searches": ("import_searches",),
     "zoosim.policies.base": ("Policy",),
     "zoosim.policies.persistence": ("load_policy", "save_policy"),
     "zoosim.worlds.base": ("Outcome", "ProductList", "Truth", "World", "truth_of_candidates"),

@@ -224,6 +224,7 @@ def log(
     n: option.Decisions = 200_000,
     policy: option.LoggingPolicy = "random",
     seed: option.LogSeed = 0,
+    world: option.LoggedWorld = None,
     config: option.Config = None,
     settings: option.Settings = None,
     debug: option.Debug = False,
@@ -231,7 +232,7 @@ def log(
     """Log a policy's decisions in a simulated shop. With propensities, for `zoosim evaluate`."""
     from zoosim.api import runs
 
-    mean = runs.write_log(out, n=n, policy=policy, seed=seed, config=config, settings=settings or ())
+    mean = runs.write_log(out, n=n, policy=policy, seed=seed, world=world, config=config, settings=settings or ())
     typer.echo(f"{n:,} interactions of {policy}, mean reward {mean:.4f}: {out}")
 
 
@@ -264,17 +265,27 @@ def import_table(
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
     from zoosim.core.errors import ConfigError
     from zoosim.logs.importing.convert import import_log
+    from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
     if len(files) > 2:
         raise ConfigError(f"import: got {len(files) + 1} files, expected TABLE [SCHEMA.yaml] FILE.parquet")
     *described, out = files
+    if described and describes_searches(described[0]):
+        _print_skipped(import_searches(table, described[0], out, skip_bad=skip_bad))
+        typer.echo(f"Log: {out}")
+        return
     imported = import_log(table, described[0] if described else None, out, like=like, skip_bad=skip_bad)
     _print_notes(imported.notes)
-    for reason, count in imported.skipped.items():
-        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
+    _print_skipped(imported.skipped)
     for name, note in imported.drift.items():
         typer.echo(f"note: column {name}: {note}", err=True)
     typer.echo(f"Log: {out}")
+
+
+def _print_skipped(skipped: dict[str, int]) -> None:
+    """Print how many rows were left out, by reason."""
+    for reason, count in skipped.items():
+        typer.echo(f"skipped {count:,} rows: {reason}", err=True)
 
 
 def _print_notes(notes: dict[str, str]) -> None:
@@ -290,6 +301,7 @@ def train(
     out: option.ModelFile,
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
+    propensity_model: option.PropensityModel = None,
     skip_bad: option.SkipBad = False,
     debug: option.Debug = False,
 ) -> None:
@@ -300,7 +312,16 @@ def train(
     from zoosim.progress import COMPILING, StatusLine
 
     with StatusLine() as status, watch_compilation(lambda: status.show(COMPILING)):
-        training = models.train(log, policy, out, share=share, seed=seed, skip_bad=skip_bad, progress=status.show)
+        training = models.train(
+            log,
+            policy,
+            out,
+            share=share,
+            seed=seed,
+            skip_bad=skip_bad,
+            propensity_model=propensity_model,
+            progress=status.show,
+        )
     if training.evaluation is not None:
         terminal.print_evaluation(training.evaluation)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
@@ -318,6 +339,7 @@ def evaluate(
     samples: option.Samples = 1_000,
     reward_range: option.RewardRange = None,
     bandwidth: option.Bandwidth = None,
+    propensity_model: option.PropensityModel = None,
     a_max: option.BoostLimit = None,
     data: option.OpenBanditFolder = None,
     out: option.EvaluationFolder = None,
@@ -335,6 +357,7 @@ def evaluate(
     from zoosim.progress import COMPILING, StatusLine
 
     options: dict[str, Any] = {"interval": interval, "level": level, "samples": samples, "bandwidth": bandwidth}
+    options["propensity_model"] = propensity_model
     if reward_range is not None:
         options["reward_range"] = reward_range.split(":")
     if estimators is not None:
@@ -376,22 +399,43 @@ def _show_evaluation(evaluation: Any, json: bool, out: Path | None) -> None:
 def fit_world(
     log: option.LogPath,
     out: option.FittedFolder = Path("runs/world"),
-    segments: option.MaxSegments = None,
-    categories: option.MaxCategories = None,
+    reward: option.FittedReward = None,
     data: option.OpenBanditFolder = None,
     skip_bad: option.SkipBad = False,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
-    """Estimate a recommendation world from a click log. For `zoosim run --config`; the page shows its fit."""
+    """Estimate a simulated shop from a log. For `zoosim run DIR/shop.world`; a search shop from a log of searches."""
     from zoosim import terminal
     from zoosim.api import logs
+    from zoosim.core.errors import ConfigError
+    from zoosim.logs.searches import has_searches
+    from zoosim.progress import StatusLine
 
-    world, fit = logs.fit_world(log, out, segments=segments, categories=categories, data=data, skip_bad=skip_bad)
+    if has_searches(Path(log)):
+        if reward is not None or data is not None:
+            raise ConfigError(f"fit-world: {log} is a log of searches; leave out --reward and --data")
+        _fit_search_world(log, out, skip_bad, json)
+        return
+    with StatusLine() as status:
+        shop, checks = logs.fit_world(log, out, reward=reward, data=data, skip_bad=skip_bad, progress=status.show)
     if json:
         typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
-        terminal.print_world(world, fit, out)
+        terminal.print_world(shop, checks, out)
+
+
+def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool) -> None:
+    from zoosim import terminal_search
+    from zoosim.api.searches import fit_search_world
+    from zoosim.progress import StatusLine
+
+    with StatusLine() as status:
+        world = fit_search_world(log, out, skip_bad=skip_bad, progress=status.show)
+    if json:
+        typer.echo((out / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal_search.print_search_world(world, out)
 
 
 @app.command("check-world")

@@ -87,6 +87,10 @@ Decisions = Annotated[int, typer.Option("--n", metavar="N", help="Decisions to l
 LoggingPolicy = Annotated[
     str, typer.Option("--policy", metavar="NAME", help="Policy that decides: a built-in name or FILE.py:Class.")
 ]
+LoggedWorld = Annotated[
+    str | None,
+    typer.Option("--world", metavar="FILE.world|FILE.py:World|NAME", help="Shop to log in [default: the gauntlet's]."),
+]
 LogSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of world, visitors and decisions.")]
 UserTable = Annotated[Path, typer.Argument(metavar="TABLE", help="Your CSV or Parquet table, one row per decision.")]
 SchemaOut = Annotated[
@@ -162,6 +166,14 @@ Bandwidth = Annotated[
     float | None,
     typer.Option(metavar="H", help="Kernel width in units of the boosts [default: chosen from the log]."),
 ]
+PropensityModel = Annotated[
+    str | None,
+    typer.Option(
+        "--propensity-model",
+        metavar="multinomial",
+        help="Estimate the propensities of a log of products without them, by visitors' features; weak at best.",
+    ),
+]
 BoostLimit = Annotated[
     float | None,
     typer.Option(
@@ -177,11 +189,8 @@ EvaluationFolder = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Output folder of page and summary [default: none written].")
 ]
 PrintFigures = Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of the tables.")]
-FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of world.yaml and the page.")]
-MaxSegments = Annotated[
-    int | None, typer.Option("--segments", metavar="N", help="Largest number of segments [default: 12].")
-]
-MaxCategories = Annotated[
-    int | None,
-    typer.Option("--categories", metavar="N", help="Largest number of categories [default: 1000]."),
+FittedFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder of shop.world and the page.")]
+FittedReward = Annotated[
+    str | None,
+    typer.Option("--reward", metavar="NAME", help="Reward that the world pays [default: what policies learn]."),
 ]

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from zoosim.api.runs import RunResult
     from zoosim.arena.plan import Plan
-    from zoosim.fitting import Fit, FittedWorld
+    from zoosim.fitting import Checks
+    from zoosim.fitting.checks import Comparison
     from zoosim.off_policy.compare import Difference
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
+    from zoosim.worlds.fitted.shop import FittedShop
 
 BORDER, PADDING = 1, 3
 """Characters of a table beside its cells: once, and per column."""
@@ -125,9 +127,12 @@ def print_optimum(frame: "pl.DataFrame") -> None:
 
 def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:
     """Print values, intervals and verdicts of policies judged by a log, the reasons below, and the page's address."""
+    from zoosim.off_policy.sentences import sentences
+
     console = result_console()
     console.print(_estimates_table(evaluation))
     _print_lines(console, _skipped_lines(evaluation.skipped))
+    _print_lines(console, [f"note: {remark}." for remark in evaluation.remarks])
     _print_lines(console, [f"note: {name}: {line}" for name, lines in evaluation.notes.items() for line in lines])
     _print_lines(
         console,
@@ -137,6 +142,7 @@ def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> No
             if row.reasons
         ],
     )
+    _print_lines(console, [f"{name}: {sentence}." for name, sentence in sentences(evaluation).items()])
     usable = [difference for difference in evaluation.differences if difference.verdict != "do not use"]
     if usable:
         console.print(_differences_table(usable))
@@ -171,21 +177,36 @@ def _skipped_lines(skipped: Mapping[str, int]) -> list[str]:
     return [f"note: skipped {count:,} rows: {reason}" for reason, count in skipped.items()]
 
 
-def print_world(world: "FittedWorld", fit: "Fit", folder: Path) -> None:
-    """Print what a fitted world holds, how well it fits, and where it lies."""
-    n_segments = len(world.segment_names)
-    n_categories = len(world.category_names)
+def print_world(shop: "FittedShop", checks: "Checks", folder: Path) -> None:
+    """Print what a fitted world holds, how far to believe it, and how to run it."""
+    facts = shop.facts
     console = result_console()
+    holds = f"{facts['visitors']:,} visitors, {shop.n_products:,} products, {facts['responses']:,} responses"
+    _print_lines(console, [*_skipped_lines(facts["skipped"]), f"{facts['rows']:,} rows: {holds}"])
+    table = Table(title=f"Mean {facts['reward']} of a visit", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for head in ("fitted world", "interval", "by the log", "interval", ""):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in checks.comparisons:
+        world = (f"{row.world.mean:.4g}", ends(row.world.low, row.world.high, 4))
+        log = ("", "", "") if row.log is None else _by_log(row)
+        table.add_row(row.policy, *world, *log)
+    best = checks.oracle
+    table.add_row("the best for each visitor", f"{best.mean:.4g}", ends(best.low, best.high, 4), "", "", "")
+    console.print(table)
     lines = [
-        *_skipped_lines(world.skipped),
-        f"{n_segments} segment{'s' * (n_segments > 1)}: {world.segments.how}",
-        f"{n_categories} categor{'ies' if n_categories > 1 else 'y'}: {world.categories.how}",
-        f"{len(world.changes)} changes of click probabilities over {world.n:,} rows",
-        fit.sentence,
-        f"World: {folder / 'world.yaml'}",
+        checks.held_out.sentence,
+        f"{len(shop.changes)} changes of what visitors respond to",
+        f"World: zoosim run {folder / 'shop.world'}",
     ]
     _print_lines(console, lines)
     print_address(console, folder)
+
+
+def _by_log(row: "Comparison") -> tuple[str, str, str]:
+    """Return what a log says of a policy, and whether a fitted world agrees."""
+    assert row.log is not None
+    return f"{row.log.mean:.4g}", ends(row.log.low, row.log.high, 4), "agrees" if row.agrees else "differs"
 
 
 def _ranking_lines(evaluation: "Evaluation") -> list[str]:

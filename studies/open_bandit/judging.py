@@ -14,9 +14,10 @@ from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import CAMPAIGNS, POLICIES, open_bandit_folder, read_open_bandit
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evaluate import Evaluation, evaluate
+from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval
+from zoosim.off_policy.results import Evaluation
 
 UNIFORM, THOMPSON = "uniform", "Thompson sampling"
 JUDGED = {"random": THOMPSON, "bts": UNIFORM}

@@ -15,8 +15,9 @@ from zoosim.api import models
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
-from zoosim.off_policy.evaluate import NOTHING, Evaluation
-from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.compare import Difference
+from zoosim.off_policy.findings import NOTHING
+from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.off_policy.training import earlier_and_later
 from zoosim.policies.base import Policy
@@ -69,7 +70,11 @@ def test_a_model_is_judged_by_the_rows_that_it_has_not_seen(tmp_path: Path, drop
     log = imported(tmp_path, n=1_000, drop=drop)
     model = zoosim.train(log, ["linear"], tmp_path / "m.zoosim").model
     path = str(tmp_path / "m.zoosim")
-    assert zoosim.evaluate(log, [path, "random"]).n == 200
+    judged = zoosim.evaluate(log, [path, "random"])
+    assert judged.n == 200
+    equal = ", or on equal ones" if drop else ""
+    assert judged.notes["m"] == (f"800 of 1,000 rows were set aside, as it was trained on them{equal}",)
+    assert not judged.notes["random"]
     assert zoosim.evaluate(log, ["random"]).n == 1_000
     if drop is None:
         times = read_log(log).times
@@ -119,6 +124,13 @@ def test_a_log_without_propensities_trains_the_better_policy_and_judges_none(tmp
     assert training.policy == "linear"
     assert training.evaluation is None
     assert true_value(zoosim.load(tmp_path / "m.zoosim")) > (BEST + LOGGED) / 2
+    judged = zoosim.train(log, ["linear", "random"], propensity_model="multinomial")
+    assert judged.policy == "linear"
+    assert judged.evaluation is not None
+    assert judged.evaluation.propensities is not None
+    assert {row.verdict for row in judged.evaluation.results} <= {"weak", "do not use"}
+    with pytest.raises(ConfigError, match="unknown propensity_model 'trees'"):
+        zoosim.train(log, ["linear"], propensity_model="trees")
     for policies in (["random"], [str(tmp_path / "m.zoosim")]):
         with pytest.raises(DataError, match="got a log without propensities, expected a column propensity") as caught:
             zoosim.evaluate(log, policies)
@@ -231,13 +243,13 @@ def test_rows_that_chose_a_model_flatter_it_and_later_ones_do_not(tmp_path: Path
     assert training.evaluation is not None
     again = zoosim.evaluate(log, {"m": path, "random": "random"})
     for name, evaluation in ((training.policy, training.evaluation), ("m", again)):
-        (note,) = evaluation.notes[name]
+        note = evaluation.notes[name][-1]
         assert note.startswith("the best of 2 policies by these very rows, so its value is likely too high")
     assert not again.notes["random"]
     table = write_shop(tmp_path, n=1_000, seed=1).with_columns(pl.col("at").str.replace("2026-01", "2026-03"))
     columns = {role: name for role, name in schema(tmp_path)["columns"].items() if name != drop}
     zoosim.import_log(table, schema(tmp_path, columns=columns), tmp_path / "new.parquet", like=path)
-    assert not zoosim.evaluate(tmp_path / "new.parquet", [path]).notes["m"]
+    assert not any(note.startswith("the best") for note in zoosim.evaluate(tmp_path / "new.parquet", [path]).notes["m"])
 
 
 def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) -> None:
@@ -248,15 +260,18 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
     policies["linear"] = fitted("linear", earlier)
     assert models._best(policies, later, None) == "linear"
 
-    def ranking(name: str, may_be_best: bool) -> tuple[Ranked, ...]:
-        return (Ranked(name, "dr", 2, 0.1, 0.0, 0.0, 1.0, may_be_best),)
+    def compared(low: float, high: float, verdict: str, estimator: str = "dr") -> Evaluation:
+        lead = Difference("linear", "random", estimator, (low + high) / 2, low, high, 0.0, None, verdict)
+        over_logged = lead._replace(other="logged")
+        return Evaluation((), (lead, over_logged), NOTHING, 9, 9, {}, "log")
 
-    for row, best in (
-        (ranking("linear", True), "linear"),
-        (ranking("linear", False), "random"),
-        (ranking("random", False), "linear"),
+    for evaluation, best in (
+        (compared(-0.2, -0.1, "trust"), "random"),
+        (compared(-0.2, -0.1, "weak"), "linear"),
+        (compared(-0.2, -0.1, "trust", "ips"), "linear"),
+        (compared(-0.2, 0.1, "trust"), "linear"),
+        (compared(0.1, 0.2, "trust"), "linear"),
     ):
-        evaluation = Evaluation((), (), NOTHING, 9, 9, {}, "log", row)
         assert models._best(policies, later, evaluation) == best
 
 

@@ -23,6 +23,7 @@ from zoosim.experiments.request import Request
 from zoosim.policies.checks.policy import check_policy
 from zoosim.policies.registry import BUILT_IN
 from zoosim.schema.schema import Schema
+from zoosim.worlds.search.import_searches import SearchLogSchema
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
@@ -87,13 +88,13 @@ def run_script(script: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=page_id)
 def test_commands_are_accepted(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines with a name in capitals (DIR, FILE.py:Class) or a run's own folder are only read."""
+    """Lines with a name in capitals (DIR, FILE.py:Class) or a file of a run or of a world are only read."""
     monkeypatch.chdir(ROOT)
     for line in commands(page):
         if "..." in line or line == "zoosim run":
             continue
         name, params = parse(line)
-        named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml", shlex.join(shlex.split(line, comments=True)))
+        named = re.search(r"\b[A-Z]{3,}\b|runs/\S+\.yaml|\S+\.world", shlex.join(shlex.split(line, comments=True)))
         if name == "run" and not named and not params["name"].endswith((":World", ":Class")):
             plan_of(params)
 
@@ -121,6 +122,9 @@ def test_the_check_of_commands_sees_what_is_wrong() -> None:
 def test_yaml_blocks_are_accepted(page: Path) -> None:
     for block in blocks(page, "yaml"):
         config = yaml.safe_load(block)
+        if "shop" in config:
+            SearchLogSchema.model_validate(config)
+            continue
         if "columns" in config:
             Schema.model_validate(config)
             continue

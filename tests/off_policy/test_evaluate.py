@@ -23,8 +23,9 @@ from zoosim.off_policy.actions.products import DEFAULT, ESTIMATORS, NEED_MODEL
 from zoosim.off_policy.diagnostics import error_figures, model_figures, weight_figures
 from zoosim.off_policy.estimators.clipping import choose_limit
 from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.evaluate import Evaluation, evaluate
+from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
+from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.registry import find_class
 

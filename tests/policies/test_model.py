@@ -16,7 +16,7 @@ import zoosim
 from tests.schema.shop import N_PRODUCTS, product_name, schema, write_shop
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
-from zoosim.policies.model import HEADER, MAGIC, Catalogue, Model, load_model, save_model, schema_of_model
+from zoosim.policies.model import PACKING, Catalogue, Model, load_model, save_model, schema_of_model
 
 POLICIES = ("linear", "linucb", "adaptive")
 VISITORS: list[dict[str, Any]] = [
@@ -72,14 +72,14 @@ def test_every_flip_and_truncation_of_a_file_is_refused(files: dict[str, Path], 
     whole = files["linear"].read_bytes()
     broken = tmp_path / "broken.zoosim"
     rng = np.random.default_rng(0)
-    positions = {*range(HEADER + 50), *rng.choice(len(whole), min(2_000, len(whole)), replace=False).tolist()}
+    positions = {*range(PACKING.head + 50), *rng.choice(len(whole), min(2_000, len(whole)), replace=False).tolist()}
     for position in sorted(positions):
         flipped = bytearray(whole)
         flipped[position] ^= 1 << int(rng.integers(8))
         broken.write_bytes(flipped)
         with pytest.raises(DataError, match=r"broken\.zoosim: is no model, or broken; train it anew"):
             load_model(broken)
-    sizes = {*range(HEADER + 10), *rng.choice(len(whole), 500).tolist(), len(whole) - 1}
+    sizes = {*range(PACKING.head + 10), *rng.choice(len(whole), 500).tolist(), len(whole) - 1}
     for size in sorted(sizes):
         broken.write_bytes(whole[:size])
         with pytest.raises(DataError, match=r"broken\.zoosim: is no model, or broken; train it anew"):
@@ -91,7 +91,7 @@ def test_every_flip_and_truncation_of_a_file_is_refused(files: dict[str, Path], 
 
 def packed(path: Path, change: Callable[[dict[str, Any]], Any], compression: int = zipfile.ZIP_STORED) -> Path:
     """Write a model whose header is another, and whose checksum is right."""
-    with np.load(io.BytesIO(path.read_bytes()[HEADER:])) as file:
+    with np.load(io.BytesIO(path.read_bytes()[PACKING.head :])) as file:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(arrays.pop("header").tobytes())
     changed = change(header)
@@ -103,7 +103,7 @@ def packed(path: Path, change: Callable[[dict[str, Any]], Any], compression: int
 
 
 def sealed(path: Path, content: bytes) -> Path:
-    path.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
+    path.write_bytes(PACKING.magic + hashlib.sha256(content).hexdigest().encode() + content)
     return path
 
 

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import BoolArray, Progress
-    from zoosim.fitting import Fit, FittedWorld
+    from zoosim.fitting import Checks
     from zoosim.logs.log import Log
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
+    from zoosim.worlds.fitted.shop import FittedShop
 
 FORMER = "learned:"
 """How policies were once named that learn from a log."""
@@ -70,8 +71,8 @@ def evaluate(
         seed: Seed of the policies and of the bootstrap.
         out: A folder that gets summary.json and report.html.
         progress: Called with lines about how far it is.
-        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth` and `compare`, as in
-            `zoosim.off_policy.evaluate`.
+        **options: `estimators`, `interval`, `level`, `samples`, `reward_range`, `bandwidth`, `propensity_model` and
+            `compare`, as in `zoosim.off_policy.evaluate`.
 
     Returns:
         Values, intervals and verdicts, one per policy and estimator, and paired differences.
@@ -96,7 +97,7 @@ def evaluate(
     action_space = ActionSpace.RANKINGS if rankings else None
     loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
-    kept_log, made = _prepared(opened, loaded, train, seed)
+    kept_log, made, notes = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(out, "results")
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
@@ -107,7 +108,8 @@ def evaluate(
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
                 kept_log, made, seed=seed, overlap=folder is not None, progress=progress, **options
-            ).with_notes(_notes_on(opened, kept_log))
+            )
+            evaluation = evaluation.with_notes(notes).with_notes(_notes_on(opened, kept_log))
     except EvaluationInterrupted as interrupted:
         if folder is not None and interrupted.evaluation is not None:
             finished = {name: policy for name, policy in given.items() if name not in interrupted.missing}
@@ -125,40 +127,51 @@ def _check_names(policies: Mapping[str, Any]) -> None:
             raise ConfigError(f"policies: got the name {shown(name)}, expected a word")
 
 
-def _prepared(given: Mapping[str, Any], log: "Log", train: bool, seed: int) -> "tuple[Log, dict[str, Any]]":
-    """Return the log to evaluate on, and the policies; with `train`, those that have not learned are to learn first."""
+def _prepared(
+    given: Mapping[str, Any], log: "Log", train: bool, seed: int
+) -> "tuple[Log, dict[str, Any], dict[str, tuple[str, ...]]]":
+    """Return the log to evaluate on, the policies, and notes on them.
+
+    With `train`, policies that have not learned are to learn first.
+    """
     from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
-    log = _after_training(given, log)
+    log, notes = _after_training(given, log)
     if not train:
         if untrained:
             saved = "give a FILE.npz of zoosim.save_policy"
             advice = f"add --train (train=True), or {saved}" if can_train else saved
             raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
-        return log, made
+        return log, made, notes
     if not can_train:
         raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
     earlier, later = earlier_and_later(log)
-    return later, {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
+    jobs = {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
+    return later, jobs, notes
 
 
-def _after_training(given: Mapping[str, Any], log: "Log") -> "Log":
+def _after_training(given: Mapping[str, Any], log: "Log") -> "tuple[Log, dict[str, tuple[str, ...]]]":
     """Return the rows that no model was trained on: the others they know too well to be judged by them.
 
-    Raises `DataError` where there are none.
+    And for each model a note that says how many it knew. Raises `DataError` where no rows are left.
     """
     import numpy as np
 
     unknown = np.ones(len(log), bool)
-    for model in _models_in(given).values():
-        unknown &= ~_trained_on(model, log)
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, model in _models_in(given).items():
+        known = _trained_on(model, log)
+        unknown &= ~known
+        if known.any():
+            equal = "" if log.times is not None and model.last is not None else ", or on equal ones"
+            notes[name] = (f"{known.sum():,} of {len(log):,} rows were set aside, as it was trained on them{equal}",)
     if not unknown.any():
         raise DataError(f"{log.source}: got no row after those that the models were trained on; give a later log")
-    return log if unknown.all() else log.rows(np.flatnonzero(unknown))
+    return (log if unknown.all() else log.rows(np.flatnonzero(unknown))), notes
 
 
 def _trained_on(model: "Model", log: "Log") -> "BoolArray":
@@ -281,20 +294,22 @@ def fit_world(
     log: "str | os.PathLike[str] | pl.DataFrame | Log",
     out: str | os.PathLike[str] | None = None,
     *,
-    segments: int | None = None,
-    categories: int | None = None,
+    reward: str | None = None,
     data: str | os.PathLike[str] | None = None,
+    seed: int = 0,
     skip_bad: bool = False,
-) -> "tuple[FittedWorld, Fit]":
-    """Estimate a recommendation world from a log of clicks, and how well it fits the log's last quarter.
+    progress: "Progress" = lambda line: None,
+) -> "tuple[FittedShop, Checks]":
+    """Estimate a shop from a log, as a world to run policies in, and how far to believe it.
 
     Args:
-        log: As in `evaluate`, of products.
-        out: A folder that gets world.yaml, which `zoosim run --config` takes, summary.json and report.html.
-        segments: How many segments of visitors there may be at most.
-        categories: How many categories of products there may be at most.
+        log: As in `evaluate`, of products; propensities are not needed.
+        out: A folder that gets shop.world, which `zoosim run` takes, summary.json and report.html.
+        reward: The column of the log that visits earn, such as "revenue". Default: what its policies learn.
         data: The folder of the Open Bandit Dataset.
+        seed: Seed of the draws of shops that the log allows.
         skip_bad: Leave bad rows out instead of refusing the log.
+        progress: Called with lines about how far it is.
 
     Raises:
         ConfigError: an option is invalid, or `out` cannot be written.
@@ -303,30 +318,35 @@ def fit_world(
     from threadpoolctl import threadpool_limits
 
     from zoosim.core.action_space import ActionSpace
-    from zoosim.fitting import check_fit
-    from zoosim.fitting import fit_world as fit
+    from zoosim.fitting import check_fit, fit_shop
+    from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
     from zoosim.logs.load import load_log
+    from zoosim.logs.log import Log
 
-    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, data=data, skip_bad=skip_bad)
-    folder = None if out is None else writable_folder(out, "cells")
-    with threadpool_limits(1):
-        fit_of = check_fit(loaded, segments=segments, categories=categories)
-        world = fit(loaded, segments=segments, categories=categories)
+    columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
+    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    folder = None if out is None else writable_folder(out, "held_out")
+    with threadpool_limits(1):  # with more, the last digits depend on how many there are
+        rewarded = with_reward(loaded, reward)
+        models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
+        checks = check_fit(rewarded, models, seed=seed, progress=progress)
+    shop = models.shop.thinned(MOST_ROWS)
     if folder is not None:
-        _write_world(folder, world, fit_of)
-    return world, fit_of
+        _write_world(folder, shop, checks)
+    return shop, checks
 
 
-def _write_world(folder: Path, world: "FittedWorld", fit: "Fit") -> None:
+def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
     from zoosim.report import render_sections
     from zoosim.report.fit import build_page
+    from zoosim.worlds.fitted.file import save_world
 
-    summary = {**world.summary, "fit": fit.summary}
+    file = save_world(shop, folder / "shop.world")
+    summary = {"schema_version": 2, **shop.facts, **checks.summary}
     write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-    write_text(folder / "world.yaml", world.to_yaml())
-    question = f"What shop wrote {world.source}?"
-    command = f"zoosim run gauntlet --config {folder / 'world.yaml'}"
-    write_text(folder / "report.html", render_sections("A world from a log", question, build_page(world, fit), command))
+    question = f"What shop wrote {shop.facts['log']}?"
+    page = render_sections("A world from a log", question, build_page(shop, checks), f"zoosim run {file}")
+    write_text(folder / "report.html", page)
 
 
 def writable_folder(out: str | os.PathLike[str], holds: str = "study") -> Path:
@@ -369,15 +389,6 @@ def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":
     return {name: policy for name, policy in given.items() if isinstance(policy, Model)}
 
 
-def _check_encoding(model: "Model", log: "Log") -> None:
-    """Refuse a log whose features were made in another way than those of a model: `DataError`."""
-    if log.fitted is None or log.fitted.fingerprint != model.fitted.fingerprint:
-        raise DataError(
-            f"{log.source}: its features were made in another way than those of {model.source}; import its table again "
-            f"with --like {model.source}"
-        )
-
-
 def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | Policy | Model]") -> dict[str, Any]:
     """Return policies by their names, each once."""
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -417,7 +428,7 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)
-        _check_encoding(given, log)
+        given.check_encoding(log)
         return given
     if _is_column(given) or not isinstance(given, str | type):
         return given

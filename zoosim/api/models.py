@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zoosim.core.types import IntArray, Progress
     from zoosim.logs.log import Log
-    from zoosim.off_policy.evaluate import Evaluation
+    from zoosim.off_policy.results import Evaluation
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
 
@@ -26,7 +26,7 @@ MICROSECONDS = 1_000_000
 class Training:
     """What `train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
-    `evaluation` is None for a log without propensities, on which nothing can be judged.
+    `evaluation` is None for a log without propensities, on which nothing can be judged unless they are estimated.
     """
 
     model: "Model"
@@ -42,6 +42,7 @@ def train(
     share: float = 0.8,
     seed: int = 0,
     skip_bad: bool = False,
+    propensity_model: str | None = None,
     progress: "Progress" = lambda line: None,
 ) -> Training:
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
@@ -50,12 +51,14 @@ def train(
     estimate shows another to be better: where products are many, that estimate alone is mostly chance.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products.
+        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
+            which policies of boosts learn (of a log of searches without densities one alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
         seed: Seed of the policies and of the bootstrap.
         skip_bad: Leave bad rows out instead of refusing the log.
+        propensity_model: "multinomial": estimate the propensities of a log that has none, as `evaluate` does.
         progress: Called with lines about how far it is.
 
     Returns:
@@ -69,11 +72,13 @@ def train(
     import numpy as np
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.api.logs import FLATTERED, new_policy
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
+    from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model, checked_path, save_model
 
@@ -82,9 +87,13 @@ def train(
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = _untrained(policies)
+    if chooses_boosts(log):
+        return train_boosts(log, by_name, out, share=share, seed=seed, skip_bad=skip_bad, progress=progress)
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not by_name:
         raise ConfigError("policies: got none, expected one or more")
+    if propensity_model is not None:
+        check_propensities(loaded, propensity_model)
     fitted, catalogue = _described(loaded)
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in by_name.items()}
@@ -92,7 +101,9 @@ def train(
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = _trained(made, replace(earlier, user_ids=None), progress)
         models = {name: Model(policy, fitted, catalogue, seen=row_hashes(earlier)) for name, policy in trained.items()}
-        evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
+        evaluation = None
+        if loaded.has_propensities or propensity_model is not None:
+            evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
     best = _best(trained, later, evaluation)
     if evaluation is not None:
         chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
@@ -182,13 +193,36 @@ def _best(policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluatio
     """Return the policy to keep, of those that no estimate by importance weights shows to be worse than another."""
     from zoosim.off_policy.predicted import predict_values
 
-    ranked = evaluation.ranking if evaluation is not None else ()
-    worse = {row.policy for row in ranked if not row.may_be_best}
+    worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
     candidates = {name: policy for name, policy in policies.items() if name not in worse}
     if len(candidates) == 1:
         return next(iter(candidates))
-    values = predict_values(candidates, replace(later, user_ids=None))
+    try:
+        values = predict_values(candidates, replace(later, user_ids=None))
+    except ConfigError:  # products and features are too many for the model
+        estimates = () if evaluation is None else evaluation.results
+        known = {row.policy: row.value for row in estimates if row.estimator == "dr" and row.policy in candidates}
+        values = known or dict.fromkeys(candidates, 0.0)
     return max(values, key=lambda name: values[name])
+
+
+def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
+    """Return the policies that another one is better than by doubly robust estimates that can both be trusted.
+
+    Weak estimates count for nothing here: they rest on few rows, and the best of several such is mostly luck.
+    """
+    from zoosim.off_policy.compare import LOGGED
+    from zoosim.off_policy.verdict import TRUST
+
+    worse: set[str] = set()
+    for pair in evaluation.differences:
+        if pair.estimator != "dr" or pair.verdict != TRUST or pair.other == LOGGED:
+            continue
+        if pair.low is not None and pair.low > 0.0:
+            worse.add(pair.other)
+        elif pair.high is not None and pair.high < 0.0:
+            worse.add(pair.policy)
+    return worse
 
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:

@@ -253,13 +253,15 @@ def write_log(
     n: int = 200_000,
     policy: "str | type[Policy]" = "random",
     seed: int = 0,
+    world: str | os.PathLike[str] | None = None,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> float:
     """Write `n` interactions of `policy` with a simulated shop as Records to `out`; return the mean reward.
 
-    The world is the gauntlet's without its shocks, for a policy of boosts or templates the search shop, changed by
-    `config` and `settings`. Raises `ConfigError`, `DataError` or `PolicyError`, before anything is written.
+    The shop is `world`, an experiment's name, FILE.py:World or FILE.world; by default the gauntlet's without its
+    shocks, for a policy of boosts or templates the search shop, changed by `config` and `settings`. Raises
+    `ConfigError`, `DataError` or `PolicyError`, before anything is written.
     """
     from zoosim.arena.loop import play
     from zoosim.arena.past import fit_policy
@@ -273,18 +275,18 @@ def write_log(
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
-    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]]
+    experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]] if world is None else os.fspath(world)
     plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]
     check_logged(plan, entry)
-    world = plan.world(plan.seeds[0], entry)
+    shop = plan.world(plan.seeds[0], entry)
     try:
-        made, _ = fit_policy(entry, world, plan.steps, lambda line: None)
-        blocks = list(play(world, made, n, logged=True, judged=False))
+        made, _ = fit_policy(entry, shop, plan.steps, lambda line: None)
+        blocks = list(play(shop, made, n, logged=True, judged=False))
     except PolicyFailure as error:
         raise error.named(entry.name) from error
     try:
-        write_records(path, world, record_frames(world, blocks, entry.name, entry.fingerprint))
+        write_records(path, shop, record_frames(shop, blocks, entry.name, entry.fingerprint))
     except OSError as error:
         raise ConfigError(f"log: {path} cannot be written ({error.strerror}); name another file") from None
     return float(sum(block.rewards.sum() for block in blocks) / n)

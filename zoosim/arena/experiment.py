@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from zoosim.core.config import Shock
@@ -35,5 +36,5 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """How the experiment is called in tables and pages: its name, of a user's FILE.py:World the class alone."""
-        return self.name.rpartition(":")[2]
+        """How the experiment is called in tables and pages: its name, of a file that without folders, or the class."""
+        return Path(self.name.rpartition(":")[2]).name

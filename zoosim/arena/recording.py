@@ -55,6 +55,7 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
             "user": _lists([context.features for context in block.contexts]),
             "action": _lists(block.actions),
             "a_max": pl.Series(np.full(len(block.rewards), world.spec(0).a_max)),  # type: ignore[attr-defined]
+            **world.log_columns(block.start, block.actions),
         }
     listed = _listed(world)
     table = world.as_table()
@@ -72,7 +73,7 @@ def _choices(world: World, block: Block) -> dict[str, Any]:
         "catalogue": pl.Series([catalogue_hash(listed)] * len(rows)),
         "unavailable": pl.Series(gone, dtype=pl.List(pl.Int64)),
         "action": rows,
-        "product_id": listed.ids[rows],
+        "product_id": _labels(listed)[rows],
     }
 
 
@@ -140,9 +141,14 @@ def check_logged(plan: Plan, entry: PolicyEntry) -> None:
         )
 
 
+def _labels(listed: ProductList) -> Any:
+    """Return what products are called in logs `(P,)`: the shop's names, where there are some, else their ids."""
+    return np.array(listed.names, object) if listed.names else listed.ids
+
+
 def catalogue_hash(listed: ProductList) -> str:
     """Hash the product table."""
-    return hashlib.sha256(listed.features.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(listed.features.tobytes() + "\n".join(listed.names).encode()).hexdigest()[:16]
 
 
 def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> None:
@@ -151,7 +157,11 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     Frames go to files first, and groups of rows are small where lists are long, so that memory stays bounded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION})}
+    schema = world.schema()
+    described = world.write_log_tables(path.parent)
+    if schema is not None:
+        described["fitted"] = schema.model_dump_json()
+    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION, **described})}
     with tempfile.TemporaryDirectory(prefix=".records-", dir=path.parent) as folder, atomic(path) as temporary:
         parts, size = [], 1.0
         for number, frame in enumerate(frames):
@@ -166,7 +176,8 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     table = path.parent / f"catalogue-{catalogue_hash(listed)}.parquet"
     if not table.exists():
         features = _lists(listed.features)
-        frame = pl.DataFrame({"product_id": listed.ids, "category": list(listed.group_names), "product": features})
+        labels = pl.Series(_labels(listed).tolist())
+        frame = pl.DataFrame({"product_id": labels, "category": list(listed.group_names), "product": features})
         write_parquet(frame, table, {"schema": "catalogue", "schema_version": SCHEMA_VERSION})
 
 

@@ -1,6 +1,6 @@
 """The configuration of a search world: catalogue, users, queries, behaviour and reward, checked when it is made."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -39,18 +39,19 @@ class Category(Strict):
     """A category of products.
 
     Log prices and embeddings (around the category's centre) are normal, bestseller scores normal and cut at 0; CM2 is
-    `cm2_slope` times the price, and noise. A product's tokens are the category's `words`.
+    `cm2_slope` times the price, and noise. A product's tokens are the category's `words`. Of a shop's own products
+    only `cm2_slope`, `words` and `strategic` count, where their table does not tell.
     """
 
-    share: Probability
-    log_price_mean: Logarithm
-    log_price_sd: Annotated[float, Field(ge=0, le=2)]
-    cm2_slope: Annotated[float, Field(ge=-10, le=10)]
-    private_label: Probability
-    bestseller_mean: Weight
-    bestseller_sd: Scale
-    embedding_sd: Scale
-    words: Annotated[list[Text], Field(min_length=1)]
+    share: Probability = 1.0
+    log_price_mean: Logarithm = 2.5
+    log_price_sd: Annotated[float, Field(ge=0, le=2)] = 0.4
+    cm2_slope: Annotated[float, Field(ge=-10, le=10)] = 0.1
+    private_label: Probability = 0.0
+    bestseller_mean: Weight = 0.0
+    bestseller_sd: Scale = 0.0
+    embedding_sd: Scale = 0.7
+    words: list[Text] = Field(default_factory=list)
     strategic: bool = False
 
 
@@ -69,22 +70,32 @@ class Discounts(Strict):
 
 
 class Segment(Strict):
-    """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations)."""
+    """A segment of users: normal tastes for price and private label, Dirichlet `category_tastes` (concentrations).
 
-    share: Probability
-    price_taste_mean: Weight
-    price_taste_sd: Scale
-    label_taste_mean: Weight
-    label_taste_sd: Scale
-    category_tastes: dict[str, Positive]
+    Without `category_tastes` all categories have the concentration 1 / their number.
+    """
+
+    share: Probability = 1.0
+    price_taste_mean: Weight = 0.0
+    price_taste_sd: Scale = 0.0
+    label_taste_mean: Weight = 0.0
+    label_taste_sd: Scale = 0.0
+    category_tastes: dict[str, Positive] = Field(default_factory=dict)
+
+    def concentrations(self, categories: Iterable[str]) -> list[float]:
+        """Return the concentration of each category."""
+        names = list(categories)
+        return [self.category_tastes.get(name, 1.0 / len(names)) for name in names]
 
 
 class QueryType(Strict):
     """A type of query: `bias` of examination at each position, the last one for all positions beyond."""
 
-    share: Probability
-    specificity: Scale
-    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)]
+    share: Probability = 1.0
+    specificity: Scale = 0.7
+    bias: Annotated[list[Weight], Field(min_length=1, max_length=1_000)] = Field(
+        default_factory=lambda: [1.2, 0.9, 0.7, 0.5, 0.3, 0.2]
+    )
 
 
 class Relevance(Strict):
@@ -96,8 +107,14 @@ class Relevance(Strict):
 
 
 class Behaviour(Strict):
-    """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving."""
+    """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving.
 
+    The utility weighs the cosine of query and product, the base `score`, tastes for price, private label and category.
+    """
+
+    intercept: Weight = 0.0
+    cosine: Weight = 1.0
+    score: Weight = 0.0
     price: Weight = 0.8
     private_label: Weight = 1.2
     category: Weight = 0.6
@@ -179,13 +196,14 @@ class SearchConfig(Strict):
     `context` is what a policy observes, and changes nothing else: `simple` (segment and query type), `rich` (those,
     tastes as a shop would estimate them, and the base ranker's top k), `rich-oracle` (the same with the true tastes,
     for studies only). An action outside the box is refused, or with `clip` brought into it. `catalogue_file`,
-    `users_file` and `queries_file` take a shop's own tables (`zoosim.worlds.search.tables`), the first two of which
-    then say how many there are. `shifts` change the market at their steps.
+    `users_file`, `queries_file` and `scores_file` take a shop's own tables (`zoosim.worlds.search.tables`), the first
+    two of which then say how many there are. `shifts` change the market at their steps.
     """
 
     catalogue_file: str | None = None
     users_file: str | None = None
     queries_file: str | None = None
+    scores_file: str | None = None
     n_products: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     n_users: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     k: Annotated[int, Field(ge=1, le=1_000)] = 20
@@ -210,7 +228,7 @@ class SearchConfig(Strict):
     @property
     def files(self) -> dict[str, str]:
         """Return the files that a shop's own tables lie in, by field."""
-        fields = ("catalogue_file", "users_file", "queries_file")
+        fields = ("catalogue_file", "users_file", "queries_file", "scores_file")
         return {field: getattr(self, field) for field in fields if getattr(self, field) is not None}
 
     @property
@@ -227,6 +245,8 @@ class SearchConfig(Strict):
     def _consistent(self) -> "SearchConfig":
         for field in ("categories", "segments", "query_types"):
             check_shares(field, (part.share for part in getattr(self, field).values()))
+        if self.scores_file is not None and None in (self.catalogue_file, self.queries_file):
+            raise ValueError("scores_file: needs the products and queries that it scores: catalogue_file, queries_file")
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
         for number, shift in enumerate(self.shifts):
@@ -237,7 +257,7 @@ class SearchConfig(Strict):
 
 def _check_tastes(name: str, segment: Segment, categories: Mapping[str, Category]) -> None:
     check_known(f"segments.{name}.category_tastes: unknown category", segment.category_tastes, categories)
-    for category in categories:
+    for category in categories if segment.category_tastes else ():
         if category not in segment.category_tastes:
             raise ValueError(f"segments.{name}.category_tastes: no {category}; give each category a number above 0")
 

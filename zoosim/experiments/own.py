@@ -1,4 +1,6 @@
-"""Experiments in worlds of the user's own: a world FILE.py:World takes the place of an experiment's name."""
+"""Experiments in worlds of the user's own: FILE.py:World or FILE.world takes the place of an experiment's name."""
+
+from pathlib import Path
 
 from zoosim.arena.experiment import Experiment
 from zoosim.core.action_space import ActionSpace
@@ -6,7 +8,9 @@ from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS
 from zoosim.policies.base import policy_name
 from zoosim.worlds.base import World
+from zoosim.worlds.fitted.file import load_world
 from zoosim.worlds.own import world_class, world_source
+from zoosim.worlds.setup import WORLD_FILE
 
 CLICKS = (0.0, 1.0)
 """Rewards within these bounds can be learned from by every policy."""
@@ -23,14 +27,18 @@ OTHERS: dict[str, tuple[str, ...]] = {
 
 
 def find_experiment(name: str, *, finished: bool = False) -> Experiment | None:
-    """Return the experiment of a name, or that of a user's world FILE.py:World; None where there is no such name.
+    """Return the experiment of a name, or that of a world FILE.py:World or FILE.world; None where there is none.
 
-    The file of a `finished` run need not be there any more. Raises `WorldError` for a file without such a world.
+    The file of a `finished` run need not be there any more. Raises `WorldError` for a file without such a world,
+    `DataError` for a broken one.
     """
-    if name in EXPERIMENTS or not is_file_source(name):
+    is_fitted = name.endswith(WORLD_FILE)
+    if name in EXPERIMENTS or not (is_fitted or is_file_source(name)):
         return EXPERIMENTS.get(name)
     if finished:
         return Experiment(name=name, summary="", question="", steps=1, policies={}, kind=name, reward_name="reward")
+    if is_fitted:
+        return _in_fitted_world(name)
     world = world_class(name)
     about = (world.__doc__ or policy_name(world)).strip().splitlines()[0]
     source = world_source(name)
@@ -42,6 +50,22 @@ def find_experiment(name: str, *, finished: bool = False) -> Experiment | None:
         policies={policy: {} for policy in _policies_for(world)},
         kind=source,
         reward_name="reward",
+    )
+
+
+def _in_fitted_world(file: str) -> Experiment:
+    """Return the experiment in a world that `fit-world` wrote."""
+    shop = load_world(file)
+    is_clicks = shop.sizes is None
+    source = str(Path(file).resolve())
+    return Experiment(
+        name=source,
+        summary=f"a shop fitted to {shop.facts['log']}",
+        question=f"Which policy does best in the shop that wrote {shop.facts['log']}?",
+        steps=int(shop.facts["steps"]),
+        policies={policy: {} for policy in (FOR_CLICKS if is_clicks else FOR_AMOUNTS)},
+        kind=source,
+        reward_name="CTR" if is_clicks else "reward",
     )
 
 

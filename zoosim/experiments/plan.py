@@ -70,7 +70,7 @@ def _experiment(request: Request) -> Experiment:
             f"{name} is a study, which compares no policies; run `python -m studies {name}` in a checkout"
         )
     expected = unknown("unknown experiment", name, EXPERIMENTS)
-    raise ConfigError(f"{expected}; a world of your own is given as FILE.py:World")
+    raise ConfigError(f"{expected}; a world of your own is given as FILE.py:World, a fitted one as FILE.world")
 
 
 def _finished_plan(config: Mapping[str, Any], plan: Plan) -> Plan:

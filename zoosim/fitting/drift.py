@@ -1,4 +1,4 @@
-"""Find when click probabilities changed in a log, and in which cells, beyond chance."""
+"""Find when responses of segments to categories changed in a log, beyond chance."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.off_policy.intervals.clusters import Clusters, dot
 
 BLOCKS = 200
 MOST_CHANGES = 6
@@ -79,3 +80,19 @@ def _log_likelihood(clicks: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the log likelihood of the clicks at their own rate."""
     others = rows - clicks
     return np.asarray(special.xlogy(clicks, clicks) + special.xlogy(others, others) - special.xlogy(rows, rows))
+
+
+def design_effect(clusters: Clusters, cells: IntArray, rewards: FloatArray, n_cells: int) -> float:
+    """Return how much more clicks of a cell vary than independent ones would, 1 at least (Rao & Scott 1992).
+
+    Rows of a group of `clusters` go together; rates of `cells (n,)` are those of the `rewards (n,)`. Rows and clicks
+    divided by it can be treated as independent.
+    """
+    rows = np.bincount(cells, minlength=n_cells)
+    rates = np.bincount(cells, rewards, n_cells) / np.maximum(rows, 1)
+    independent = float((rows * rates * (1 - rates)).sum())
+    if independent == 0.0 or len(clusters.sizes) < 2:
+        return 1.0
+    place, inverse = np.unique(clusters.group * n_cells + cells, return_inverse=True)
+    sums = np.bincount(inverse.reshape(-1), rewards - rates[cells], len(place)).astype(np.float64)
+    return max(1.0, dot(sums, sums) / independent)

@@ -1,289 +1,216 @@
-"""Estimate a recommendation world from a log: who visits, what they click, and when that changed."""
+"""Estimate a shop from a log: who comes, what they respond to, what that is worth, and when it changed."""
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-import yaml
-from scipy import special
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.fitting.click_table import Estimates, design_effect, estimate_clicks
-from zoosim.fitting.drift import Change, find_changes
+from zoosim.core.parameters import unknown
+from zoosim.core.rng import stream
+from zoosim.core.types import FloatArray, IntArray, Progress
+from zoosim.fitting.drift import Change as FoundChange
+from zoosim.fitting.drift import design_effect, find_changes
+from zoosim.fitting.features import Features, model_features
+from zoosim.fitting.sizes import fit_sizes
 from zoosim.logs.log import Log
+from zoosim.models.click_model import ClickModel, fit_clicks
+from zoosim.models.row_effects import Effects, Family
 from zoosim.off_policy.groups import Groups, group_rows
-from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
+from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.worlds.fitted.shop import Change, FittedShop, Tastes
 
+DRAWS = 200
+MOST_ROWS = 200_000
+MOST_STEPS = 100_000
 MOST_SEGMENTS = 12
-MOST_PATTERNS = 100
-MOST_CATEGORIES = 1_000
-CLICKS_A_CLUSTER = 20
 MOST_CLUSTERS = 8
-MOST_VISITS = 100_000
-LEAST_USERS = 1_000
-MOST_USERS = 10_000_000
-DIGITS = 6
+CLICKS_A_CLUSTER = 20
+LEAST_RESPONSES = 10
+HOUR = 3_600_000_000
+HOURS = 24
+CHANGED = 1.0
+"""Variance of what a change, which was found beyond chance, adds to logits."""
+
+OBJECTIVE = "reward"
+"""The column of a log that holds what policies learn: the weighted sum of its rewards."""
 
 
-class Cell(NamedTuple):
-    """A cell (segment x category) from row `start` on: counts, and the estimated click probability."""
+class FittedModels(NamedTuple):
+    """The models of a log in order of time, and what they need of other rows.
 
-    segment: str
-    category: str
-    start: int
-    rows: int
-    clicks: int
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class FittedWorld:
-    """A world estimated from a log of `n` rows, and what it rests on.
-
-    `cells` holds the click table, a cell again from where it changed; `mix` the segments' shares of the visits, `sizes`
-    how many products each category has. `selected` names the cells in which weighting by propensity moves the click
-    rate by more than chance: there the logging policy chose by something that segments and categories do not tell.
-    `skipped` counts the invalid rows of the log that were left out, by reason.
+    `hours` and `days` are what these add to logits; of days by their number.
     """
 
-    n: int
-    n_clusters: int
-    source: str
+    shop: FittedShop
+    clicks: ClickModel
+    features: Features
     segments: Groups
-    categories: Groups
-    segment_names: tuple[str, ...]
-    category_names: tuple[str, ...]
-    cells: tuple[Cell, ...]
-    changes: tuple[Change, ...]
-    mix: tuple[float, ...]
-    sizes: tuple[int, ...]
-    n_users: int
-    effect: float
-    strength: float
-    selected: tuple[tuple[str, str], ...]
-    skipped: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        """The number of visits of a run as long as the log, `MOST_VISITS` at most."""
-        return min(self.n, MOST_VISITS)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration for `zoosim run --config`; changes are shocks at the same share of the run."""
-        env: dict[str, Any] = {
-            "n_products": sum(self.sizes),
-            "n_users": self.n_users,
-            "category_sizes": dict(zip(self.category_names, self.sizes, strict=True)),
-            "personas": self._table(0),
-            "persona_mix": _shares(self.segment_names, self.mix),
-            "shocks": [self._shock(number) for number in range(1, len(self.changes) + 1)],
-        }
-        return {"env": env, "run": {"steps": self.steps}}
-
-    def to_yaml(self) -> str:
-        """Write the configuration as YAML, with a line on where it comes from."""
-        source = " ".join(self.source.split())
-        head = f"# Estimated from {self.n:,} rows of {source}. Run it: zoosim run gauntlet --config FILE\n"
-        return head + yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True, width=120)
-
-    def _table(self, start: int) -> dict[str, dict[str, float]]:
-        table: dict[str, dict[str, float]] = {}
-        for cell in self.cells:
-            if cell.start == start:
-                table.setdefault(cell.segment, {})[cell.category] = round(cell.estimate, DIGITS)
-        return table
-
-    def _shock(self, number: int) -> dict[str, Any]:
-        row = self.changes[number - 1].row
-        step = max(number, math.floor(row * self.steps / self.n))
-        return {"step": step, "name": f"change {number}", "set": self._table(row)}
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """All figures as plain values for JSON."""
-        return {
-            "schema_version": 1,
-            "log": self.source,
-            "rows": self.n,
-            "clusters": self.n_clusters,
-            "skipped": dict(self.skipped),
-            "segments": self.segments.how,
-            "categories": self.categories.how,
-            "design_effect": self.effect,
-            "prior_rows": self.strength,
-            "changes": [change.row for change in self.changes],
-            "selected": [list(names) for names in self.selected],
-            "cells": [cell._asdict() for cell in self.cells],
-        }
+    hours: FloatArray
+    days: dict[int, float]
 
 
-def fit_world(log: Log, *, segments: int | None = None, categories: int | None = None) -> FittedWorld:
-    """Estimate a recommendation world from a log: segments, categories, click probabilities, and when they changed.
+class _Kinds(NamedTuple):
+    """The effects that rows share: of visitors, of their tastes, of hours, of days, and of each change."""
 
-    Within a cell (segment x category) rows are not weighted by propensity: visitors and products of a cell are taken to
-    be alike, and which category was shown depends on the segment.
+    families: tuple[Family, ...]
+    users: IntArray
+    taste_keys: IntArray
+    days: IntArray
+
+
+def with_reward(log: Log, reward: str | None) -> Log:
+    """Return a log whose rewards are those of a column, by default as they are; raises `ConfigError`."""
+    if reward is None or reward == OBJECTIVE:
+        return log
+    if reward not in log.columns:
+        raise ConfigError(unknown(f"{log.source}: no reward", reward, [OBJECTIVE, *log.columns]))
+    return replace(log, rewards=log.columns[reward])
+
+
+def fit_shop(
+    log: Log, *, reward: str = OBJECTIVE, seed: int = 0, progress: Progress = lambda line: None
+) -> FittedModels:
+    """Estimate a shop from a log of products.
 
     Args:
-        log: Rows with rewards of 0 or 1; taken in order of time where the log has times.
-        segments: The most segments, which are patterns or clusters of the visitors' features.
-        categories: The most categories: those of the catalogue, else clusters of product features, else the products.
+        log: Any rewards; what is not 0 is a response. Taken in order of time where the log has times.
+        reward: What the rewards are called.
+        seed: Of the draws from the posterior.
+        progress: Called with lines about how far it is.
 
     Raises:
-        ConfigError: `segments` or `categories` is below 1.
-        DataError: A reward is not a click, or nothing tells the categories of many products.
+        DataError: the log has too few responses.
     """
-    _check(log, segments, categories)
     log = log.in_order()
-    visitors, products, category_names = _groups(log, segments, categories)
-    segment_names = tuple(f"segment {number}" for number in range(1, visitors.n_groups + 1))
-    cells = visitors.labels * products.n_groups + products.labels[log.actions]
-    n_cells = visitors.n_groups * products.n_groups
-    clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
-    effect = design_effect(clusters, cells, log.rewards, n_cells)
-    changes = find_changes(cells, log.rewards, n_cells, effect)
-    units = _units(changes, n_cells)
-    rows, clicks = _counts(units, cells, log.rewards, len(log))
-    estimates = estimate_clicks(rows / effect, clicks / effect)
-    return FittedWorld(
-        n=len(log),
-        n_clusters=clusters.n_clusters,
-        source=log.source,
-        segments=visitors,
-        categories=products,
-        segment_names=segment_names,
-        category_names=category_names,
-        cells=_cells(units, rows, clicks, estimates, segment_names, category_names),
-        changes=tuple(changes),
-        mix=tuple((np.bincount(visitors.labels, minlength=visitors.n_groups) / len(log)).tolist()),
-        sizes=tuple(np.bincount(products.labels, minlength=products.n_groups).tolist()),
-        n_users=_n_users(log, clusters),
-        effect=effect,
-        strength=estimates.strength,
-        selected=_selected(log, cells, n_cells, effect, segment_names, category_names),
-        skipped=dict(log.skipped),
+    responses = (log.rewards != 0.0).astype(float)
+    _check(log, responses)
+    features = model_features(log)
+    segments = _segments(log, responses)
+    changes = _found_changes(log, responses, features, segments)
+    kinds = _kinds(log, features, segments, changes)
+    x = features.represent(log.features)
+    progress(f"fitting responses: {len(log):,} rows of {log.n_actions:,} products")
+    clicks = fit_clicks(x, log.actions, responses, features.design, kinds.families)
+    progress("drawing shops that the log allows")
+    drawn = clicks.draw(DRAWS, rng=stream(seed, "coefficients"))
+    responded = responses > 0.0
+    rng = stream(seed, "sizes")
+    arguments = (x[responded], log.actions[responded], log.rewards[responded])
+    sizes = fit_sizes(*arguments, features.design, DRAWS, rng=rng)
+    visitors, tastes, hours, days, *of_changes = clicks.effects
+    shop = FittedShop(
+        features=log.features,
+        users=kinds.users,
+        levels=_level_of_rows(kinds, hours, days),
+        segments=segments.labels,
+        centre=features.centre,
+        mixing=features.mixing,
+        coefficients=drawn.astype(np.float32),
+        visitors=_tastes(np.arange(len(visitors.mean)), visitors),
+        tastes=_tastes(kinds.taste_keys, tastes),
+        sizes=sizes,
+        changes=_change_tables(changes, of_changes, segments.n_groups, len(features.category_names)),
+        products=log.products,
+        product_ids=log.product_ids,
+        categories=features.categories,
+        category_names=features.category_names,
+        names=log.names,
+        fitted=log.fitted,
+        facts=_facts(log, reward, responses, kinds, clicks.effects, segments),
     )
+    of_days = dict(zip(kinds.days.tolist(), days.mean.tolist(), strict=True))
+    return FittedModels(shop, clicks, features, segments, hours.mean, of_days)
 
 
-def _check(log: Log, segments: int | None, categories: int | None) -> None:
-    for name, value in (("segments", segments), ("categories", categories)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ConfigError(f"{name}: got {value!r}, expected a whole number of at least 1")
-    wrong = (log.rewards != 0.0) & (log.rewards != 1.0)
-    if wrong.any():
-        row = int(wrong.argmax())
-        got = f"row {row}, column reward: got {log.rewards[row]:g}"
-        raise DataError(f"{log.source}: {got}, expected clicks, 0 or 1: a recommendation world knows no other rewards")
-
-
-def _groups(log: Log, segments: int | None, categories: int | None) -> tuple[Groups, Groups, tuple[str, ...]]:
-    """Return segments of rows, categories of products, and the categories' names."""
-    enough = int(np.clip(log.rewards.sum() // CLICKS_A_CLUSTER, 2, MOST_CLUSTERS))
-    groups = group_rows(log.features, segments or MOST_SEGMENTS, min(segments or enough, enough))
-    products, names = _product_groups(log, categories, enough)
-    return groups, products, names
-
-
-def _product_groups(log: Log, categories: int | None, enough: int) -> tuple[Groups, tuple[str, ...]]:
-    names = sorted(set(log.categories))
-    max_categories = categories or MOST_CATEGORIES
-    if 0 < len(names) <= max_categories:
-        return _named(np.searchsorted(names, log.categories), len(names), "the catalogue's"), tuple(names)
-    if log.products.shape[1]:
-        groups = group_rows(log.products, min(max_categories, MOST_PATTERNS), categories or enough)
-    elif log.n_actions <= max_categories:
-        groups = _named(np.arange(log.n_actions), log.n_actions, "each product its own")
-    else:
-        advice = "describe them in the catalogue beside the log, by category or by features"
+def _check(log: Log, responses: FloatArray) -> None:
+    count = int(responses.sum())
+    if count < LEAST_RESPONSES or count == len(log):
         raise DataError(
-            f"{log.source}: {log.n_actions:,} products, and nothing tells categories of {max_categories:,}; {advice}"
+            f"{log.source}: {count:,} of {len(log):,} rows earned something, expected at least {LEAST_RESPONSES}, and "
+            "not all; nothing else tells what visitors respond to"
         )
-    return groups, tuple(f"category {number}" for number in range(1, groups.n_groups + 1))
 
 
-def _named(labels: IntArray, count: int, how: str) -> Groups:
-    return Groups(labels, np.zeros((count, 0)), np.zeros(0), how)
+def _segments(log: Log, responses: FloatArray) -> Groups:
+    """Return segments of visitors, by which changes are looked for and the fit is shown; never by responses."""
+    enough = int(np.clip(responses.sum() // CLICKS_A_CLUSTER, 2, MOST_CLUSTERS))
+    return group_rows(log.features, MOST_SEGMENTS, enough).named(log.features, log.visitor_features)
 
 
-class _Unit(NamedTuple):
-    """A cell between two of its changes: from row `start` to row `stop`, or to the end of the log."""
-
-    cell: int
-    start: int
-    stop: int | None
-
-
-def _units(changes: Sequence[Change], n_cells: int) -> list[_Unit]:
-    units = []
-    for cell in range(n_cells):
-        times = [0, *(change.row for change in changes if cell in change.cells)]
-        units += [_Unit(cell, *span) for span in zip(times, [*times[1:], None], strict=True)]
-    return units
+def _found_changes(log: Log, responses: FloatArray, features: Features, segments: Groups) -> list[FoundChange]:
+    n_categories = len(features.category_names)
+    cells = segments.labels * n_categories + features.categories[log.actions]
+    n_cells = segments.n_groups * n_categories
+    clusters = make_clusters(len(log), log.user_ids, max_groups=len(log))
+    return find_changes(cells, responses, n_cells, design_effect(clusters, cells, responses, n_cells))
 
 
-def _counts(units: Sequence[_Unit], cells: IntArray, rewards: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Count rows and clicks of each unit."""
-    epochs = sorted({unit.start for unit in units})
-    n_cells = max(unit.cell for unit in units) + 1
-    epoch = np.searchsorted(epochs, np.arange(n), side="right") - 1
-    cell_epoch = cells * len(epochs) + epoch
-    tables = (np.bincount(cell_epoch, values, n_cells * len(epochs)) for values in (None, rewards))
-    rows, clicks = (table.reshape(n_cells, len(epochs)).astype(float) for table in tables)
-    spans = [(u.cell, epochs.index(u.start), len(epochs) if u.stop is None else epochs.index(u.stop)) for u in units]
-    first, second = ([float(table[c, a:b].sum()) for c, a, b in spans] for table in (rows, clicks))
-    return np.array(first), np.array(second)
+def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundChange]) -> _Kinds:
+    """Return the effects that rows of a log may share."""
+    n, n_categories = len(log), len(features.category_names)
+    ids = np.arange(n) if log.user_ids is None else log.user_ids
+    users = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    category = features.categories[log.actions]
+    taste_keys, tastes = np.unique(users * n_categories + category, return_inverse=True)
+    times = np.zeros(n, np.int64) if log.times is None else log.times
+    days, day_of_row = np.unique(times // (HOURS * HOUR), return_inverse=True)
+    families = [
+        Family(users, int(users.max()) + 1, optional=False),
+        Family(tastes.reshape(-1), len(taste_keys), within=0, optional=False),
+        Family(times // HOUR % HOURS, HOURS),
+        Family(day_of_row.reshape(-1), len(days)),
+    ]
+    cells = segments.labels * n_categories + category
+    for change in changes:
+        place = np.full(segments.n_groups * n_categories, -1)
+        place[change.cells] = np.arange(len(change.cells))
+        groups = np.where(np.arange(n) >= change.row, place[cells], -1)
+        families.append(Family(groups, len(change.cells), optional=False, spread=CHANGED))
+    return _Kinds(tuple(families), users, taste_keys, days)
 
 
-def _cells(
-    units: Sequence[_Unit],
-    rows: FloatArray,
-    clicks: FloatArray,
-    estimates: Estimates,
-    segments: Sequence[str],
-    categories: Sequence[str],
-) -> tuple[Cell, ...]:
-    cells = []
-    for i, unit in enumerate(units):
-        segment, category = divmod(unit.cell, len(categories))
-        figures = (float(estimates.clicks[i]), float(estimates.low[i]), float(estimates.high[i]))
-        counts = (unit.start, int(rows[i]), int(clicks[i]))
-        cells.append(Cell(segments[segment], categories[category], *counts, *figures))
-    return tuple(cells)
+def _tastes(keys: IntArray, effects: Effects) -> Tastes:
+    spreads = (effects.spread, effects.estimate, effects.error)
+    return Tastes(keys, effects.information, effects.target, *spreads)
 
 
-def _n_users(log: Log, clusters: Clusters) -> int:
-    return LEAST_USERS if log.user_ids is None else int(np.clip(clusters.n_clusters, LEAST_USERS, MOST_USERS))
+def _level_of_rows(kinds: _Kinds, hours: Effects, days: Effects) -> FloatArray:
+    _, _, of_hour, of_day, *_ = kinds.families
+    return of_hour.of_rows(hours.mean) + of_day.of_rows(days.mean)
 
 
-def _selected(
-    log: Log, cells: IntArray, n_cells: int, effect: float, segments: Sequence[str], categories: Sequence[str]
-) -> tuple[tuple[str, str], ...]:
-    """Name the cells whose rate moves by more than chance when rows weigh 1 / propensity (in the way of Hausman 1978).
-
-    If a cell's visitors and products are alike, both rates estimate the same. A log without propensities names none.
-    """
-    if not log.has_propensities:
-        return ()
-    weights = 1.0 / log.propensities
-    rows = np.bincount(cells, minlength=n_cells).clip(1)
-    total = np.bincount(cells, weights, n_cells)
-    rates = np.bincount(cells, log.rewards, n_cells) / rows
-    share = weights / total[cells] - 1.0 / rows[cells]
-    moved = np.bincount(cells, share * log.rewards, n_cells)
-    error = np.sqrt(effect * rates * (1 - rates) * np.bincount(cells, share**2, n_cells))
-    limit = -float(special.ndtri(0.005 / n_cells))
-    flagged = np.flatnonzero(np.abs(moved) > limit * error + 1e-9)
-    return tuple((segments[int(cell) // len(categories)], categories[int(cell) % len(categories)]) for cell in flagged)
+def _change_tables(
+    changes: list[FoundChange], effects: list[Effects], n_segments: int, n_categories: int
+) -> tuple[Change, ...]:
+    tables = []
+    for change, of_change in zip(changes, effects, strict=True):
+        table = np.zeros(n_segments * n_categories)
+        table[change.cells] = of_change.mean
+        tables.append(Change(change.row, table.reshape(n_segments, n_categories)))
+    return tuple(tables)
 
 
-def _shares(names: Sequence[str], mix: Sequence[float]) -> Mapping[str, float]:
-    """Round shares so that they still add up to 1."""
-    rounded = [round(share, DIGITS) for share in mix]
-    largest = int(np.argmax(rounded))
-    rounded[largest] = round(rounded[largest] + 1.0 - sum(rounded), DIGITS)
-    return dict(zip(names, rounded, strict=True))
+def _facts(
+    log: Log,
+    reward: str,
+    responses: FloatArray,
+    kinds: _Kinds,
+    effects: tuple[Effects, ...],
+    segments: Groups,
+) -> dict[str, object]:
+    """Say what a world rests on."""
+    names = ("visitors", "tastes", "hours", "days")
+    return {
+        "log": log.source,
+        "rows": len(log),
+        "visitors": int(kinds.users.max()) + 1,
+        "reward": reward,
+        "responses": int(responses.sum()),
+        "mean_reward": float(log.rewards.mean()),
+        "steps": min(len(log), MOST_STEPS),
+        "skipped": dict(log.skipped),
+        "segments": segments.names,
+        "segments_how": segments.how,
+        "spreads": {name: [of.estimate, of.error] for name, of in zip(names, effects, strict=False)},
+    }

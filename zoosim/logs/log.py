@@ -9,6 +9,8 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.searches import Searches
+from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema
 
 PER_VISIT = (
@@ -35,6 +37,8 @@ class Log:
         user_ids: Which visits belong together `(n,)`; None where the log does not say.
         times: When the visits came, in microseconds since 1970, `(n,)`; None where the log does not say.
         columns: Further numbers by name, such as target probabilities, each of the shape of `propensities`.
+        rewards_by_name: What the objective, `rewards`, is made of, and other rewards, each of its shape; none where the
+            log has one reward.
         skipped: How many bad rows were left out, by reason.
         categories: The category of each product, where a catalogue names them.
         source: What messages call the log.
@@ -45,6 +49,7 @@ class Log:
         ids: The numbers by which policies know the products `(K,)`, where a catalogue names them.
         names: What the shop calls the products, where a catalogue says.
         fitted: How visitors and products were encoded, where the log was imported.
+        searches: Boosts alone: the requests, rankings and clicks behind the visits, where the log holds them.
     """
 
     actions: Any
@@ -58,6 +63,7 @@ class Log:
     user_ids: IntArray | None = None
     times: IntArray | None = None
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    rewards_by_name: Mapping[str, FloatArray] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     categories: tuple[str, ...] = ()
     source: str = "log"
@@ -67,6 +73,7 @@ class Log:
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
     fitted: FittedSchema | None = None
+    searches: Searches | None = None
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -82,6 +89,24 @@ class Log:
         if self.rewards.ndim == 1:
             return self.rewards
         return np.asarray(self.rewards.sum(axis=1))
+
+    @property
+    def objective(self) -> str:
+        """Return what `rewards` are called: a reward by name, a weighted sum of some, or `reward` without names."""
+        weights = {} if self.fitted is None else {name: w for name, w in self.fitted.weights.items() if w}
+        if not self.rewards_by_name or not weights:
+            return REWARD
+        parts = [name if weight == 1.0 else f"{weight:g} {name}" for name, weight in weights.items()]
+        return parts[0] if list(weights.values()) == [1.0] else f"objective ({' + '.join(parts)})"
+
+    @cached_property
+    def other_rewards(self) -> tuple[str, ...]:
+        """Return the names of the rewards that are not the objective itself."""
+        return tuple(name for name, values in self.rewards_by_name.items() if not np.array_equal(values, self.rewards))
+
+    def for_reward(self, name: str) -> "Log":
+        """Return the log with one of its rewards by name in place of the objective."""
+        return replace(self, rewards=self.rewards_by_name[name], rewards_by_name={})
 
     @cached_property
     def product_ids(self) -> IntArray:
@@ -124,4 +149,8 @@ class Log:
         """Return the log of the `chosen` visits: indices, or a mask `(n,)`."""
         arrays = {name: getattr(self, name) for name in PER_VISIT}
         taken: dict[str, Any] = {name: values[chosen] for name, values in arrays.items() if values is not None}
-        return replace(self, **taken, columns={name: values[chosen] for name, values in self.columns.items()})
+        for part in ("columns", "rewards_by_name"):
+            taken[part] = {name: values[chosen] for name, values in getattr(self, part).items()}
+        if self.searches is not None:
+            taken["searches"] = self.searches.rows(chosen)
+        return replace(self, **taken)

@@ -18,8 +18,11 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
-from zoosim.logs.schema import A_MAX, MARGINAL, READ
+from zoosim.logs.schema import A_MAX, MARGINAL, READ, REWARDS
+from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
+from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
+from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key
 
@@ -46,19 +49,23 @@ def read_log(
         ConfigError: `action_space` is unknown, or `a_max` out of range.
         DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
     """
-    frame = _read_columns(Path(path), columns)
+    rewards = _reward_names(Path(path))
+    frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
         catalogue = _catalogue_of(frame, Path(path))
     fitted = fitted_schema(Path(path))
+    requests = read_requests(Path(path)) if set(SEARCH_COLUMNS) <= set(frame.columns) else None
     log = to_log(
         frame,
         action_space=action_space,
         source=str(path),
         skip_bad=skip_bad,
         columns=columns,
+        rewards=rewards,
         a_max=a_max,
         products=catalogue.products,
+        requests=requests,
     )
     if fitted is not None and fitted.visitors.width != log.features.shape[1]:
         widths = f"{fitted.visitors.width} features of visitors, its rows hold {log.features.shape[1]}"
@@ -73,17 +80,21 @@ def to_log(
     source: str = "log",
     skip_bad: bool = False,
     columns: Sequence[str] = (),
+    rewards: Sequence[str] = (),
     a_max: float | None = None,
     n_actions: int | None = None,
     products: FloatArray | None = None,
+    requests: SearchRequests | None = None,
 ) -> Log:
     """Check a frame with the columns of Records, of which it needs `action` and `reward`; return a `Log`.
 
     Args:
         frame: One row per visit, or per position of a ranking; see `zoosim.logs.schema`.
         source: What messages call the log.
+        rewards: The columns of rewards, beside `reward`.
         n_actions: The number of products; by default that of `products`, else one more than the highest action.
         products: The features of the products `(K, d_p)`.
+        requests: The shop of a log of searches, whose columns are then kept.
         action_space, skip_bad, columns, a_max: As in `read_log`.
 
     Raises:
@@ -97,26 +108,30 @@ def to_log(
     check_columns(frame, source, RECORDS[space].required, lists=RECORDS[space].chooses_lists)
     records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
     kept = records.kept(columns)
-    check_numeric(frame, kept, source)
+    check_numeric(frame, [*kept, *rewards], source)
 
-    sound, skipped = sound_rows(frame, records.faults(), source, skip_bad, together=records.visit_column)
+    faults = [*records.faults(), *(faults_of_searches(frame, requests) if requests is not None else ())]
+    sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
     visits = rows.gather_every(rows.height // shape[0])
     candidates, candidate_set = _candidates(visits, records.n_actions)
+    features = _features(visits)
     shared = {
         "propensities": _propensities(rows, shape),
         "rewards": floats(rows["reward"]).reshape(shape),
         "candidates": candidates,
         "candidate_set": candidate_set,
-        "features": _features(visits),
+        "features": features,
         "positions": np.zeros(visits.height, np.int64),
         "products": np.zeros((records.n_actions, 0)) if products is None else products,
         "user_ids": _user_ids(visits),
         "times": visits["time"].dt.epoch("us").to_numpy() if _is_known(visits, "time") else None,
         "columns": {name: floats(rows[name]).reshape(shape) for name in kept},
+        "rewards_by_name": {name: floats(rows[name]).reshape(shape) for name in rewards},
         "skipped": skipped,
         "source": source,
         "action_space": space,
+        "searches": None if requests is None else Searches(visits.select(SEARCH_COLUMNS), features, requests),
     }
     return Log(**{**shared, **records.decisions(rows, shape)})
 
@@ -136,7 +151,7 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Read the columns that a log consists of, and `columns`; raises `DataError`."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
-    wanted = {*READ, *columns, A_MAX, *(MARGINAL + name for name in ("propensity", *columns))}
+    wanted = {*READ, *columns, A_MAX, *SEARCH_COLUMNS, *(MARGINAL + name for name in ("propensity", *columns))}
     try:
         known = pl.read_parquet_schema(path)
         missing = [name for name in columns if name not in known]
@@ -147,6 +162,14 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
         reason = str(error).splitlines()[0]
         hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
         raise DataError(f"{path}: cannot be read as Parquet, {hint}: {reason}") from None
+
+
+def _reward_names(path: Path) -> list[str]:
+    """Return the names of a log's rewards; none where it has one, or cannot be read."""
+    try:
+        return [str(name) for name in read_meta(path).get(REWARDS, [])]
+    except DataError:
+        return []
 
 
 def _with_lists(frame: pl.DataFrame) -> pl.DataFrame:

@@ -174,8 +174,9 @@ class RankingRecords(ProductRecords):
 
 
 class BoostRecords(Records):
-    """One row per visit; its action is a list of boosts, its propensity their density."""
+    """One row per visit; its action is a list of boosts, its propensity their density where the log knows it."""
 
+    required = REQUIRED
     chooses_lists = True
 
     def __init__(
@@ -198,6 +199,8 @@ class BoostRecords(Records):
         return float(a_max)
 
     def _propensity_faults(self) -> Iterator[Fault]:
+        if "propensity" not in self.frame.columns:
+            return
         densities = self.frame["propensity"].cast(pl.Float64)
         bad = ~densities.is_between(LEAST_DENSITY, LARGEST_DENSITY).fill_null(False)
         yield Fault("propensity", f"a density from {LEAST_DENSITY:g} to {LARGEST_DENSITY:g}", bad.to_numpy())

@@ -27,3 +27,6 @@ OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}
 A_MAX = "a_max"
 MARGINAL = "marginal_"
 """`marginal_propensity` is the log's own; `marginal_NAME` belongs to target probabilities in the column NAME."""
+
+REWARDS = "rewards"
+"""The key of a log file's metadata that lists its rewards by name, the columns beside `reward`, their weighted sum."""

@@ -2,117 +2,24 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
-
-import numpy as np
-import polars as pl
+from dataclasses import replace
+from typing import Any
 
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.statistics import Interval
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
-from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
+from zoosim.off_policy.actions.products import DIRECT_METHOD
 from zoosim.off_policy.actions.table import EVALUATORS
-from zoosim.off_policy.compare import LOGGED, Comparison, Difference
-from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
-from zoosim.off_policy.estimators.terms import Terms
-from zoosim.off_policy.groups import Groups, group_rows
-from zoosim.off_policy.intervals.bootstrap import bootstraps
-from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
-from zoosim.off_policy.intervals.comparisons import Ranked
-from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
-from zoosim.off_policy.intervals.sequences import confidence_sequence
-from zoosim.off_policy.options import Options, read_options
-from zoosim.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS, Overlap
+from zoosim.off_policy.compare import LOGGED
+from zoosim.off_policy.findings import Findings
+from zoosim.off_policy.groups import group_rows
+from zoosim.off_policy.intervals.clusters import make_clusters
+from zoosim.off_policy.options import read_options
+from zoosim.off_policy.overlap import FEW_SEGMENTS, MOST_SEGMENTS
+from zoosim.off_policy.propensities.deterministic import is_deterministic
+from zoosim.off_policy.propensities.estimate import estimate_propensities
+from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.targets.base import naming
-from zoosim.off_policy.verdict import (
-    DO_NOT_USE,
-    EFFECTIVE_GROUPS,
-    EFFECTIVE_GROUPS_ASYMPTOTIC,
-    TRUST,
-    WEAK,
-    WORDS,
-    Verdict,
-)
-
-NOTHING = Interval(math.nan, None, None)
-NO_OVERLAP = "no overlap: the policy never chooses a logged action"
-GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (bernstein does)"
-GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
-
-
-class Result(NamedTuple):
-    """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
-
-    `value` is NaN for a self-normalised estimator where all weights are 0.
-    """
-
-    policy: str
-    estimator: str
-    value: float
-    low: float | None
-    high: float | None
-    ess: float
-    mean_weight: float
-    max_weight: float
-    verdict: str
-    reasons: tuple[str, ...]
-
-
-class Estimate(NamedTuple):
-    """A result, and the sums by group that it comes from; None where there is no estimate."""
-
-    result: Result
-    sums: Sums | None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
-
-    `ranking` orders the policies whose estimate can be used, by estimator; `overlaps` says where each policy's weights
-    lie, if that was asked for; `notes` are remarks on each. `unit` says what `n` counts.
-    """
-
-    results: tuple[Result, ...]
-    differences: tuple[Difference, ...]
-    logged: Interval
-    n: int
-    n_clusters: int
-    skipped: Mapping[str, int]
-    source: str
-    ranking: tuple[Ranked, ...] = ()
-    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unit: str = "rows"
-
-    @cached_property
-    def table(self) -> pl.DataFrame:
-        """One row per policy and estimator; reasons in one string."""
-        return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
-
-    def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
-        """Return the same with further notes on some policies."""
-        merged = {name: (*self.notes.get(name, ()), *notes.get(name, ())) for name in {**self.notes, **notes}}
-        return replace(self, notes=merged)
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """All figures as plain values for JSON: what is not finite is None."""
-        return {
-            "schema_version": 1,
-            "log": self.source,
-            "rows": self.n,
-            "clusters": self.n_clusters,
-            "skipped": dict(self.skipped),
-            "logged": _plain(self.logged._asdict()),
-            "results": [_plain(row._asdict()) for row in self.results],
-            "differences": [_plain(row._asdict()) for row in self.differences],
-            "ranking": [_plain(row._asdict()) for row in self.ranking],
-            "notes": {name: list(lines) for name, lines in self.notes.items() if lines},
-        }
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -137,6 +44,7 @@ def evaluate(
     seed: int = 0,
     reward_range: tuple[float, float] | None = None,
     bandwidth: float | None = None,
+    propensity_model: str | None = None,
     overlap: bool = False,
     compare: bool = True,
     progress: Progress = lambda line: None,
@@ -147,7 +55,7 @@ def evaluate(
     (Horvitz & Thompson 1952); some estimators add a reward model (Dudik, Langford & Li 2011).
 
     Args:
-        log: n visits with propensities, of products, rankings or boosts.
+        log: n visits, with propensities unless a `propensity_model` is named, of products, rankings or boosts.
         policies: Name -> a `zoosim.Policy` (a frozen copy is asked), probabilities `(K,)` or `(n, K)`, a function
             (log, start, stop) that returns `(stop - start, K)`, or the name of a log column with the probability
             of the logged action (this leaves out estimators with a reward model). Rankings: probabilities of
@@ -164,6 +72,9 @@ def evaluate(
         reward_range: (low, high) of a visit's total reward. Default: the range in the log, which makes "bernstein"
             and "sequence" at most `weak` unless rewards are single clicks.
         bandwidth: Kernel width in units of the boosts. Default: chosen from the log (SLOPE, Su et al. 2020).
+        propensity_model: "multinomial": estimate the propensities of a log of products that has none, by visitors'
+            features, cross-fitted. Estimators are then some of "dm", "snips" (default), "dr" (default) and "sndr"; the
+            verdict is `weak` at best, and a log that is deterministic gets "dm" alone, and `do not use`.
         overlap: Also tabulate weights by size, action and segment.
         compare: Also compare and rank the policies.
         progress: Called with lines such as "linucb: judged 2,000 of 50,000 rows".
@@ -180,9 +91,6 @@ def evaluate(
     """
     if LOGGED in policies:
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
-    if not log.has_propensities:
-        wanted = "expected a column propensity, the probability with which each product was shown"
-        raise DataError(f"{log.source}: got a log without propensities, {wanted}; let the shop log it from now on")
     evaluator_class = EVALUATORS[log.action_space]
     options = read_options(
         log,
@@ -193,9 +101,16 @@ def evaluate(
         samples=samples,
         seed=seed,
         reward_range=reward_range,
+        propensity_model=propensity_model,
     )
     clusters = make_clusters(len(log), log.user_ids)
-    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth)
+    estimated = None
+    if options.propensity_model is not None:
+        estimated = estimate_propensities(log, clusters, progress)
+        log = replace(log, propensities=estimated.values)
+        if is_deterministic(log, estimated):
+            options = options._replace(estimators=(DIRECT_METHOD,), is_deterministic=True)
+    evaluator = evaluator_class(log, clusters, options.estimators, bandwidth, estimated)
     prepared = {}
     for name, policy in policies.items():
         with naming(name):
@@ -203,7 +118,7 @@ def evaluate(
     if not prepared:
         raise ConfigError("policies: got none, expected at least one to judge")
 
-    findings = _Findings(log, clusters, evaluator.unit, options, compare)
+    findings = Findings(log, clusters, evaluator.unit, options, compare, estimated)
     groups = None
     if overlap:
         segments = group_rows(log.features, MOST_SEGMENTS, FEW_SEGMENTS)
@@ -213,8 +128,7 @@ def evaluate(
         for name, evaluate_policy in prepared.items():
             with naming(name):
                 policy_evaluation = evaluate_policy()
-                estimates = _estimates(name, policy_evaluation, options)
-            findings.add(name, estimates, policy_evaluation, groups)
+                findings.add(name, policy_evaluation, groups)
             finished.append(name)
     except KeyboardInterrupt:
         missing = [name for name in prepared if name not in finished]
@@ -228,148 +142,3 @@ def evaluate(
 
 def _prefixed(progress: Progress, name: str) -> Progress:
     return lambda line: progress(f"{name}: {line}")
-
-
-class _Findings:
-    """What was found so far, of one policy after another."""
-
-    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool) -> None:
-        logged = group_sums(clusters, Terms(log.visit_rewards))
-        self._log = log
-        self._n_clusters = clusters.n_clusters
-        self._unit = unit
-        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
-        self._comparison = Comparison(logged, options) if compare else None
-        self._results: list[Result] = []
-        self._overlaps: dict[str, Overlap] = {}
-        self._notes: dict[str, tuple[str, ...]] = {}
-
-    def add(self, name: str, estimates: Sequence[Estimate], evaluated: PolicyEvaluation, groups: Groups | None) -> None:
-        """Take in the estimates of a policy; with `groups` of rows, where its weights lie, too."""
-        if groups is not None:
-            self._overlaps[name] = evaluated.overlap(groups)
-        self._notes[name] = evaluated.notes
-        for result, sums in estimates:
-            self._results.append(result)
-            if self._comparison is not None and sums is not None:
-                self._comparison.add(name, result.estimator, sums, result.verdict)
-
-    def evaluation(self, finished: Sequence[str]) -> Evaluation:
-        """Return what was found of the policies that are finished."""
-        results = tuple(row for row in self._results if row.policy in finished)
-        differences: tuple[Difference, ...] = ()
-        ranking: tuple[Ranked, ...] = ()
-        if self._comparison is not None:
-            differences = tuple(each for each in self._comparison.differences if each.policy in finished)
-            ranking = self._comparison.ranking(_usable_values(results))
-        return Evaluation(
-            results,
-            differences,
-            self._logged,
-            len(self._log),
-            self._n_clusters,
-            dict(self._log.skipped),
-            self._log.source,
-            ranking=ranking,
-            overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
-            notes={name: self._notes[name] for name in finished},
-            unit=self._unit,
-        )
-
-
-def _usable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return the values of estimates that can be used, by estimator and policy."""
-    values: dict[str, dict[str, float]] = {}
-    for row in results:
-        if row.verdict != DO_NOT_USE:
-            values.setdefault(row.estimator, {})[row.policy] = row.value
-    return values
-
-
-def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> list[Estimate]:
-    """Return the estimates of a policy's value, in the order of the options; raises `DataError` if there are none."""
-    estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
-    if not estimators:
-        raise DataError(f"none of {', '.join(options.estimators)} can do with {evaluated.known} alone")
-    sums_and_drifts = {}
-    for estimator in estimators:
-        sums_and_drift = _sums_and_drift(evaluated, estimator, options)
-        if sums_and_drift is not None:  # None: every importance weight is 0
-            sums_and_drifts[estimator] = sums_and_drift
-    # One call for all estimators, because they share the bootstrap's resampling counts.
-    intervals = _intervals([sums for sums, _ in sums_and_drifts.values()], evaluated, options)
-    interval_of = dict(zip(sums_and_drifts, intervals, strict=True))
-    interval_verdict = _interval_verdict(evaluated, options)
-    min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS
-
-    estimates = []
-    for estimator in estimators:
-        weights = evaluated.weights(estimator).figures
-        if estimator not in sums_and_drifts:
-            no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
-            estimates.append(Estimate(_result(policy, estimator, NOTHING, weights, no_overlap), None))
-            continue
-        sums, drift = sums_and_drifts[estimator]
-        interval = interval_of[estimator]
-        estimated = Estimated(sums, weights, interval, drift, min_groups)
-        verdict = _worse_verdict(evaluated.verdict(estimator, estimated), interval_verdict)
-        estimates.append(Estimate(_result(policy, estimator, interval, weights, verdict), sums))
-    return estimates
-
-
-def _worse_verdict(estimate: Verdict, interval: Verdict) -> Verdict:
-    """Return the graver word with both lists of reasons, the graver first (on a tie the interval's)."""
-    if WORDS.index(estimate.word) > WORDS.index(interval.word):
-        return Verdict(estimate.word, (*estimate.reasons, *interval.reasons))
-    return Verdict(interval.word, (*interval.reasons, *estimate.reasons))
-
-
-def _interval_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
-    """Return what speaks against the kind of interval, whatever the estimate."""
-    if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
-        return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
-    return Verdict(WEAK, (GUESSED_RANGE,)) if options.guessed_range else Verdict(TRUST, ())
-
-
-def _result(policy: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
-    return Result(policy, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
-
-
-def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Options) -> tuple[Sums, Drift | None] | None:
-    """Return an estimate as sums by group, and how it differs between the log's halves; None if all weights are 0."""
-    terms = evaluated.terms(estimator)
-    if terms.bottom is not None and not terms.bottom.any():
-        return None
-    drift = None
-    if options.later is not None:
-        drift = drift_between_halves(terms, options.later, evaluated.clusters)
-    return group_sums(evaluated.clusters, terms), drift
-
-
-def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: Options) -> list[Interval]:
-    if options.interval == "bootstrap":
-        drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
-        pairs = zip(estimates, drawn, strict=True)
-        return [bootstrap_interval(sums, options.level, drawn=samples) for sums, samples in pairs]
-    if options.interval == "asymptotic":
-        return [asymptotic_interval(sums, options.level) for sums in estimates]
-    bounds = _bounds(evaluated, options)
-    return [bounds._replace(mean=sums.value) for sums in estimates]
-
-
-def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
-    """Return bounds of the policy's value, the same for all estimators."""
-    weights, rewards = evaluated.bounded()
-    log = evaluated.log
-    if options.interval == "bernstein":
-        units = make_clusters(len(weights), log.user_ids, max_groups=len(weights))
-        return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
-    order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")
-    low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
-    return Interval(math.nan, float(low[-1]), float(high[-1]))
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values without NaN, infinity and tuples."""
-    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in lists.items()}

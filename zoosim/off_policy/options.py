@@ -1,30 +1,35 @@
 """The options of an evaluation, checked once."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.checks import check_whole
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import BoolArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator
 from zoosim.off_policy.diagnostics import later_half
 from zoosim.off_policy.intervals.intervals import check_samples, checked_level, checked_range
+from zoosim.off_policy.propensities.estimate import MULTINOMIAL, PROPENSITY_MODELS
 
 BOUNDS = ("bernstein", "sequence")
 """Intervals that hold for any size, for rewards of a known range."""
 
 INTERVALS = ("bootstrap", "asymptotic", *BOUNDS)
 
+WITH_ESTIMATED_PROPENSITIES = ("dm", "snips", "dr", "sndr")
+"""Others are biased: an error of a propensity p makes 1 / p too large on average, which self-normalising cancels."""
+
 
 class Options(NamedTuple):
     """How to estimate, how sure to be, and what follows from the log.
 
     `guessed_range` says that an interval rests on a range of rewards that was taken from the log; `later (n,)` marks
-    its later half, where it knows times.
+    its later half, where it knows times. `propensity_model` estimates propensities, where the log has none;
+    `is_deterministic` says that there is nothing to estimate.
     """
 
     estimators: tuple[str, ...]
@@ -35,6 +40,13 @@ class Options(NamedTuple):
     reward_range: tuple[float, float]
     guessed_range: bool
     later: BoolArray | None
+    propensity_model: str | None = None
+    is_deterministic: bool = False
+
+    def for_log(self, log: Log) -> "Options":
+        """Return the options for another reward of the log, whose range is the one in the log."""
+        guessed_range = self.interval in BOUNDS and not _clicks(log)
+        return self._replace(reward_range=_range_of(log), guessed_range=guessed_range)
 
 
 def read_options(
@@ -47,20 +59,53 @@ def read_options(
     samples: int,
     seed: int,
     reward_range: tuple[float, float] | None,
+    propensity_model: str | None = None,
 ) -> Options:
     """Check the options of `evaluate` against a log; raises `ConfigError` or `DataError`."""
+    check_propensities(log, propensity_model, interval)
     level = checked_level(level)
     if interval not in INTERVALS:
         raise ConfigError(unknown("unknown interval", f"{interval}", list(INTERVALS)))
     check_whole("seed", seed, 0, 2**63 - 1)
     check_samples(samples, level)
     names = _checked_estimators(evaluator, estimators)
+    if propensity_model is not None:
+        names = _for_estimated_propensities(names, is_default=estimators is None)
     if reward_range is None:
         bounds = _range_of(log)
     else:
         bounds = checked_range(log.visit_rewards, reward_range, evaluator.unit.removesuffix("s"))
     guessed_range = interval in BOUNDS and reward_range is None and not _clicks(log)
-    return Options(names, interval, level, samples, seed, bounds, guessed_range, later_half(log.times))
+    later = later_half(log.times)
+    return Options(names, interval, level, samples, seed, bounds, guessed_range, later, propensity_model)
+
+
+def check_propensities(log: Log, propensity_model: str | None, interval: str = "bootstrap") -> None:
+    """Refuse a log without propensities, unless a model is to estimate them, and a model that is not needed."""
+    if propensity_model is None:
+        if log.has_propensities:
+            return
+        wanted = "expected a column propensity, the probability with which each product was shown"
+        advice = f"let the shop log it from now on, or estimate it: --propensity-model {MULTINOMIAL}"
+        raise DataError(f"{log.source}: got a log without propensities, {wanted}; {advice}")
+    if propensity_model not in PROPENSITY_MODELS:
+        raise ConfigError(unknown("unknown propensity_model", f"{propensity_model}", list(PROPENSITY_MODELS)))
+    if log.has_propensities:
+        raise ConfigError(
+            f"propensity_model: {log.source} has propensities, which are better than any estimate; leave it out"
+        )
+    if interval in BOUNDS:
+        raise ConfigError(f"interval: {interval} needs the shop's own propensities, not estimates; take bootstrap")
+
+
+def _for_estimated_propensities(names: Sequence[str], is_default: bool) -> tuple[str, ...]:
+    """Leave out estimators that errors of propensities bias; raises `ConfigError` for those that were asked for."""
+    refused = [name for name in names if name not in WITH_ESTIMATED_PROPENSITIES]
+    if refused and not is_default:
+        known = ", ".join(WITH_ESTIMATED_PROPENSITIES)
+        needs = "which needs the shop's own propensities, not estimates"
+        raise ConfigError(f"estimators: got {refused[0]}, {needs}; take some of {known}")
+    return tuple(name for name in names if name not in refused)
 
 
 def _checked_estimators(evaluator: type[ActionSpaceEvaluator], given: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.blame import blamed
 from zoosim.core.errors import DataError
 from zoosim.core.types import BoolArray, Progress
@@ -33,11 +34,13 @@ class TrainingJob(NamedTuple):
 def row_hashes(log: Log) -> NDArray[np.uint64]:
     """Return a hash of each visit `(n,)`, by which it is known again in another log of the same products.
 
-    It covers the product, the reward and the features, and not the user, whose number differs from log to log.
+    It covers the product or the boosts, the reward and the features, and not the user, whose number differs from log
+    to log.
     """
     rewards = np.asarray(log.rewards, np.float64) + 0.0  # -0.0 becomes 0.0
     features = np.asarray(log.features, np.float64) + 0.0
-    visits = np.column_stack([log.product_ids[log.actions], rewards.view(np.int64), features.view(np.int64)])
+    chosen = log.product_ids[log.actions] if log.action_space == ActionSpace.PRODUCTS else log.actions.view(np.int64)
+    visits = np.column_stack([chosen, rewards.view(np.int64), features.view(np.int64)])
     hashes = [hashlib.blake2b(visit.tobytes(), digest_size=8).digest() for visit in visits]
     return np.frombuffer(b"".join(hashes), np.uint64)
 

@@ -3,11 +3,8 @@
 A model decides for a visitor and candidates as a shop has them: values by column, and products by their ids.
 """
 
-import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
-from zoosim.core.files import atomic
+from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
@@ -29,12 +26,7 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
 SUFFIX = ".zoosim"
-MAGIC = b"zoosim model 1\n"
-"""What a file begins with; the SHA-256 of all that follows comes next, in hexadecimal."""
-
-HEADER = len(MAGIC) + 64
-MOST_BYTES = 4 * 2**30
-"""The largest file that is read."""
+PACKING = Packing(b"zoosim model 1\n", "model", "train it anew (zoosim train)", "zoosim train writes models")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID = "id"
@@ -166,6 +158,28 @@ class Model:
         _, context = self._request(visitor, [product])
         self.policy.update(context, 0, reward)
 
+    def header(self) -> dict[str, Any]:
+        """Return what the model's file says beside the policy, as plain values."""
+        return {"fitted": self.fitted.model_dump(), "names": list(self.catalogue.names), "facts": self.facts}
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what the model's file holds beside the policy, as arrays."""
+        return {"features": self.catalogue.features, "seen": self.seen}
+
+    def misfit(self) -> bool:
+        """Whether the policy is made for other features than those of the schema."""
+        spec = self.policy.spec
+        widths = (self.fitted.visitors.width, self.fitted.products.width, self.catalogue.features.shape[1:])
+        return widths != (spec.user_dim, spec.product_dim, (spec.product_dim,))
+
+    def check_encoding(self, log: Any) -> None:
+        """Refuse a log whose features were made in another way than the model's: `DataError`."""
+        if log.fitted is None or log.fitted.fingerprint != self.fitted.fingerprint:
+            raise DataError(
+                f"{log.source}: its features were made in another way than those of {self.source}; import its table "
+                f"again with --like {self.source}"
+            )
+
     def _request(
         self, visitor: Mapping[str, Any], candidates: Sequence[str | int | Mapping[str, Any]] | None
     ) -> tuple[Sequence[str], Context]:
@@ -243,13 +257,8 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
     where = checked_path(path)
     _check_sizes(model, where)
     header, arrays = packed_policy(model.policy)
-    header |= {"fitted": model.fitted.model_dump(), "names": list(model.catalogue.names), "facts": model.facts}
-    buffer = io.BytesIO()
-    named: dict[str, Any] = {**arrays, "features": model.catalogue.features, "seen": model.seen}
-    np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **named)
-    content = buffer.getvalue()
-    with atomic(where) as temporary:
-        temporary.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
+    header |= model.header()
+    write_packed(where, PACKING, header, {**arrays, **model.arrays()})
     return where
 
 
@@ -273,7 +282,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
-    header, arrays = _read(where)
+    header, arrays = read_packed(where, PACKING)
     source = header.get("policy")
     if policy is None and not (isinstance(source, str) and source in BUILT_IN):
         raise DataError(
@@ -285,9 +294,8 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     try:
         with blamed("its policy cannot be made: "):
             made = unpacked_policy({**header, "policy": named}, arrays)
-        fitted = FittedSchema.from_json(json.dumps(header["fitted"]), str(where))
-        catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
-        model = Model(made, fitted, catalogue, dict(header["facts"]), arrays["seen"].astype(np.uint64), str(where))
+        kept = {"facts": dict(header["facts"]), "seen": arrays["seen"].astype(np.uint64), "source": str(where)}
+        model = _restored(made, header, arrays, kept)
         _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = " ".join(str(error).split())
@@ -296,46 +304,25 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     return model
 
 
+def _restored(policy: Policy, header: Mapping[str, Any], arrays: Mapping[str, Any], kept: Mapping[str, Any]) -> Model:
+    """Return the model that a file holds beside its `policy`, with what all models have, `kept`."""
+    from zoosim.policies.boost_model import SEARCH, BoostModel
+
+    if SEARCH in header:
+        return BoostModel.restored(policy, header, arrays, **kept)
+    fitted = FittedSchema.from_json(json.dumps(header["fitted"]), kept["source"])
+    catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
+    return Model(policy, fitted, catalogue, **kept)
+
+
 def schema_of_model(path: str | os.PathLike[str]) -> FittedSchema:
     """Return how the features of a model are made, without making its policy; raises `DataError`."""
-    header, _ = _read(Path(path))
+    header, _ = read_packed(Path(path), PACKING)
     return FittedSchema.from_json(json.dumps(header.get("fitted")), str(path))
 
 
 def _check_sizes(model: Model, path: Path) -> None:
-    spec, fitted = model.policy.spec, model.fitted
-    got = (fitted.visitors.width, fitted.products.width, model.catalogue.features.shape[1:])
-    if got != (spec.user_dim, spec.product_dim, (spec.product_dim,)):
+    if model.misfit():
         raise DataError(
             f"{path}: its policy {policy_name(type(model.policy))} and its schema do not fit; train it anew"
         )
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"got {text}, expected a finite number")
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
-    broken = DataError(f"{path}: is no model, or broken; train it anew (zoosim train)")
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path}: has {path.stat().st_size:,} bytes, expected at most {MOST_BYTES:,}")
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; zoosim train writes models") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    payload = content[HEADER:]
-    if content[:HEADER] != MAGIC + hashlib.sha256(payload).hexdigest().encode():
-        raise broken
-    try:
-        with zipfile.ZipFile(io.BytesIO(payload)) as packed:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in packed.infolist()):
-                raise broken  # such a member may grow without bound
-        with np.load(io.BytesIO(payload), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes().decode(), parse_constant=_refuse_constant)
-        return dict(header), arrays
-    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RuntimeError, MemoryError):
-        raise broken from None

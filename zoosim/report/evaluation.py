@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zoosim.core import number_format
 from zoosim.off_policy.compare import Difference
-from zoosim.off_policy.evaluate import Evaluation, Result
 from zoosim.off_policy.overlap import Part
-from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WORDS
+from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, PRECISION
+from zoosim.off_policy.results import Evaluation, Result
+from zoosim.off_policy.sentences import best_result, percent_more, share_held
+from zoosim.off_policy.sentences import sentences as sentences_of
+from zoosim.off_policy.verdict import DO_NOT_USE, TRUST
 from zoosim.report.evaluation_figures import MOST_ACTIONS, actions_figure, values_figure, weights_figure
 from zoosim.report.filters import p_value
 from zoosim.report.sections import Drawing, Page, Table
@@ -61,11 +65,15 @@ def build_page(evaluation: Evaluation) -> Page:
     ]
     tables = [
         _results(evaluation),
+        *_lifts(evaluation),
+        *_randomisation(evaluation),
+        *(table for other in evaluation.others.values() for table in _other_reward(other)),
         _reasons(evaluation),
         _ranking(evaluation),
         _differences(evaluation),
         _segments(evaluation),
         *_categories(evaluation),
+        *_propensities(evaluation),
     ]
     families = {row.estimator.partition("-")[0] for row in evaluation.results}
     terms = dict(TERMS)
@@ -78,30 +86,18 @@ def build_page(evaluation: Evaluation) -> Page:
 
 def _verdict(evaluation: Evaluation) -> str:
     """Say for each policy, by its best verdict, what the log can tell, by the same estimator where that is as good."""
-    usual = _usual(evaluation)
-    sentences = [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
+    sentences = [DETERMINISTIC[:1].upper() + DETERMINISTIC[1:] + "."] if evaluation.is_deterministic else []
+    sentences += [f"The logged choices earned {evaluation.logged.mean:.4g} a visit."]
     for policy in dict.fromkeys(row.policy for row in evaluation.results):
-        rows = [row for row in evaluation.results if row.policy == policy]
-        best = min(rows, key=lambda row: (WORDS.index(row.verdict), row.estimator != usual))
+        best = best_result(evaluation, policy)
         if best.verdict == DO_NOT_USE:
             sentences.append(f"{policy}: the log cannot tell ({best.reasons[0]}).")
             continue
         hint = "" if best.verdict == TRUST else f", to be taken as a hint ({best.reasons[0]})"
         value = f"{best.value:.4g} a visit ({best.estimator}: {_range(best)})"
         sentences.append(f"{policy} would have earned {value}{hint}.")
-    return " ".join(sentences)
-
-
-def _usual(evaluation: Evaluation) -> str:
-    """Return the estimator that can be used for the most policies, and trusted for the most; the last of several."""
-    rows = evaluation.results
-    names = list(dict.fromkeys(row.estimator for row in rows))
-
-    def usefulness(name: str) -> tuple[int, int, int]:
-        words = [row.verdict for row in rows if row.estimator == name]
-        return len(words) - words.count(DO_NOT_USE), words.count(TRUST), names.index(name)
-
-    return max(names, key=usefulness)
+    more = [f"{policy}: {sentence}." for policy, sentence in sentences_of(evaluation).items()]
+    return " ".join([*sentences, *more])
 
 
 def _value(row: Result) -> str:
@@ -124,8 +120,73 @@ def _results(evaluation: Evaluation) -> Table:
     unit = evaluation.unit
     caption = f"{evaluation.n:,} {unit} of {evaluation.n_clusters:,} independent users or {unit}."
     caption += "".join(f" Skipped {count:,} bad rows: {reason}." for reason, count in evaluation.skipped.items())
+    caption += "".join(f" {line[:1].upper()}{line[1:]}." for line in evaluation.remarks)
     caption += "".join(f" {name}: {line}." for name, lines in evaluation.notes.items() for line in lines)
-    return Table("Values", heads, rows, n_text=3, caption=caption)
+    heading = f"Values: {evaluation.reward}" if evaluation.others else "Values"
+    return Table(heading, heads, rows, n_text=3, caption=caption)
+
+
+def _lifts(evaluation: Evaluation) -> list[Table]:
+    """Tabulate how much more policies earn of each reward, by each one's best estimate."""
+    rows = []
+    for policy in dict.fromkeys(row.policy for row in evaluation.results):
+        estimator = best_result(evaluation, policy).estimator
+        for reward, by_reward in evaluation.by_reward.items():
+            lifts = [row for row in by_reward.lifts if (row.policy, row.estimator) == (policy, estimator)]
+            for lift in lifts:
+                ends = f"{percent_more(lift.low)} to {percent_more(lift.high)}"
+                held = "" if lift.held is None else share_held(lift.held)
+                rows.append((policy, reward, estimator, percent_more(lift.value), ends, held))
+    heads = ("policy", "reward", "estimator", "more than logged", "interval", "rows held of those it takes")
+    caption = (
+        "In shares of what the logged choices earned, on the same rows. The last column says how many of the rows that "
+        "show a lift of this size in 80% of all logs this log holds."
+    )
+    return [Table("Against the logged choices", heads, rows, n_text=3, caption=caption)] if rows else []
+
+
+def _randomisation(evaluation: Evaluation) -> list[Table]:
+    """Tabulate how much chance would make a deterministic log useful."""
+    rows = [
+        (
+            f"{plan.share:.0%} of the visits",
+            *(_count(plan.rows), _days(plan.days)),
+            *(_count(plan.rows_to_compare), _days(plan.days_to_compare)),
+        )
+        for plan in evaluation.randomisation
+    ]
+    heads = ("anything by chance in", "rows to judge each policy", "days", "rows to tell the best two apart", "days")
+    caption = (
+        f"To {PRECISION:.0%} of what the logged choices earn. In such a share of the visits show any candidate with "
+        "equal chance, and log in all rows the probability of what was shown."
+    )
+    return [Table("What would settle it", heads, rows, n_text=1, caption=caption)] if rows else []
+
+
+def _count(rows: int | None) -> str:
+    return "" if rows is None else f"{rows:,}"
+
+
+def _days(days: float | None) -> str:
+    return "" if days is None else f"{days:,.1f}"
+
+
+def _propensities(evaluation: Evaluation) -> list[Table]:
+    """Tabulate, where probabilities were estimated, whether products were shown as often as these say."""
+    figures = evaluation.propensities
+    if figures is None:
+        return []
+    rows = [(f"{each.low:g} to {each.high:g}", f"{each.expected:,.0f}", f"{each.shown:,}") for each in figures.bins]
+    heads = ("estimated probability", "times it says", "times shown")
+    caption = f"Of all products in all rows, by models that have not seen the row's user. {figures.sentence}."
+    return [Table("Estimated probabilities", heads, rows, n_text=1, caption=caption)]
+
+
+def _other_reward(evaluation: Evaluation) -> list[Table]:
+    """Return the values of another reward than the objective, and the differences, folded."""
+    values = replace(_results(evaluation), heading=f"Values: {evaluation.reward}", folded=True)
+    differences = replace(_differences(evaluation), heading=f"Differences: {evaluation.reward}", folded=True)
+    return [values, differences] if evaluation.differences else [values]
 
 
 def _reasons(evaluation: Evaluation) -> Table:

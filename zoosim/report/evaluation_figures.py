@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from zoosim.off_policy.evaluate import Evaluation, Result
 from zoosim.off_policy.overlap import EDGES, ActionShare, Overlap
+from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import (
     ACCENT,

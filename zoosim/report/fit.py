@@ -1,135 +1,151 @@
-"""The page of a world fitted to a log: its click table, and its fit on held-out rows."""
+"""The page of a world fitted to a log: what it holds, and how far to believe it."""
 
 import numpy as np
 
-from zoosim.fitting.fit import FittedWorld
-from zoosim.fitting.holdout import Fit, Share
-from zoosim.report.fit_figures import MOST_ROWS, calibration_figure, expected_figure, table_figure
+from zoosim.fitting.checks import Checks, Comparison, HeldOut, Share, Value
+from zoosim.report.fit_figures import MOST_ROWS, calibration_figure, expected_figure, values_figure
 from zoosim.report.sections import Drawing, Page, Table
+from zoosim.worlds.fitted.shop import FittedShop
 
-MOST_CELLS = 300
-MOST_COLUMNS = 4
-FEW_VISITS = 20
-"""Of smaller segments no means are shown, which might be those of a single visitor."""
+MOST_PRODUCTS = 15
+EFFECTS = {
+    "visitors": "a visitor, for all products",
+    "tastes": "a visitor, for each category",
+    "hours": "hour of the day (UTC)",
+    "days": "day",
+}
 TERMS = {
-    "estimate": "Click probabilities are shrunk towards their common mean as far as the cells themselves say: a cell "
-    "with few rows, or among cells that hardly differ, lies near it. Intervals hold 95% of the time over all cells.",
-    "no weights": "Within a segment and a category all visitors and products are taken to be alike, so who was shown "
-    "what may depend on the segment without harm, and no row is weighted. Where weighting would move a cell by more "
-    "than chance, the verdict says so.",
-    "design effect": "How much more a cell's clicks vary than independent ones, since a user's clicks go together. "
-    "Intervals are wider by its root.",
+    "response": "A visit that earned something: a click, or revenue above 0. What a response is worth, where it is not "
+    "always 1, is a model of its own, with product effects and the residuals of the log.",
+    "the model": "The logit of a response adds up: visitor features, category and product features, their products, "
+    "an effect of each product that is shrunk towards what its features predict, and effects of visitors who come "
+    "again, of hours and of days. How much each kind varies is estimated from the log.",
+    "draws": "The log allows many shops. Each seed of a run is another one of them, drawn from the posterior, so what "
+    "differs between seeds is also what the log does not tell. Intervals here are the middle 95% of these shops.",
+    "the best for each visitor": "What always showing the best product would earn. It is computed in each draw: the "
+    "best of a single estimate is too high, since the luckiest products look best.",
     "held out": "The world in the file is fitted to all rows. The fit is that of a world fitted to the earlier rows, "
-    "on the later ones. Bars are where 95% of the clicks lie if it is right; blue dots lie within, orange ones beyond. "
-    "One in twenty lies beyond by chance.",
-    "changes": "Times from which cells were clicked more or less, beyond what chance brings at any time. They become "
-    "shocks, at the same share of a run. Hours of the day and days of the week are not modelled.",
-    "left out": "Positions, prices, and what a visitor saw before.",
+    "on the later ones. Bars are where 95% of the responses lie if it is right; blue dots lie within, orange ones "
+    "beyond. One in twenty lies beyond by chance.",
+    "changes": "Times from which a segment responded to a category more or less, beyond what chance brings at any "
+    "time. They come at the same share of a run.",
+    "left out": "Positions, what a visitor saw before, and which products were for sale when.",
 }
 
 
-def build_page(world: FittedWorld, fit: Fit) -> Page:
-    """Return the page of a fitted world: its click table, and its fit on held-out rows."""
+def build_page(shop: FittedShop, checks: Checks) -> Page:
+    """Return the page of a fitted world."""
     drawings = [
         Drawing(
-            "The click table",
-            "Click probabilities with their 95% intervals, one panel per segment, as they are at the end of the log. "
-            f"{'' if len(world.category_names) <= MOST_ROWS else f'The {MOST_ROWS} categories that were shown most. '}"
-            "Hover for counts.",
-            table_figure(world),
+            "What choices earn, in the world and by the log",
+            "Mean reward of a visit with its 95% interval. By the log, uniform choices are estimated by dr.",
+            values_figure(checks.comparisons, checks.oracle),
         ),
         Drawing(
             "What came, and what was expected",
-            "Held-out rows by day where there are several, by segment and by category: clicks that came (dots), and "
-            "where the world expects them.",
-            expected_figure(fit.shares),
+            "Held-out rows by day where there are several, by segment and by category: responses that came (dots), and "
+            f"where the world expects them. The {MOST_ROWS} parts with the most rows of each kind.",
+            expected_figure(checks.held_out.shares),
         ),
         Drawing(
             "Calibration on held-out rows",
-            "Tenths of the held-out rows, from those with the least expected clicks to those with the most; dots on "
+            "Tenths of the held-out rows, from those with the least expected responses to those with the most; dots on "
             "the dotted line are as expected.",
-            calibration_figure(fit.shares),
+            calibration_figure(checks.held_out.shares),
         ),
     ]
-    tables = [_parts(world), _segments(world), _changes(world), _cells(world), _fit(fit)]
-    return Page(_verdict(world, fit), tables, drawings, TERMS)
+    tables = [_values(checks), _parts(shop), _effects(shop), _products(shop, checks), _changes(shop)]
+    return Page(_verdict(checks), [*tables, _fit(checks.held_out)], drawings, TERMS)
 
 
-def _verdict(world: FittedWorld, fit: Fit) -> str:
-    sentences = [fit.sentence]
-    if world.selected:
-        names = " and ".join(f"{segment} x {category}" for segment, category in world.selected[:2])
-        others = f" and {len(world.selected) - 2} more cells" if len(world.selected) > 2 else ""
-        sentences.append(
-            f"In {names}{others} weighting by propensity moves the click rate by more than chance: there the logging "
-            "policy chose by something that segments and categories do not tell."
-        )
+def _verdict(checks: Checks) -> str:
+    differing = [row.policy for row in checks.comparisons if not row.agrees]
+    sentences = [checks.held_out.sentence]
+    if differing:
+        sentences.append(f"In the fitted world {' and '.join(differing)} earn something else than by the log.")
+    else:
+        compared = [row.policy for row in checks.comparisons if row.log is not None]
+        sentences.append(f"In the fitted world {' and '.join(compared)} earn what they earn by the log.")
     return " ".join(sentences)
 
 
-def _parts(world: FittedWorld) -> Table:
-    segments = len(world.segment_names)
-    categories = len(world.category_names)
-    counted = f"{world.n:,} rows of {world.n_clusters:,} users or visits"
+def _values(checks: Checks) -> Table:
+    rows = [_compared(row) for row in checks.comparisons]
+    rows.append(("the best for each visitor", *_figures(checks.oracle), "", "", ""))
+    heads = ("", "fitted world", "95% of shops", "by the log", "95% interval", "by")
+    return Table("What choices earn", heads, rows)
+
+
+def _compared(row: Comparison) -> tuple[str, ...]:
+    if row.log is None:
+        return (row.policy, *_figures(row.world), "", "", "")
+    return (row.policy, *_figures(row.world), *_figures(row.log), row.estimator)
+
+
+def _figures(value: Value) -> tuple[str, str]:
+    return f"{value.mean:.4g}", f"{value.low:.4g}\u2013{value.high:.4g}"
+
+
+def _parts(shop: FittedShop) -> Table:
+    facts = shop.facts
+    worth = "always 1" if shop.sizes is None else "an amount that differs"
     rows = [
-        ("log", counted),
-        *(("skipped", f"{count:,} bad rows: {reason}") for reason, count in world.skipped.items()),
-        ("segments", f"{segments}: {world.segments.how}"),
-        ("categories", f"{categories}: {world.categories.how}"),
-        ("changes", f"{len(world.changes)}"),
-        ("design effect", f"{world.effect:.2f}"),
-        ("rows that the common mean counts for", f"{world.strength:,.0f}"),
+        ("log", f"{facts['rows']:,} rows of {facts['visitors']:,} users or visits"),
+        *(("skipped", f"{count:,} bad rows: {reason}") for reason, count in facts["skipped"].items()),
+        ("reward", f"{facts['reward']}, {facts['mean_reward']:.4g} a visit"),
+        ("responses", f"{facts['responses']:,}, worth {worth}"),
+        ("products", f"{shop.n_products:,} in {len(shop.category_names):,} categories"),
+        ("segments", f"{len(facts['segments']):,}: {facts['segments_how']}"),
     ]
     return Table("The world", ("", "found"), rows, n_text=2)
 
 
-def _segments(world: FittedWorld) -> Table:
-    """Return the columns of the visitors' features in which each segment stands out."""
-    centres = world.segments.centres * (world.segments.scale > 0.0)
-    apart = np.abs(centres - centres.mean(axis=0)) * world.segments.scale
-    visits = np.bincount(world.segments.labels, minlength=len(world.segment_names))
+def _effects(shop: FittedShop) -> Table:
     rows = []
-    for number, name in enumerate(world.segment_names):
-        columns = [int(column) for column in np.argsort(-apart[number])[:MOST_COLUMNS] if apart[number, column] > 0.0]
-        traits = ", ".join(f"column {column}: {centres[number, column]:.3g}" for column in columns)
-        traits = (
-            traits or "all visitors" if visits[number] >= FEW_VISITS else f"not told of fewer than {FEW_VISITS} visits"
-        )
-        rows.append((name, traits, f"{100 * world.mix[number]:.1f}%"))
-    return Table("Segments", ("", "mean features that stand out, columns from 0", "visits"), rows, n_text=2)
+    for name, (spread, error) in shop.facts["spreads"].items():
+        deviation = f"{np.sqrt(spread):.2f}" if spread > error else "none shown"
+        rows.append((EFFECTS[name], deviation, f"{spread:.3f} ± {error:.3f}"))
+    caption = "Standard deviations of what is added to logits: .1 makes responses about 10% more or less frequent."
+    return Table("What rows share beside features", ("effect of", "deviation", "variance"), rows, caption=caption)
 
 
-def _changes(world: FittedWorld) -> Table:
+def _products(shop: FittedShop, checks: Checks) -> Table:
+    best = sorted(range(shop.n_products), key=lambda product: -checks.products[product].mean)[:MOST_PRODUCTS]
+    names = shop.names or tuple(f"product {number}" for number in range(shop.n_products))
+    rows = [
+        (names[product], shop.category_names[shop.categories[product]], *_figures(checks.products[product]))
+        for product in best
+    ]
+    heads = ("product", "category", f"mean {shop.facts['reward']}", "95% of shops")
+    return Table("The products that earn most when shown to everyone", heads, rows, n_text=2)
+
+
+def _changes(shop: FittedShop) -> Table:
     rows = []
-    for number, change in enumerate(world.changes, 1):
-        cells = [cell for cell in world.cells if cell.start == change.row]
-        names = ", ".join(f"{cell.segment} x {cell.category}" for cell in cells[:6])
-        rows.append((f"change {number}", names + (", ..." if len(cells) > 6 else ""), f"{change.row:,}"))
-    return Table("Changes", ("", "cells", "from row"), rows or [("none found", "", "")], n_text=2)
+    for number, change in enumerate(shop.changes, 1):
+        segments, categories = np.nonzero(change.effects)
+        strongest = np.argsort(-np.abs(change.effects[segments, categories]))[:6]
+        cells = [
+            f"{shop.facts['segments'][segments[place]]} x {shop.category_names[categories[place]]} "
+            f"({change.effects[segments[place], categories[place]]:+.2f})"
+            for place in strongest
+        ]
+        rows.append((f"change {number}", ", ".join(cells), f"{change.row:,}"))
+    heads = ("", "what it adds to logits", "from row")
+    return Table("Changes", heads, rows or [("none found", "", "")], n_text=2)
 
 
-def _cells(world: FittedWorld) -> Table:
+def _fit(held_out: HeldOut) -> Table:
     rows = [
-        (
-            *(cell.segment, cell.category, f"{cell.start:,}", f"{cell.rows:,}", f"{cell.clicks:,}"),
-            *(f"{100 * value:.2f}%" for value in (cell.estimate, cell.low, cell.high)),
-        )
-        for cell in world.cells[:MOST_CELLS]
+        (share.kind, share.name, f"{share.rows:,}", f"{share.responses:,}", f"{share.expected:,.1f}", _range(share))
+        for share in held_out.shares
     ]
-    caption = "" if len(world.cells) <= MOST_CELLS else f"The first {MOST_CELLS} of {len(world.cells):,} cells."
-    heads = ("segment", "category", "from row", "rows", "clicks", "estimate", "low", "high")
-    return Table("The click table", heads, rows, n_text=2, caption=caption)
-
-
-def _fit(fit: Fit) -> Table:
-    rows = [
-        (share.kind, share.name, f"{share.rows:,}", f"{share.clicks:,}", f"{share.expected:,.1f}", _range(share))
-        for share in fit.shares
-    ]
-    low, high = (f"{value:,.3g}" if value is not None else "open" for value in fit.gain[1:])
-    gain = f"{fit.gain.mean:.3g} ({low} to {high})"
-    caption = f"Log likelihood a row above that of one click rate for all, in thousandths: {gain}."
-    heads = ("by", "", "rows", "clicks", "expected", "95% of the time")
+    gains = []
+    for name, gain in held_out.gains.items():
+        low, high = (f"{value:,.3g}" if value is not None else "open" for value in gain[1:])
+        gains.append(f"above {name} {gain.mean:.3g} ({low} to {high})")
+    caption = f"Log likelihood a row, in thousandths: {', '.join(gains)}."
+    heads = ("by", "", "rows", "responses", "expected", "95% of the time")
     return Table("Fit on held-out rows", heads, rows, n_text=2, caption=caption)
 
 

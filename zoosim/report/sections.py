@@ -10,13 +10,17 @@ from zoosim.report.rendering import render
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures."""
+    """A table of text: `rows` of cells under `heads`; the first `n_text` columns hold words, the others figures.
+
+    One that is `folded` shows its heading alone until it is opened.
+    """
 
     heading: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_text: int = 1
     caption: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySp
 from zoosim.policies.base import policy_name
 
 if TYPE_CHECKING:
+    from zoosim.schema.schema import FittedSchema
     from zoosim.worlds.table import TableWorld
 
 
@@ -64,12 +66,14 @@ def truth_of_candidates(rewards: FloatArray, available: BoolArray | None = None)
 class ProductList(NamedTuple):
     """All products that there ever are in a world.
 
-    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`.
+    `ids (P,)`, features `(P, d_p)`, and a name of each product's group, such as its category, `(P,)`. `names (P,)`
+    are what a shop calls the products, where `ids` are made of them.
     """
 
     ids: IntArray
     features: FloatArray
     group_names: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 class World(ABC):
@@ -152,3 +156,15 @@ class World(ABC):
     def all_products(self) -> ProductList | None:
         """Return all products there ever are, so that runs can write logs; None where the world cannot list them."""
         return None
+
+    def schema(self) -> "FittedSchema | None":
+        """Return how features were made of a shop's tables, which logs keep; None where they were made up."""
+        return None
+
+    def log_columns(self, start: int, actions: Any) -> dict[str, Any]:
+        """Return further columns of a log of the visits from `start` on, by name; none without an override."""
+        return {}
+
+    def write_log_tables(self, folder: Path) -> dict[str, Any]:
+        """Write what the further columns of a log need beside it to a folder; return what its metadata must say."""
+        return {}

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,16 @@ SETUPS = {
 """The kinds of worlds, and where the class of each one's setup is. A kind of another name is a user's FILE.py:Class."""
 
 OWN = "zoosim.worlds.own:OwnSetup"
+FITTED = "zoosim.worlds.fitted.setup:FittedSetup"
+WORLD_FILE = ".world"
+"""How the files of fitted worlds end."""
+
+
+class ShopChange(NamedTuple):
+    """A change of a world from visit `step` on, of which a run need not know more than its name."""
+
+    step: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,6 @@ class WorldSetup(ABC):
     has_past: ClassVar[bool] = False
     """Whether there are visits before the run, from which policies can learn."""
 
-    reward_key: ClassVar[str] = "ctr"
-    """How summary.json calls the mean reward of a visit: "ctr", a share, or "reward", an amount."""
-
-    reward_word: ClassVar[str] = "clicks"
-    """What rewards are called in sentences."""
-
     slow_start: ClassVar[bool] = False
     """Whether the first policy of a seed computes for long what the others then find on disk."""
 
@@ -59,6 +63,16 @@ class WorldSetup(ABC):
     def action_spaces(self) -> tuple[str, ...]:
         """What policies may choose, first what a policy chooses that can do more than one."""
         return (ActionSpace.PRODUCTS,)
+
+    @property
+    def reward_key(self) -> str:
+        """How summary.json calls the mean reward of a visit: "ctr", a share, or "reward", an amount."""
+        return "ctr"
+
+    @property
+    def reward_word(self) -> str:
+        """What rewards are called in sentences."""
+        return "clicks"
 
     @property
     def lists_products(self) -> bool:
@@ -127,7 +141,7 @@ class WorldSetup(ABC):
         return None
 
     @property
-    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+    def shocks(self) -> tuple[Shock | MarketShift | ShopChange, ...]:
         """List the shocks, or the market shifts, that all worlds share, in order."""
         return ()
 
@@ -159,8 +173,8 @@ class WorldSetup(ABC):
 
 
 def setup_class(kind: str) -> type[WorldSetup]:
-    """Return the class of the setup of a kind of world; any name but the built-in ones is a user's FILE.py:Class."""
-    module, _, name = SETUPS.get(kind, OWN).partition(":")
+    """Return the class of the setup of a kind of world; any other name is a fitted world's file or FILE.py:Class."""
+    module, _, name = SETUPS.get(kind, FITTED if kind.endswith(WORLD_FILE) else OWN).partition(":")
     cls: type[WorldSetup] = getattr(import_module(module), name)
     return cls
 

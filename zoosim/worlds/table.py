@@ -22,6 +22,9 @@ from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_cand
 CHUNK = 1_000
 """Visits that are drawn together."""
 
+NO_REWARDS = frozen(np.zeros((0, 0)))
+"""What stands for settled rewards where clicks are drawn."""
+
 
 @dataclass(frozen=True, eq=False)
 class Period:
@@ -39,7 +42,7 @@ class Period:
 class Visits(NamedTuple):
     """The visits `start` to `start + n - 1`, all in one period, in the form that compiled loops take.
 
-    `visitors (n,)` rows of `users (U, d_u)`, `user_ids (n,)` by which policies know them, `segments (U,)`,
+    `visitors (n,)` rows of `users (U, d_u)` and `segments (U,)`, `user_ids (n,)` by which policies know them,
     `offered (K,)` rows of the products that are candidates, `groups (K,)` of these, `table (S, G)`, `available (K,)`;
     `rewards (U, K)`, or `(0, 0)` where clicks are drawn.
     """
@@ -112,7 +115,7 @@ class TableVisit(NamedTuple):
 
     @property
     def visitor(self) -> int:
-        """Who comes, as a row of the world's users."""
+        """Who comes, as a row of the users of these visits."""
         return int(self.visits.visitors[self.place])
 
 
@@ -124,7 +127,7 @@ class TableWorld(World):
     first at 0. `shocks` are the (step, name) that divide a run into phases. `schedule`, where given, fixes who comes
     (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
     number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
-    of, each `(U, K)`; without, rewards are clicks.
+    of, each `(U, K)`; without, rewards are clicks. `ids` are those of the products, by default 0 to K - 1.
     """
 
     seed: int
@@ -142,8 +145,9 @@ class TableWorld(World):
     reward_range: tuple[float, float] = (0.0, 1.0)
     schedule: IntArray | None = None
     anonymous: bool = False
-    rewards: FloatArray = field(default_factory=lambda: frozen(np.zeros((0, 0))))
+    rewards: FloatArray = field(default_factory=lambda: NO_REWARDS)
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
+    ids: IntArray | None = None
 
     @property
     def n_products(self) -> int:
@@ -157,8 +161,8 @@ class TableWorld(World):
 
     @cached_property
     def product_ids(self) -> IntArray:
-        """Give the ids of the products, 0 to K - 1."""
-        return frozen(np.arange(self.n_products))
+        """Give the ids of the products."""
+        return frozen(np.arange(self.n_products)) if self.ids is None else self.ids
 
     @cached_property
     def _offers(self) -> dict[int, Offer]:
@@ -218,7 +222,7 @@ class TableWorld(World):
         """Return what the shop knows of a visit."""
         return Context(
             user_id=int(visit.visits.user_ids[visit.place]),
-            user=self.users[visit.visitor],
+            user=visit.visits.users[visit.visitor],
             product_ids=visit.offer.ids,
             products=visit.offer.products,
             available=visit.visits.available,
@@ -230,11 +234,11 @@ class TableWorld(World):
         if not self.parts:
             return Outcome(reward, {"shown": visit.offer.ids[[action]], "clicks": np.array([reward > 0])})
         parts = {name: float(part[visit.visitor, action]) for name, part in self.parts.items()}
-        return Outcome(reward, {"reward_parts": parts}, parts, int(self.segments[visit.visitor]))
+        return Outcome(reward, {"reward_parts": parts}, parts, int(visit.visits.segments[visit.visitor]))
 
     def truth(self, visit: TableVisit) -> Truth:
         """Return the expected reward of each product at a visit."""
-        rewards = visit.visits.table[self.segments[visit.visitor], visit.visits.groups]
+        rewards = visit.visits.table[visit.visits.segments[visit.visitor], visit.visits.groups]
         return truth_of_candidates(rewards, visit.visits.available)
 
     def as_table(self) -> "TableWorld":

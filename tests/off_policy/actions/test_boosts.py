@@ -15,9 +15,9 @@ from zoosim.core.types import Context, FloatArray
 from zoosim.logs.parse import to_log
 from zoosim.off_policy.actions.boosts import DENSITY, KERNEL
 from zoosim.off_policy.estimators.boosts import kernel_weights
-from zoosim.off_policy.evaluate import Evaluation
 from zoosim.off_policy.intervals.clusters import make_clusters
 from zoosim.off_policy.models.boost_model import fit_boost_model
+from zoosim.off_policy.results import Evaluation
 from zoosim.policies.boosts.simple import ConstantBoosts
 from zoosim.policies.checks.search_shop import SMALL
 from zoosim.policies.registry import find_class

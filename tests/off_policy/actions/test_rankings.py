@@ -109,7 +109,7 @@ def test_no_visit_is_guessed_by_a_model_that_has_seen_it() -> None:
         log = to_log(world.frame(which, told), action_space=ActionSpace.RANKINGS)
         target = make_ranking_target(TARGET, log)
         assert isinstance(target, SequentialDraws)
-        guesses.append(predict(log, target, make_clusters(200)))
+        guesses.append(predict([log], target, make_clusters(200))[0])
     for before, after in zip(*guesses, strict=True):
         assert np.array_equal(before[own], after[own])
         assert (before[~own] != after[~own]).mean() > 0.9

@@ -168,7 +168,7 @@ class Uncut(NormalBoosts):
     spread: float = zoosim.parameter(0.9, low=0.01, high=100, help="the standard deviation, in units of a_max")
 
     def select_action(self, context: Context) -> FloatArray:
-        drawn = self.rng.normal(self._centre, self._scale)
+        drawn = self.rng.normal(self._centre, self.spread * self.spec.a_max)
         return np.clip(drawn, -self.spec.a_max, self.spec.a_max)
 
 

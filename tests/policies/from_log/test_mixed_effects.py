@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.policies.from_log.test_from_log import context_of, described, fitted, guesses
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.policies.from_log import mixed_effects
@@ -100,3 +101,20 @@ def test_large_blocks_of_features_give_way_to_what_products_differ_in() -> None:
     np.testing.assert_allclose(traits.scores, (products - traits.mean) @ traits.weights)
     assert mixed_effects._traits_in_blocks(products, 3)[0].scores.shape == (200, 3)
     assert mixed_effects._traits_in_blocks(products, 0)[0].scores.shape == (200, 0)
+
+
+def test_products_that_were_never_shown_are_guessed_by_their_features() -> None:
+    log, _ = shop(2)
+    is_kept = log.actions >= 5
+    policy = fitted("mixed-effects", log.rows(np.flatnonzero(is_kept)))
+    whole = guesses(policy, context_of(log, 0))
+    stranger = context_of(log, 0, product_ids=np.arange(K) + 100)
+    np.testing.assert_allclose(whole[:5], guesses(policy, stranger)[:5])
+    assert (whole[5:] != guesses(policy, stranger)[5:]).all()
+
+
+def test_too_many_products_for_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, _ = shop(2, 1_000)
+    monkeypatch.setattr(mixed_effects, "MAX_BYTES", 8 * K * 16 - 1)
+    with pytest.raises(ConfigError, match="20 products and 3 features of visitors, too many for memory"):
+        fitted("mixed-effects", log)

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.plain import search as plain
 from benchmarks.plain.search_visits import plain_products, plain_query, plain_user, plain_visit, relevance_noise
 from zoosim.core.search_config import TEMPLATES, SearchConfig
-from zoosim.worlds.search.shop import SearchShop, Visit, estimated
+from zoosim.ranking.search_requests import estimated
+from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.world import build_search_world
 
 CASES = [*((500, t) for t in range(12)), (500, 1_234_567), (37, 3), (10_000, 5), (10_000, 40)]

@@ -80,7 +80,7 @@ def test_every_cell_is_known_by_as_many_visits() -> None:
     assert len(queries.steps) == 34
     assert set(shop.world.users.segment[queries.users]) == {3}
     assert set(queries.types) == {1}
-    rewards = module.reward_of(SMALL, module._earnings_in(shop, 0, queries))
+    rewards = module.reward_of(SMALL, module.serve_templates(shop, 0, queries))
     np.testing.assert_array_equal(truth[10], rewards.mean(axis=0))
 
 

@@ -22,7 +22,7 @@ from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
-from zoosim.logs.schema import A_MAX, OWN, SCHEMA_VERSION
+from zoosim.logs.schema import A_MAX, OWN, REWARDS, SCHEMA_VERSION
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
@@ -102,7 +102,8 @@ def import_log(
         product_ids[converted.records["action"].to_numpy()].alias("product_id"),
     )
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
-    write_parquet(records, path, {"schema": "record", **VERSION, "fitted": converted.fitted.model_dump_json()})
+    meta = {REWARDS: list(checked.rewards), "fitted": converted.fitted.model_dump_json()}
+    write_parquet(records, path, {"schema": "record", **VERSION, **meta})
     return converted.imported._replace(notes={**notes, **_doubts(frame, checked, converted.fitted)})
 
 

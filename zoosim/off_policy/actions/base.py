@@ -14,6 +14,7 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, Sums
 from zoosim.off_policy.overlap import Overlap, overlap_of
+from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import check_class, visible_spec
 from zoosim.off_policy.verdict import KernelFigures, Limits, Verdict, judge_weighted
 from zoosim.policies.base import Policy
@@ -70,7 +71,8 @@ class Estimated(NamedTuple):
 class PolicyEvaluation(ABC):
     """One policy on one log: for each of its `estimators` the terms of the estimate, its weights and a verdict.
 
-    `notes` are remarks that hold for all estimators; `known` names what is known of the policy.
+    `notes` are remarks that hold for all estimators; `known` names what is known of the policy. `chances (m, K)` are
+    its probabilities in the log's first rows, where somebody plans by them.
     """
 
     known: ClassVar[str] = "the probabilities of logged actions"
@@ -80,10 +82,15 @@ class PolicyEvaluation(ABC):
         self.clusters = clusters
         self.estimators = tuple(estimators)
         self.notes = tuple(notes)
+        self.chances: FloatArray | None = None
 
     @abstractmethod
     def weights(self, estimator: str) -> VisitWeights:
         """Return the importance weights that an estimator rests on."""
+
+    def for_reward(self, name: str) -> "PolicyEvaluation":
+        """Return the evaluation by one of the log's other rewards, which shares the weights."""
+        raise NotImplementedError(f"{type(self).__name__}: its logs have one reward")
 
     @abstractmethod
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
@@ -132,6 +139,7 @@ class ActionSpaceEvaluator(ABC):
         clusters: Which of its visits belong together.
         wanted: The names of the estimators that are asked for.
         bandwidth: The width of kernels, where the action space has them; None to choose it from the log.
+        propensities: Where those of the log were estimated, what is known of it.
     """
 
     estimators: ClassVar[tuple[str, ...]]
@@ -146,13 +154,21 @@ class ActionSpaceEvaluator(ABC):
     can_train: ClassVar[bool] = False
     """Whether policies can learn from a part of the log before they are evaluated on the rest."""
 
-    def __init__(self, log: Log, clusters: Clusters, wanted: Sequence[str], bandwidth: float | None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        clusters: Clusters,
+        wanted: Sequence[str],
+        bandwidth: float | None,
+        propensities: EstimatedPropensities | None = None,
+    ) -> None:
         if bandwidth is not None:
             self._check_bandwidth(bandwidth)
         self.log = log
         self.clusters = clusters
         self.wanted = wanted
         self.bandwidth = bandwidth
+        self.propensities = propensities
 
     def _check_bandwidth(self, bandwidth: float) -> None:
         raise ConfigError(f"bandwidth: got {bandwidth!r}, expected none; it goes with logs of boosts, lists of numbers")

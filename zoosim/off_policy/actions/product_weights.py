@@ -1,5 +1,6 @@
 """What a target policy and a reward model say of each row of a log."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,12 +35,16 @@ def weigh_and_predict(log: Log, target: Target, model: RewardModel | None = None
 
     A `model` is used where the target gives the probabilities of all products.
     """
+    return weigh_and_predict_each(log, target, [] if model is None else [model])[0]
+
+
+def weigh_and_predict_each(log: Log, target: Target, models: Sequence[RewardModel]) -> list[WeightsAndPredictions]:
+    """Do as `weigh_and_predict` for several reward models, and ask the target once; without models, weigh alone."""
     n, k = len(log), log.n_actions
     block = min(BLOCK, max(1, MOST_CELLS // k))
     starts = range(0, n, block)
-    out = _Blocks(np.empty(n), np.zeros((len(starts), k)))
-    if target.whole and model is not None:
-        out = out._replace(model=model, predicted=np.empty(n), expected=np.empty(n))
+    predictions = [Predictions(model, np.empty(n), np.empty(n)) for model in models if target.whole]
+    out = _Blocks(np.empty(n), np.zeros((len(starts), k)), predictions)
 
     def work(number: int) -> None:
         _weigh_block(log, target, starts[number], min(starts[number] + block, n), number, out)
@@ -51,7 +56,17 @@ def weigh_and_predict(log: Log, target: Target, model: RewardModel | None = None
     else:
         in_threads(work, len(starts))
     mass = out.mass.sum(axis=0) if target.whole else None
-    return WeightsAndPredictions(out.weights, out.predicted, out.expected, mass)
+    if not predictions:
+        return [WeightsAndPredictions(out.weights, mass=mass)] * max(1, len(models))
+    return [WeightsAndPredictions(out.weights, each.predicted, each.expected, mass) for each in predictions]
+
+
+class Predictions(NamedTuple):
+    """A reward model, and arrays `(n,)` for its predictions, as in `WeightsAndPredictions`."""
+
+    model: RewardModel
+    predicted: FloatArray
+    expected: FloatArray
 
 
 class _Blocks(NamedTuple):
@@ -59,9 +74,7 @@ class _Blocks(NamedTuple):
 
     weights: FloatArray
     mass: FloatArray
-    model: RewardModel | None = None
-    predicted: FloatArray | None = None
-    expected: FloatArray | None = None
+    predictions: Sequence[Predictions]
 
 
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
@@ -72,8 +85,8 @@ def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, o
     actions = log.actions[start:stop]
     of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
     out.weights[start:stop] = of_logged / log.propensities[start:stop]
-    if out.model is not None and out.predicted is not None and out.expected is not None:
-        model_terms(out.model, start, actions, asked, out.predicted[start:stop], out.expected[start:stop])
+    for model, predicted, expected in out.predictions:
+        model_terms(model, start, actions, asked, predicted[start:stop], expected[start:stop])
 
 
 def _asked(log: Log, target: Target, start: int, stop: int) -> FloatArray:

@@ -1,8 +1,13 @@
 """Evaluate policies that choose one product per visit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property, partial
+from itertools import cycle
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from zoosim.core.types import FloatArray, Progress
 from zoosim.logs.log import Log
@@ -13,7 +18,7 @@ from zoosim.off_policy.actions.base import (
     PolicyEvaluation,
     VisitWeights,
 )
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict_each
 from zoosim.off_policy.diagnostics import error_figures, model_figures, unsupported_mass
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -22,6 +27,8 @@ from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.clusters import Clusters, group_sums
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.overlap import Overlap, action_shares, overlap_of
+from zoosim.off_policy.propensities.deterministic import PLANNED_ROWS
+from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 from zoosim.off_policy.targets.products import Target, make_target
 from zoosim.off_policy.training import TrainingJob
 from zoosim.off_policy.verdict import Verdict, judge_model, judge_weighted
@@ -30,8 +37,9 @@ ESTIMATORS = ("dm", "ips", "clipped-ips", "snips", "dr", "sndr", "switch-dr", "s
 """By name: direct method, (clipped, self-normalised) inverse propensity, (self-normalised, switch, shrunk) doubly
 robust."""
 
+DIRECT_METHOD = "dm"
 DEFAULT = ("ips", "snips", "dr")
-NEED_MODEL = ("dm", "dr", "sndr", "switch-dr", "shrunk-dr")
+NEED_MODEL = (DIRECT_METHOD, "dr", "sndr", "switch-dr", "shrunk-dr")
 WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
 UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
 """Of estimators that limit weights, the one that does not."""
@@ -52,28 +60,62 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
     def _evaluate(self, target: Target) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
-        arrays = weigh_and_predict(self.log, target, self._model if needs_model else None)
-        return ProductEvaluation(self.log, self.clusters, arrays)
+        arrays = weigh_and_predict_each(self.log, target, self._models if needs_model else [])
+        others = dict(zip(self.log.other_rewards, arrays[1:] or cycle(arrays), strict=False))
+        evaluation = ProductEvaluation(self.log, self.clusters, arrays[0], others, self.propensities)
+        if self.propensities is not None and target.whole:
+            evaluation.chances = target.probabilities(self.log, 0, min(PLANNED_ROWS, len(self.log)))
+        return evaluation
 
     @cached_property
-    def _model(self) -> RewardModel:
-        return fit_reward_model(self.log, self.clusters)
+    def _models(self) -> list[RewardModel]:
+        """The reward models of the objective and of the log's other rewards."""
+        logs = [self.log, *map(self.log.for_reward, self.log.other_rewards)]
+        return [fit_reward_model(log, self.clusters) for log in logs]
 
 
 class ProductEvaluation(PolicyEvaluation):
-    """A policy of single products; the same weights serve all estimators."""
+    """A policy of single products; the same weights serve all estimators and, in `others` by name, all rewards."""
 
-    def __init__(self, log: Log, clusters: Clusters, arrays: WeightsAndPredictions) -> None:
+    def __init__(
+        self,
+        log: Log,
+        clusters: Clusters,
+        arrays: WeightsAndPredictions,
+        others: Mapping[str, WeightsAndPredictions] = MappingProxyType({}),
+        propensities: EstimatedPropensities | None = None,
+    ) -> None:
         super().__init__(log, clusters, WITHOUT_MODEL if arrays.predicted is None else ESTIMATORS)
         self._arrays = arrays
+        self._others = others
+        self._propensities = propensities
         mass, worst = None, None
         if arrays.mass is not None:
             mass, worst = unsupported_mass(log.actions, arrays.weights, arrays.mass, len(log))
         self._weights = VisitWeights(arrays.weights, clusters, mass, None if worst is None else log.action_name(worst))
 
+    def for_reward(self, name: str) -> "ProductEvaluation":
+        """Return the evaluation by one of the log's other rewards."""
+        evaluation = copy(self)
+        evaluation.log = self.log.for_reward(name)
+        evaluation._arrays = self._others[name]
+        return evaluation
+
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the logged products."""
         return self._weights
+
+    def terms(self, estimator: str) -> Terms:
+        """Return the terms of an estimate; their spread holds the error of estimated probabilities, too."""
+        terms = super().terms(estimator)
+        if self._propensities is None:
+            return terms
+        without = self.terms_with(estimator, np.zeros(len(self.log)))
+        base = terms.base + self._propensities.error_terms(terms.base - without.base)
+        if terms.top is None or terms.bottom is None:
+            return Terms(base)
+        top = terms.top + self._propensities.error_terms(terms.top)
+        return Terms(base, top, terms.bottom + self._propensities.error_terms(terms.bottom))
 
     def terms_with(self, estimator: str, weights: FloatArray) -> Terms:
         """Return the terms of an estimate with other `weights (n,)`."""
@@ -93,7 +135,7 @@ class ProductEvaluation(PolicyEvaluation):
 
     def verdict(self, estimator: str, estimated: Estimated) -> Verdict:
         """Judge an estimate; the direct method by what the weights say of its reward model."""
-        if estimator != "dm":
+        if estimator != DIRECT_METHOD:
             return super().verdict(estimator, estimated)
         assert self._arrays.predicted is not None
         doubly_robust = group_sums(self.clusters, self.terms("dr"))
@@ -129,7 +171,7 @@ def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions)
         return single.clipped_ips(weights, rewards, choose_limit(estimator, weights, rewards))
     assert arrays.predicted is not None
     assert arrays.expected is not None
-    if estimator == "dm":
+    if estimator == DIRECT_METHOD:
         return single.direct_method(arrays.expected)
     if estimator in MODELLED:
         return MODELLED[estimator](weights, rewards, arrays.predicted, arrays.expected)

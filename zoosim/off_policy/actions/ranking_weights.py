@@ -1,5 +1,6 @@
 """What a target policy and a reward model say of each visit of a log of rankings."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from zoosim.logs.log import Log
 from zoosim.logs.positions import at_position
 from zoosim.logs.schema import MARGINAL
 from zoosim.models.linear_rewards import FOLDS, RewardModel, model_terms
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict_each
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.targets.products import Target
@@ -52,39 +53,51 @@ def weigh(log: Log, target: RankingTarget) -> ImportanceWeights:
     for place in range(positions):
         view = at_position(log, place)
         given_above = target.at(log, place)
-        weights[:, place] = _at(view, given_above, place).weights
+        weights[:, place] = _at(view, given_above, place)[0].weights
         if target.whole:
             mass[place] = np.einsum("i,ik->k", above, given_above.probabilities(view, 0, n))
         above = above * weights[:, place]
     return ImportanceWeights(weights, mass if target.whole else None)
 
 
-def predict(log: Log, target: RankingTarget, clusters: Clusters) -> ModelPredictions:
+def predict(logs: Sequence[Log], target: RankingTarget, clusters: Clusters) -> list[ModelPredictions]:
     """Predict what positions l and below earn after what was shown down to l, from the lowest position up.
 
     A position's label is its reward and what the target would make of those below, predicted by the model that is to
-    leave out the same fold: no row is predicted by what has seen it (fitted Q evaluation, Le et al. 2019).
+    leave out the same fold: no row is predicted by what has seen it (fitted Q evaluation, Le et al. 2019). `logs` are
+    one with several rewards; the target is asked once.
     """
+    log = logs[0]
     n, positions = len(log), log.n_positions
-    predicted, expected = np.empty((n, positions)), np.empty((n, positions))
-    later = np.zeros((FOLDS, n))
+    predictions = [ModelPredictions(np.empty((n, positions)), np.empty((n, positions))) for _ in logs]
+    later = [np.zeros((FOLDS, n)) for _ in logs]
     for place in reversed(range(positions)):
         view = at_position(log, place)
         given_above = target.at(log, place)
-        labels = view.rewards + later if place + 1 < positions else None
-        model = fit_reward_model(view, clusters, labels=labels)
-        at_place = _at(view, given_above, place, model)
-        assert at_place.predicted is not None
-        assert at_place.expected is not None
-        predicted[:, place] = at_place.predicted
-        expected[:, place] = at_place.expected
+        models = []
+        for by_reward, below in zip(logs, later, strict=True):
+            rewards = np.ascontiguousarray(by_reward.rewards[:, place])
+            labels = rewards + below if place + 1 < positions else None
+            models.append(fit_reward_model(replace(view, rewards=rewards), clusters, labels=labels))
+        for prediction, at_place in zip(predictions, _at(view, given_above, place, models), strict=True):
+            assert at_place.predicted is not None
+            assert at_place.expected is not None
+            prediction.predicted[:, place] = at_place.predicted
+            prediction.expected[:, place] = at_place.expected
         if place:
-            later = _expected_by_fold(model, view, given_above.probabilities(view, 0, n))
-    return ModelPredictions(predicted, expected)
+            probabilities = given_above.probabilities(view, 0, n)
+            later = [_expected_by_fold(model, view, probabilities) for model in models]
+    return predictions
 
 
-def weigh_positions(log: Log, target: RankingTarget, clusters: Clusters, with_model: bool) -> PositionWeights:
-    """Weigh positions by marginal probabilities; `with_model`, predict each one's reward by its own product."""
+def weigh_positions(
+    logs: Sequence[Log], target: RankingTarget, clusters: Clusters, with_model: bool
+) -> list[PositionWeights]:
+    """Weigh positions by marginal probabilities; `with_model`, predict each one's reward by its own product.
+
+    `logs` are one with several rewards.
+    """
+    log = logs[0]
     logged = log.propensities if log.n_positions == 1 else log.marginals
     if logged is None:
         raise DataError(f"{log.source}: independent estimators need the column {MARGINAL}propensity of the log")
@@ -96,21 +109,30 @@ def weigh_positions(log: Log, target: RankingTarget, clusters: Clusters, with_mo
             action_space=ActionSpace.PRODUCTS,
             actions=log.actions[:, place].copy(),
             propensities=logged[:, place].copy(),
-            rewards=log.rewards[:, place].copy(),
         )
-        model = fit_reward_model(view, clusters) if with_model else None
-        by_position.append(_at(view, position_target, place, model))
+        models = []
+        if with_model:
+            views = [replace(view, rewards=each.rewards[:, place].copy()) for each in logs]
+            models = [fit_reward_model(each, clusters) for each in views]
+        by_position.append(_at(view, position_target, place, models))
+    return [_stacked(arrays, target.whole, with_model) for arrays in zip(*by_position, strict=True)] * (
+        1 if with_model else len(logs)
+    )
+
+
+def _stacked(by_position: Sequence[WeightsAndPredictions], whole: bool, with_model: bool) -> PositionWeights:
+    """Put what is known of each position side by side."""
     weights, predicted, expected, mass = zip(*by_position, strict=True)
     predictions = None
     if with_model:
         predictions = ModelPredictions(np.stack(predicted, axis=1), np.stack(expected, axis=1))
-    masses = np.array(mass) if target.whole else None
+    masses = np.array(mass) if whole else None
     return PositionWeights(ImportanceWeights(np.stack(weights, axis=1), masses), predictions)
 
 
-def _at(view: Log, target: Target, position: int, model: RewardModel | None = None) -> WeightsAndPredictions:
+def _at(view: Log, target: Target, position: int, models: Sequence[RewardModel] = ()) -> list[WeightsAndPredictions]:
     try:
-        return weigh_and_predict(view, target, model)
+        return weigh_and_predict_each(view, target, models)
     except PolicyError as error:
         raise PolicyError(f"position {position + 1}, {error}") from error
 

@@ -1,6 +1,6 @@
 """Evaluate policies that choose a ranking per visit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -43,15 +43,21 @@ class RankingEvaluator(ActionSpaceEvaluator):
 
     def _evaluate(self, target: RankingTarget) -> PolicyEvaluation:
         log, clusters = self.log, self.clusters
+        logs = [log, *map(log.for_reward, log.other_rewards)]
         weights = weigh(log, target)
-        predictions = None
+        predictions: Sequence[ModelPredictions | None] = [None] * len(logs)
         if target.whole and {"standard-dr", "cascade-dr"} & set(self.wanted):
-            predictions = predict(log, target, clusters)
-        marginal = None
+            predictions = predict(logs, target, clusters)
+        marginals: Sequence[PositionWeights | None] = [None] * len(logs)
         if any(name.startswith(INDEPENDENT) for name in self.wanted):
-            marginal = weigh_positions(log, target, clusters, with_model="independent-dr" in self.wanted)
+            marginals = weigh_positions(logs, target, clusters, with_model="independent-dr" in self.wanted)
         target.finish()
-        return RankingEvaluation(log, clusters, weights, predictions, marginal)
+        by_reward = [
+            RankingEvaluation(each, clusters, weights, predicted, marginal)
+            for each, predicted, marginal in zip(logs, predictions, marginals, strict=True)
+        ]
+        by_reward[0].others = dict(zip(log.other_rewards, by_reward[1:], strict=True))
+        return by_reward[0]
 
 
 class _Family(NamedTuple):
@@ -67,7 +73,10 @@ class _Family(NamedTuple):
 
 
 class RankingEvaluation(PolicyEvaluation):
-    """A policy of rankings; `marginal` holds what the independent estimators need."""
+    """A policy of rankings; `marginal` holds what the independent estimators need.
+
+    `others` are its evaluations by the log's other rewards.
+    """
 
     def __init__(
         self,
@@ -77,6 +86,7 @@ class RankingEvaluation(PolicyEvaluation):
         predictions: ModelPredictions | None,
         marginal: PositionWeights | None,
     ) -> None:
+        self.others: Mapping[str, RankingEvaluation] = {}
         self._weights = weights
         self._predictions = predictions
         self._marginal = marginal
@@ -124,6 +134,10 @@ class RankingEvaluation(PolicyEvaluation):
         log = self.log
         lost, worst = unsupported_mass(log.actions.ravel(), (importance * weights).ravel(), importance @ mass, len(log))
         return VisitWeights(values, self.clusters, lost, None if worst is None else log.action_name(worst))
+
+    def for_reward(self, name: str) -> "RankingEvaluation":
+        """Return the evaluation by one of the log's other rewards."""
+        return self.others[name]
 
     def weights(self, estimator: str) -> VisitWeights:
         """Return the weights of the visits."""

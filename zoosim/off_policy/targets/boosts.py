@@ -13,6 +13,7 @@ from zoosim.logs.log import Log
 from zoosim.logs.records import BOX_EDGE
 from zoosim.off_policy.targets.base import as_numbers, column_name, state_of
 from zoosim.policies.base import Policy
+from zoosim.policies.boost_model import BoostModel, spec_fields
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 
 LARGEST_WEIGHT = 1e60
@@ -39,6 +40,8 @@ def make_boost_target(given: Any, log: Log) -> DeterministicTarget | StochasticT
     """
     if isinstance(given, str):
         return _stochastic(log.columns[column_name(log, given)], log)
+    if isinstance(given, BoostModel):
+        return _asked(given.exploring(), log)
     if isinstance(given, BoostPolicy):
         return _asked(given, log)
     if isinstance(given, Policy):
@@ -60,7 +63,10 @@ def check_class(policy_class: type[Policy]) -> None:
 def boost_spec_of(log: Log) -> BoostSpec:
     """Return what a policy of boosts is told that is judged by a log."""
     user_dim, product_dim = log.features.shape[1], log.actions.shape[1]
-    return BoostSpec(user_dim=user_dim, product_dim=product_dim, steps=len(log), a_max=log.a_max)
+    shop = {} if log.searches is None else spec_fields(log.searches.requests.schema)
+    return BoostSpec(
+        **{**shop, "user_dim": user_dim, "product_dim": product_dim, "steps": len(log), "a_max": log.a_max}
+    )
 
 
 def _boosts_of(given: Any, log: Log) -> FloatArray:
@@ -93,7 +99,7 @@ def _stochastic(densities: FloatArray, log: Log) -> StochasticTarget:
 
 
 def _asked(policy: BoostPolicy, log: Log) -> DeterministicTarget | StochasticTarget:
-    """Ask a copy of a policy, which sees the visitors' features and not what the shop could have shown."""
+    """Ask a copy of a policy, which sees visitors' features, and in a log of searches what could have been shown."""
     with blamed("cannot be copied, and a copy is what is judged: "):
         asked = copy.deepcopy(policy)
     before = state_of(asked)
@@ -112,7 +118,10 @@ def _asked(policy: BoostPolicy, log: Log) -> DeterministicTarget | StochasticTar
 
 def _answer(asked: BoostPolicy, log: Log, row: int, has_density: bool) -> FloatArray:
     """Return the density `()` of the logged boosts, or the policy's boosts `(d,)`."""
-    context = Context(user_id=0 if log.user_ids is None else int(log.user_ids[row]), features=log.features[row])
+    if log.searches is not None:
+        context = log.searches.context(row)
+    else:
+        context = Context(user_id=0 if log.user_ids is None else int(log.user_ids[row]), features=log.features[row])
     try:
         given = asked.density(context, log.actions[row]) if has_density else asked.recommend(context)
     except AttributeError as error:

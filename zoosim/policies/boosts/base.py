@@ -24,6 +24,8 @@ TASTES = 2
 """Tastes among the context features, where there are any: for price, and for private label."""
 
 MOST_CATEGORIES = 10_000
+REPORTED = 500
+"""Visits of a log that are learned from between two lines about progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +148,32 @@ class BoostPolicy(Policy):
         raise PolicyError(f"{policy_name(type(self))}: chooses boosts, which have a density and no propensities")
 
     def fit(self, log: Any, progress: Progress = lambda line: None) -> dict[str, float]:
-        """Learn from a log of the past; refused with `PolicyError` by policies that learn from visits alone."""
-        raise PolicyError(f"{policy_name(type(self))}: learns from visits, not from a log; q-offline learns from logs")
+        """Learn from a log of searches, visit by visit in order of time, as if it had been asked at each.
+
+        Args:
+            log: A `Log` whose `searches` say what was shown.
+            progress: Called with a line now and then.
+
+        Returns:
+            `visits`, how many there were.
+
+        Raises:
+            PolicyError: the policy learns nothing, or the log does not say what was shown.
+        """
+        name = policy_name(type(self))
+        if not self.learns:
+            raise PolicyError(f"{name}: learns nothing, so there is nothing to train")
+        searches = getattr(log, "searches", None)
+        if searches is None:
+            raise PolicyError(
+                f"{name}: learns from what visitors were shown, which the log does not say; q-offline needs no more"
+            )
+        for row, reward in enumerate(log.visit_rewards.tolist()):
+            if row % REPORTED == 0:
+                progress(f"learned from {row:,} of {len(log):,} searches")
+            visit = searches.visit(row)
+            self.update(visit.context, log.actions[row], reward, visit.feedback)
+        return {"visits": float(len(log))}
 
 
 def checked_table(name: str, spec: BoostSpec, context: Context) -> ProductTable:

@@ -60,7 +60,7 @@ class QOffline(BoostPolicy):
         """Learn from a log of n visits, in place of what was learned from another.
 
         Args:
-            log: `features (n, user_dim)`, `action (n, product_dim)` and `reward (n,)`, by name.
+            log: A `Log` of boosts, or `features (n, user_dim)`, `action (n, product_dim)` and `reward (n,)` by name.
             progress: Not called: training is one compiled step.
 
         Returns:
@@ -69,6 +69,8 @@ class QOffline(BoostPolicy):
         Raises:
             DataError: something is missing, of another shape, NaN or infinite; nothing was learned.
         """
+        if not isinstance(log, Mapping):
+            log = {"features": log.features, "action": log.actions, "reward": log.visit_rewards}
         missing = [name for name in ("features", "action", "reward") if name not in log]
         if missing:
             raise DataError(f"q-offline: the log has no {missing[0]}, expected features, action and reward")

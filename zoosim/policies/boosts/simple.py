@@ -14,6 +14,29 @@ from zoosim.policies.base import policy_name
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec
 
 
+class CutNormal:
+    """Independent normal distributions around a `centre (d,)`, with one `scale`, cut to [-a_max, a_max]."""
+
+    def __init__(self, centre: FloatArray, scale: float, a_max: float) -> None:
+        self._centre = centre
+        self._scale = scale
+        self._a_max = a_max
+        self._below, above = (ndtr((end - centre) / scale) for end in (-a_max, a_max))
+        self._inside = above - self._below
+
+    def draw(self, *, rng: np.random.Generator) -> FloatArray:
+        """Draw by inversion, `(d,)`."""
+        drawn = ndtri(self._below + self._inside * rng.random(len(self._centre)))
+        boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self._a_max, self._a_max)
+        return boosts
+
+    def density(self, boosts: FloatArray) -> float:
+        """Return the density of `boosts (d,)`, 0 outside the box."""
+        inside = bool((np.abs(boosts) <= self._a_max).all())
+        law = np.exp(-0.5 * ((boosts - self._centre) / self._scale) ** 2) / (np.sqrt(2.0 * np.pi) * self._scale)
+        return float(inside) * float((law / self._inside).prod())
+
+
 class RandomBoosts(BoostPolicy):
     """Draw boosts uniformly from the box; recommends the base ranker's own ranking."""
 
@@ -58,15 +81,11 @@ class NormalBoosts(RandomBoosts):
         """Read the centre; raises `ConfigError` where it does not fit the box."""
         super().__init__(spec, rng, **params)
         self._centre = read_boosts("normal-boosts.boosts", self.boosts, spec)
-        self._scale = self.spread * spec.a_max
-        self._below, above = (ndtr((end - self._centre) / self._scale) for end in (-spec.a_max, spec.a_max))
-        self._inside = above - self._below
+        self._distribution = CutNormal(self._centre, self.spread * spec.a_max, spec.a_max)
 
     def select_action(self, context: Context) -> FloatArray:
         """Draw by inversion."""
-        drawn = ndtri(self._below + self._inside * self.rng.random(self.spec.product_dim))
-        boosts: FloatArray = np.clip(self._centre + self._scale * drawn, -self.spec.a_max, self.spec.a_max)
-        return boosts
+        return self._distribution.draw(rng=self.rng)
 
     def recommend(self, context: Context) -> FloatArray:
         """Return the centre."""
@@ -74,10 +93,7 @@ class NormalBoosts(RandomBoosts):
 
     def density(self, context: Context, action: Any) -> float:
         """Return the density, 0 outside the box."""
-        boosts = check_array("normal-boosts: action", action, (self.spec.product_dim,))
-        inside = bool((np.abs(boosts) <= self.spec.a_max).all())
-        law = np.exp(-0.5 * ((boosts - self._centre) / self._scale) ** 2) / (np.sqrt(2.0 * np.pi) * self._scale)
-        return float(inside) * float((law / self._inside).prod())
+        return self._distribution.density(check_array("normal-boosts: action", action, (self.spec.product_dim,)))
 
 
 class ConstantBoosts(BoostPolicy):

@@ -5,23 +5,21 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray, PastLog, Progress
-from zoosim.models.mixed_effects import (
-    Choices,
-    Groups,
-    MixedModel,
-    fit_mixed_model,
-    group_coefficients,
-    scale_blocks,
-    with_leading_one,
-)
+from zoosim.models.amount_model import fit_amounts
+from zoosim.models.click_model import fit_clicks
+from zoosim.models.hierarchy import Design
 from zoosim.policies.from_log.base import FromLog
+from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.traits import MOST_TRAITS, Traits, find_traits
 
 MOST_COEFFICIENTS = 1_500
 """With more pairs of visitors' and products' features, products are described by what they differ in most."""
 RARE = 0.5
 """Rewards that are above 0 in less than this share of the rows, and else 0, have two parts."""
+MAX_BYTES = 300_000_000
+"""The most memory that one number for each product and two features of visitors may take."""
 LEAST_SIZES = 20
 """With fewer rewards above 0, their sizes are taken to be alike."""
 
@@ -41,24 +39,30 @@ class MixedEffects(FromLog):
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         visitors = scale_blocks(log.features)
         traits, blocks = _traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
-        groups = group_coefficients(visitors.blocks, blocks)
-        choices = Choices(
-            with_leading_one((log.features - visitors.centre) * visitors.scale),
-            with_leading_one(traits.scores),
-            log.actions,
-            log.rewards,
-        )
-        if _has_two_parts(log.rewards):
+        columns = _behind_one((log.features - visitors.centre) * visitors.scale)
+        seen, actions = np.unique(log.actions, return_inverse=True)
+        _check_size(len(seen), columns.shape[1])
+        products = _behind_one(traits.scores[seen])
+        design = Design(products, np.append(0, 1 + visitors.blocks), np.append(0, 1 + blocks))
+        has_two_parts = _has_two_parts(log.rewards)
+        if has_two_parts:
             is_above = log.rewards > 0.0
-            odds = choices._replace(rewards=is_above.astype(float))
-            model = fit_mixed_model(odds, groups, clicks=True, progress=progress)
-            weights = _weights(model) | _size_weights(choices, groups, progress)
+            clicks = fit_clicks(columns, actions, is_above.astype(float), design, progress=progress)
+            weights = _weights(design, clicks.posterior.shared, clicks.posterior.mean)
+            sizes = _size_weights(columns[is_above], actions[is_above], log.rewards[is_above], design)
         else:
-            model = fit_mixed_model(choices, groups, clicks=False, progress=progress)
-            weights = _weights(model)
-            weights |= {"size_" + name: np.zeros_like(array) for name, array in weights.items()}
-        has_two_parts = np.array(float(_has_two_parts(log.rewards)))
-        return traits, {**weights, "has_two_parts": has_two_parts, "centre": visitors.centre, "scale": visitors.scale}
+            amounts = fit_amounts(columns, actions, log.rewards, design)
+            weights = _weights(design, amounts.shared, amounts.mean)
+            sizes = {name: np.zeros_like(array) for name, array in weights.items()}
+        for array_by_name in (weights, sizes):
+            array_by_name["own"] = _with_unseen(array_by_name["own"], seen, len(log.products))
+        return traits, {
+            **weights,
+            **{f"size_{name}": array for name, array in sizes.items()},
+            "has_two_parts": np.array(float(has_two_parts)),
+            "centre": visitors.centre,
+            "scale": visitors.scale,
+        }
 
     def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
         predicted = self._linear("own", "shared", places, traits, represented)
@@ -104,27 +108,41 @@ def _has_two_parts(rewards: FloatArray) -> bool:
     return bool(sizes.min() == sizes.max() or len(sizes) < RARE * len(rewards))
 
 
-def _size_weights(choices: Choices, groups: Groups, progress: Progress) -> dict[str, FloatArray]:
+def _size_weights(
+    visitors: FloatArray, actions: IntArray, rewards: FloatArray, design: Design
+) -> dict[str, FloatArray]:
     """Return what makes the log of the mean size of rewards above 0."""
-    is_above = choices.rewards > 0.0
-    log_sizes = np.log(choices.rewards[is_above])
-    n_products, p = len(choices.products), choices.visitors.shape[1]
+    log_sizes = np.log(rewards)
     if len(log_sizes) < LEAST_SIZES or log_sizes.std() < 1e-9:
-        weights = {
-            "size_own": np.zeros((n_products + 1, p)),
-            "size_shared": np.zeros((choices.products.shape[1] - 1, p)),
-        }
-        weights["size_own"][:, 0] = np.log(choices.rewards[is_above].mean())
+        weights = _weights(design, np.zeros(design.shape), np.zeros((len(design.products), design.shape[0])))
+        weights["own"][:, 0] = np.log(rewards.mean())
         return weights
-    above = Choices(choices.visitors[is_above], choices.products, choices.actions[is_above], log_sizes)
-    model = fit_mixed_model(above, groups, clicks=False, progress=progress)
-    weights = {"size_" + name: array for name, array in _weights(model).items()}
-    weights["size_own"][:, 0] += 0.5 * model.noise  # the mean of a log-normal variable
+    model = fit_amounts(visitors, actions, log_sizes, design)
+    weights = _weights(design, model.shared, model.mean)
+    weights["own"][:, 0] += 0.5 * model.noise * model.unit**2  # the mean of a log-normal variable
     return weights
 
 
-def _weights(model: MixedModel) -> dict[str, FloatArray]:
-    """Return a model's effects as weights of visitors: by product, the last row for unknown ones, and by trait."""
-    unknown = model.effects.shared[:, 0]
-    own = np.vstack([model.effects.own + unknown, unknown])
-    return {"own": own, "shared": np.ascontiguousarray(model.effects.shared[:, 1:].T)}
+def _weights(design: Design, shared: FloatArray, coefficients: FloatArray) -> dict[str, FloatArray]:
+    """Return coefficients `(K, q)` as weights of visitors: by product, the last row for unknown ones, and by trait."""
+    unknown = shared[:, 0]
+    own = coefficients - design.products[:, 1:] @ shared[:, 1:].T
+    return {"own": np.vstack([own, unknown]), "shared": np.ascontiguousarray(shared[:, 1:].T)}
+
+
+def _with_unseen(own: FloatArray, seen: IntArray, n_products: int) -> FloatArray:
+    """Return weights of all products and of unknown ones `(K + 1, q)`; those never shown are as unknown ones."""
+    whole = np.tile(own[-1], (n_products + 1, 1))
+    whole[seen] = own[:-1]
+    return whole
+
+
+def _check_size(n_products: int, n_columns: int) -> None:
+    if 8 * n_products * n_columns**2 > MAX_BYTES:
+        size = f"{n_products:,} products and {n_columns - 1:,} features of visitors"
+        raise ConfigError(f"mixed model: got {size}, too many for memory; leave some features out")
+
+
+def _behind_one(columns: FloatArray) -> FloatArray:
+    """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
+    return np.hstack([np.ones((len(columns), 1)), columns])

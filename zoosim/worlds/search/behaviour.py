@@ -17,6 +17,9 @@ from zoosim.core.types import BoolArray, FloatArray, IntArray
 class BehaviourParameters(NamedTuple):
     """The numbers of `Behaviour`, for compiled code; `bias (T, P)` of examination by query type and position."""
 
+    intercept: float
+    cosine: float
+    score: float
     price: float
     private_label: float
     category: float
@@ -64,11 +67,12 @@ def keys_of_replicate(keys: Keys, replicate: int) -> Keys:
 class Slate(NamedTuple):
     """The shown products as their visitor sees them, each `(k,)`: `products`, cosine with the query, log(1 + price).
 
-    `label` is 1 for a private label, `taste` the visitor's for the product's category.
+    `score` is the base ranker's, `label` 1 for a private label, `taste` the visitor's for the product's category.
     """
 
     products: IntArray
     cosine: FloatArray
+    score: FloatArray
     log_price: FloatArray
     label: FloatArray
     taste: FloatArray
@@ -112,8 +116,10 @@ def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_tas
     """Return the utility of the product at position `n`, before noise."""
     price = behaviour.price * price_taste * slate.log_price[n]
     label = behaviour.private_label * label_taste * slate.label[n]
-    utility: float = slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
-    return utility
+    relevance = behaviour.intercept + behaviour.score * slate.score[n]
+    utility = behaviour.cosine * slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
+    total: float = utility + relevance
+    return total
 
 
 @jit

@@ -4,6 +4,8 @@
 """
 
 from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from zoosim.core.errors import ActionError
 from zoosim.core.parameters import shown
 from zoosim.core.search_config import FEATURES, SearchConfig
 from zoosim.core.types import Context, FloatArray, IntArray, Later, LazyContext, frozen
+from zoosim.logs.searches import write_shop
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.base import Outcome, Truth, World
+from zoosim.worlds.search.search_log import SearchRecorder, recorder_of
 from zoosim.worlds.search.shop import Result, SearchShop, Visit
 from zoosim.worlds.search.truth import SearchTruth
 
@@ -101,6 +105,23 @@ class BoostWorld(SearchView):
         """Return the ranking `(k,)` by base scores + boost features @ boosts."""
         return self.shop.rank(visit, check_boosts(action, self.shop.world.config))
 
+    @cached_property
+    def _recorder(self) -> SearchRecorder | None:
+        return recorder_of(self.shop)
+
+    def log_columns(self, start: int, actions: Any) -> dict[str, Any]:
+        """Return the requests of a shop with scores of its own, what was shown and what came of it."""
+        if self._recorder is None:
+            return {}
+        visits = [self.arrive(start + number) for number in range(len(actions))]
+        return self._recorder.columns(visits, [self.rank(*pair) for pair in zip(visits, actions, strict=True)])
+
+    def write_log_tables(self, folder: Path) -> dict[str, Any]:
+        """Write the catalogue of such a shop."""
+        if self._recorder is None:
+            return {}
+        return write_shop(self._recorder.requests, folder)
+
 
 def cell_names(config: SearchConfig) -> tuple[str, ...]:
     """Return the names of the cells, pairs of segment and query type, by number."""
@@ -119,6 +140,16 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
     of an observation are its own.
     """
     table = table_of(shop, visit)
+    candidates = shop.candidates(visit)
+    if candidates is not None:
+        return LazyContext(
+            user_id=visit.user,
+            features=shop.features(visit),
+            product_ids=Later(lambda: frozen(product_ids(shop, candidates))),
+            product_table=Later(lambda: _copied(table.rows(candidates))),
+            base_scores=Later(lambda: frozen(visit.base[candidates])),
+            boost_features=Later(lambda: shop.boost_features(visit, candidates)),
+        )
     return LazyContext(
         user_id=visit.user,
         features=shop.features(visit),

@@ -11,20 +11,8 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.ranking.boost_features import NO_SPREAD, static_features
 from zoosim.worlds.search.catalogue import Catalogue
-
-STATIC = (0, 1, 2, 4, 5, 6)
-"""Boost features that are the same for everybody, in the order of the rows of `CatalogueIndex.static`."""
-
-MATCH = 3
-"""The boost feature that the products' embeddings are needed for."""
-
-SIGNED = ((7, 1), (8, 2), (9, 3))
-"""Boost features that are a static one with the sign of a taste or a specificity, as (feature, row of
-`CatalogueIndex.static`)."""
-
-NO_SPREAD = 1e-9
-"""A feature's standard deviation, as a share of its size, up to which it counts as constant."""
 
 
 class CatalogueIndex(NamedTuple):
@@ -49,12 +37,11 @@ def index_catalogue(catalogue: Catalogue) -> CatalogueIndex:
     embeddings = np.ascontiguousarray(c.embeddings)
     squares = (embeddings**2).sum(axis=0)
     mean = embeddings.mean(axis=1)
-    features = (c.cm2, c.discount, c.label, c.bestseller, c.price, np.where(c.strategic, c.cm2, 0.0))
     return CatalogueIndex(
         category=c.category,
         embeddings=embeddings,
         inverse_lengths=np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0),
-        static=np.stack([standardised(feature) for feature in features]),
+        static=static_features(catalogue),
         mean=mean,
         covariance=_covariance(embeddings, mean),
         mean_square=float(squares.mean() / len(embeddings)),
@@ -76,16 +63,6 @@ def _covariance(embeddings: FloatArray, mean: FloatArray) -> FloatArray:
             out[i, j] = total / embeddings.shape[1]
             out[j, i] = out[i, j]
     return out
-
-
-def standardised(feature: FloatArray) -> FloatArray:
-    """Return a feature `(K,)` less its mean, by its standard deviation over the catalogue; 0 where it is constant."""
-    centred = feature - feature.mean()
-    deviation = np.sqrt((centred**2).mean())
-    if deviation <= NO_SPREAD * np.sqrt((feature**2).mean()):
-        return np.zeros_like(feature)
-    scaled: FloatArray = centred / deviation
-    return scaled
 
 
 @jit

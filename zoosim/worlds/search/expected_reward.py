@@ -9,15 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.normals import fill_normals
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray
 from zoosim.ranking.top_k import top
 from zoosim.worlds.search.market import only_segment
-from zoosim.worlds.search.queries import Queries
+from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, weight_array
-from zoosim.worlds.search.scores import base_scores, matched_scores, matches
-from zoosim.worlds.search.shop import Relevance, SearchShop
+from zoosim.worlds.search.scores import Relevance, matched_scores, matches, score_request
+from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.shop_arrays import ShopArrays, value_replicates
 
 
@@ -117,7 +116,7 @@ def _run(
     _rewards(
         shop.arrays(market),
         queries,
-        shop.world.table.shared,
+        shop.world.table,
         shop.relevance,
         shop.specificity,
         price,
@@ -134,7 +133,7 @@ def _run(
 def _rewards(
     arrays: ShopArrays,
     queries: Queries,
-    words: FloatArray,
+    table: QueryTable,
     relevance: Relevance,
     specificity: FloatArray,
     price: tuple[FloatArray, float, int],
@@ -156,17 +155,17 @@ def _rewards(
     match = np.empty(count)
     scores = np.empty(count)
     rewards = np.empty(replicates)
-    baseline = np.empty(k, np.int64)
-    shown = np.empty(k, np.int64)
+    longest_baseline = np.empty(k, np.int64)
+    longest_shown = np.empty(k, np.int64)
     signs = np.empty(3)
     for i in range(out.shape[1]):
         step = queries.steps[i]
         user = queries.users[i]
         query_type = queries.types[i]
         query = queries.embeddings[i]
-        fill_normals(relevance.key, step, base)
-        shared = words[queries.rows[i]]
-        base_scores(arrays.catalogue_index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
+        candidates = score_request(relevance, step, arrays.catalogue_index, query, table, queries.rows[i], base)
+        baseline = longest_baseline[:candidates]
+        shown = longest_shown[:candidates]
         top(base, baseline)
         signs[0] = np.sign(users.price_taste[user])
         signs[1] = np.sign(users.label_taste[user])
@@ -180,5 +179,5 @@ def _rewards(
             else:
                 matched_scores(arrays.catalogue_index, base, match, signs, actions[n - values.shape[0]], scores)
             top(scores, shown)
-            value_replicates(arrays, step, user, query_type, query, shown, weights, rewards)
+            value_replicates(arrays, step, user, query_type, query, base, shown, weights, rewards)
             out[n, i] = np.mean(rewards) - rank_change_price * left_top(baseline, shown, rank_change_at)

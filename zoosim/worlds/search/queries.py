@@ -22,6 +22,9 @@ class QueryTable(NamedTuple):
     `mix (C, T)`: the shares of the types among a category's queries, zeros where it has none. `shared (Q, C)`: how many
     words each shares with the categories. Without a table Q is 0, and `shared (C, C)` has a row for each category that
     a query may mean.
+
+    Where the shop has base scores of its own, the candidates of query q are `candidates[starts[q] : starts[q + 1]]`,
+    indices of products, with their `scores`; else `starts` is empty.
     """
 
     types: IntArray
@@ -30,6 +33,9 @@ class QueryTable(NamedTuple):
     embeddings: FloatArray
     mix: FloatArray
     shared: FloatArray
+    starts: IntArray
+    candidates: IntArray
+    scores: FloatArray
 
 
 class Queries(NamedTuple):

@@ -4,14 +4,55 @@ Sums run in a fixed order, so that every processor returns the same bits, and bl
 stays in the processor's first cache while every feature is added to it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.worlds.search.catalogue_index import MATCH, SIGNED, STATIC, CatalogueIndex, match_scale
+from zoosim.ranking.boost_features import MATCH, SIGNED, STATIC
+from zoosim.worlds.search.catalogue_index import CatalogueIndex, match_scale
+from zoosim.worlds.search.queries import QueryTable
 
 BLOCK = 512
 """Products that are worked on together."""
+
+
+class Relevance(NamedTuple):
+    """The base ranker: weights of `cosine` and shared `tokens`, standard deviation of noise, and its `key`."""
+
+    key: np.uint64
+    cosine: float
+    tokens: float
+    noise_sd: float
+
+
+@jit
+def score_request(
+    relevance: Relevance,
+    step: int,
+    index: CatalogueIndex,
+    query: FloatArray,
+    table: QueryTable,
+    row: int,
+    out: FloatArray,
+) -> int:
+    """Write the base scores of visit `step` to `out (K,)`, -inf for what is no candidate; returns how many there are.
+
+    `query (d,)` is its embedding, `row` its row of the `table`.
+    """
+    if table.starts.shape[0] == 0:
+        fill_normals(relevance.key, step, out)
+        base_scores(index, query, table.shared[row], relevance.cosine, relevance.tokens, relevance.noise_sd, out)
+        count: int = out.shape[0]
+        return count
+    out[:] = -np.inf
+    first = table.starts[row]
+    end = table.starts[row + 1]
+    for j in range(first, end):
+        out[table.candidates[j]] = table.scores[j]
+    return int(end - first)
 
 
 @jit

@@ -15,6 +15,7 @@ from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
 from zoosim.worlds.periods import fitting_shocks, refuse_late
+from zoosim.worlds.search.economics import absurd_economics
 from zoosim.worlds.search.tables import digest, resolve_files
 from zoosim.worlds.search.template_arms import search_world
 from zoosim.worlds.setup import WorldSetup, named_settings
@@ -56,7 +57,10 @@ class SearchSetup(WorldSetup):
         if "shifts" not in values:
             built_in, notes = fitting_shocks(shocks, steps, lambda shift: _fits(shift, config))
             config = config.model_copy(update={"shifts": built_in})
-        return cls(kind, config if finished else resolve_files(config), steps, notes)
+        if finished:
+            return cls(kind, config, steps, notes)
+        config = resolve_files(config)
+        return cls(kind, config, steps, (*notes, *(f"env: {line}" for line in absurd_economics(config))))
 
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:
         """Return the world of a seed; a policy with a parameter `context` sees what that names of a visit."""

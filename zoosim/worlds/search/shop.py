@@ -5,16 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.jit import jit
-from zoosim.core.normals import fill_normals
 from zoosim.core.search_config import FEATURES
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.ranking.top_k import top
+from zoosim.ranking.search_requests import estimated, summarise
+from zoosim.ranking.top_k import top, top_of
 from zoosim.worlds.search.behaviour import Keys, Outcome, behaviour_parameters, empty_outcome
 from zoosim.worlds.search.catalogue import Catalogue
 from zoosim.worlds.search.catalogue_index import CatalogueIndex, index_catalogue
-from zoosim.worlds.search.queries import Queries
+from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import RewardParts, left_top, reward
-from zoosim.worlds.search.scores import base_scores, boost_features, boosted_scores
+from zoosim.worlds.search.scores import Relevance, boost_features, boosted_scores, score_request
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.templates import template_values
 from zoosim.worlds.search.world import SearchWorld
@@ -25,17 +25,13 @@ CHUNK = 1_000
 KEPT_MARKETS = 2
 """Markets whose arrays are held ready."""
 
-SHRINKAGE = 0.7
-ROUNDING = 0.5
-LIMIT = 3.0
-"""How a shop estimates tastes: shrunk, rounded, cut."""
-
 
 class Visit(NamedTuple):
     """One visit: its number `step`, the `market` that it falls in, `user`, `segment`, `intent` and `query_type`.
 
-    `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores and the `baseline (k,)` ranking that they make;
-    `signs (3,)` of price taste, label taste and specificity.
+    `row` of the table of queries, `query (d,)` embedding and random `tokens (R,)`; `base (K,)` scores, -inf for what is
+    no candidate, and the `baseline (k,)` ranking that they make; `signs (3,)` of price taste, label taste and
+    specificity.
     """
 
     step: int
@@ -44,6 +40,7 @@ class Visit(NamedTuple):
     segment: int
     intent: int
     query_type: int
+    row: int
     query: FloatArray
     tokens: IntArray
     base: FloatArray
@@ -58,15 +55,6 @@ class Result(NamedTuple):
     outcome: Outcome
     parts: RewardParts
     reward: float
-
-
-class Relevance(NamedTuple):
-    """The base ranker: weights of `cosine` and shared `tokens`, standard deviation of noise, and its `key`."""
-
-    key: np.uint64
-    cosine: float
-    tokens: float
-    noise_sd: float
 
 
 class SearchShop:
@@ -135,10 +123,11 @@ class SearchShop:
         users = arrays.users
         tastes = (users.price_taste[user], users.label_taste[user], self.specificity[query_type])
         base = np.empty(len(self.world.catalogue.ids)) if base is None else base
-        baseline = np.empty(self.k, np.int64)
         query = queries.embeddings[i]
-        shared = self.world.table.shared[queries.rows[i]]
-        _rank_by_relevance(self.relevance, step, arrays.catalogue_index, query, shared, base, baseline)
+        row = int(queries.rows[i])
+        baseline = _rank_by_relevance(
+            self.relevance, step, arrays.catalogue_index, query, self.world.table, row, base, self.k
+        )
         base.flags.writeable = False
         baseline.flags.writeable = False
         return Visit(
@@ -148,6 +137,7 @@ class SearchShop:
             segment=int(users.segment[user]),
             intent=int(queries.intents[i]),
             query_type=query_type,
+            row=row,
             query=query,
             tokens=queries.tokens[i],
             base=base,
@@ -174,9 +164,14 @@ class SearchShop:
             market = self.world.markets[visit.market]
             tastes = np.array([market.users.price_taste[visit.user], market.users.label_taste[visit.user]])
             out[n_simple : n_simple + 2] = tastes if config.context == "rich-oracle" else estimated(tastes)
-            _summarise(market.catalogue, visit.baseline, visit.base, out[n_simple + 2 :])
+            summarise(market.catalogue, visit.baseline, visit.base, out[n_simple + 2 :])
         out.flags.writeable = False
         return out
+
+    def candidates(self, visit: Visit) -> IntArray | None:
+        """Return the products that a visit may show, by index; None where these are all."""
+        table = self.world.table
+        return table.candidates[slice(*table.starts[visit.row : visit.row + 2])] if len(table.starts) else None
 
     def boost_features(self, visit: Visit, products: IntArray | None = None) -> FloatArray:
         """Return the boost features `(n, 10)` of `products (n,)`, of all by default."""
@@ -189,7 +184,7 @@ class SearchShop:
     def rank(self, visit: Visit, action: FloatArray) -> IntArray:
         """Return the top k `(k,)` under boosts `action (10,)`."""
         scores = np.empty(len(visit.base))
-        shown = np.empty(self.k, np.int64)
+        shown = np.empty(len(visit.baseline), np.int64)
         index = self.arrays(visit.market).catalogue_index
         boosted_scores(index, visit.base, self._embedding(visit), visit.signs, action, scores)
         top(scores, shown)
@@ -197,7 +192,7 @@ class SearchShop:
 
     def rank_by_template(self, visit: Visit, template: int) -> IntArray:
         """Return the top k `(k,)` under a template, by its number."""
-        shown = np.empty(self.k, np.int64)
+        shown = np.empty(len(visit.baseline), np.int64)
         top(visit.base + self.world.config.a_max * self.templates(visit.market)[template], shown)
         return shown
 
@@ -206,7 +201,7 @@ class SearchShop:
         weights = self.world.config.reward
         outcome = empty_outcome(len(shown))
         arrays = self.arrays(visit.market)
-        totals = serve(arrays, visit.step, visit.user, visit.query_type, visit.query, shown, outcome)
+        totals = serve(arrays, visit.step, visit.user, visit.query_type, visit.query, visit.base, shown, outcome)
         gmv, cm2, strategic, clicks = totals.tolist()
         left = left_top(visit.baseline, shown, weights.rank_change_at)
         parts = RewardParts(gmv, cm2, int(strategic), int(clicks), int(left))
@@ -217,45 +212,17 @@ class SearchShop:
         return embedding
 
 
-def estimated(tastes: FloatArray) -> FloatArray:
-    """Return tastes as a shop knows them: shrunk by .7, rounded to .5, cut at 3."""
-    estimates: FloatArray = np.clip(ROUNDING * np.round(SHRINKAGE * tastes / ROUNDING), -LIMIT, LIMIT)
-    return estimates
-
-
 @jit
 def _rank_by_relevance(
     relevance: Relevance,
     step: int,
     index: CatalogueIndex,
     query: FloatArray,
-    shared: FloatArray,
+    table: QueryTable,
+    row: int,
     base: FloatArray,
-    baseline: IntArray,
-) -> None:
-    """Write the base scores `(K,)` of a visit and the ranking `(k,)` that they make."""
-    fill_normals(relevance.key, step, base)
-    base_scores(index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
-    top(base, baseline)
-
-
-@jit
-def _summarise(catalogue: Catalogue, products: IntArray, base: FloatArray, out: FloatArray) -> None:
-    """Write a summary of `products (k,)` to `out (8,)`.
-
-    Mean and deviation of price; means of CM2, discount, bestseller and relevance; shares of private label and strategic
-    goods.
-    """
-    out[:] = 0.0
-    for p in products:
-        out[0] += catalogue.price[p]
-        out[2] += catalogue.cm2[p]
-        out[3] += catalogue.discount[p]
-        out[4] += catalogue.bestseller[p]
-        out[5] += base[p]
-        out[6] += catalogue.label[p]
-        out[7] += catalogue.strategic[p]
-    out /= products.shape[0]
-    for p in products:
-        out[1] += (catalogue.price[p] - out[0]) ** 2
-    out[1] = np.sqrt(out[1] / products.shape[0])
+    k: int,
+) -> IntArray:
+    """Write the base scores `(K,)` of a visit; return the ranking `(k,)` that they make, of fewer candidates all."""
+    candidates = score_request(relevance, step, index, query, table, row, base)
+    return top_of(base, min(k, candidates))

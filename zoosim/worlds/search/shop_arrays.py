@@ -35,8 +35,8 @@ class ShopArrays(NamedTuple):
 
 
 @jit
-def slate_of(arrays: ShopArrays, user: int, query: FloatArray, shown: IntArray) -> Slate:
-    """Return the products `shown (k,)` as `user` with a query `(d,)` sees them."""
+def slate_of(arrays: ShopArrays, user: int, query: FloatArray, base: FloatArray, shown: IntArray) -> Slate:
+    """Return the products `shown (k,)`, with scores in `base (K,)`, as `user` with a query `(d,)` sees them."""
     index = arrays.catalogue_index
     length = np.sqrt(np.sum(query * query))
     cosine = np.zeros(shown.shape[0])
@@ -47,19 +47,26 @@ def slate_of(arrays: ShopArrays, user: int, query: FloatArray, shown: IntArray) 
                 cosine[n] += query[i] * index.embeddings[i, p]
             cosine[n] *= index.inverse_lengths[p] / length
         taste[n] = arrays.users.category_tastes[user, index.category[p]]
-    return Slate(shown, cosine, arrays.log_price[shown], arrays.catalogue.label[shown], taste)
+    return Slate(shown, cosine, base[shown], arrays.log_price[shown], arrays.catalogue.label[shown], taste)
 
 
 @jit
 def serve(
-    arrays: ShopArrays, step: int, user: int, query_type: int, query: FloatArray, shown: IntArray, out: Outcome
+    arrays: ShopArrays,
+    step: int,
+    user: int,
+    query_type: int,
+    query: FloatArray,
+    base: FloatArray,
+    shown: IntArray,
+    out: Outcome,
 ) -> FloatArray:
     """Let visitor number `step` go through the products `shown (k,)`; `out` is an empty outcome.
 
     Returns `(4,)` GMV and CM2 of what was bought in EUR, strategic purchases, clicks.
     """
     tastes = (arrays.users.price_taste[user], arrays.users.label_taste[user])
-    slate = slate_of(arrays, user, query, shown)
+    slate = slate_of(arrays, user, query, base, shown)
     behave(arrays.behaviour, slate, query_type, tastes, arrays.keys, step, out)
     total = np.zeros(4)
     for n, p in enumerate(shown):
@@ -78,6 +85,7 @@ def value_replicates(
     user: int,
     query_type: int,
     query: FloatArray,
+    base: FloatArray,
     shown: IntArray,
     weights: FloatArray,
     out: FloatArray,
@@ -86,7 +94,7 @@ def value_replicates(
 
     `weights (4,)` value a EUR of GMV, a EUR of CM2, a strategic purchase and a click; see `replicate_value`.
     """
-    slate = slate_of(arrays, user, query, shown)
+    slate = slate_of(arrays, user, query, base, shown)
     values = np.empty(shown.shape[0] + 1)
     for n, p in enumerate(shown):
         values[n] = weights[GMV] * arrays.catalogue.price[p] + weights[CM2] * arrays.catalogue.cm2[p]

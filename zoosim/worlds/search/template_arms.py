@@ -18,7 +18,6 @@ from zoosim.core.array_cache import kept
 from zoosim.core.errors import ActionError, ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.market_shift import in_force
-from zoosim.core.normals import fill_normals
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream_key
 from zoosim.core.search_config import TEMPLATES, SearchConfig
@@ -28,10 +27,10 @@ from zoosim.worlds.base import World
 from zoosim.worlds.search.behaviour import empty_outcome
 from zoosim.worlds.search.boosts import AMOUNTS, BoostWorld, SearchView, cell_names, cell_of
 from zoosim.worlds.search.expected_reward import groups_of, visits_of
-from zoosim.worlds.search.queries import Queries
+from zoosim.worlds.search.queries import Queries, QueryTable
 from zoosim.worlds.search.reward import left_top, reward
-from zoosim.worlds.search.scores import base_scores
-from zoosim.worlds.search.shop import Relevance, SearchShop, Visit
+from zoosim.worlds.search.scores import Relevance, score_request
+from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.shop_arrays import ShopArrays, serve
 from zoosim.worlds.search.tables import digest
 from zoosim.worlds.search.world import build_search_world
@@ -232,7 +231,7 @@ def expected_rewards(shop: SearchShop) -> FloatArray:
         for market in range(len(means)):
             queries = visits_of(shop, market, group, TRUTH_START + cell * CELL_SPACING, visits_per_cell)
             if len(queries.steps):
-                means[market, cell] = reward_of(config, _earnings_in(shop, market, queries)).mean(axis=0)
+                means[market, cell] = reward_of(config, serve_templates(shop, market, queries)).mean(axis=0)
     return means
 
 
@@ -247,19 +246,19 @@ def earnings(shop: SearchShop, start: int, stop: int) -> Earnings:
     world = shop.world
     borders = [market.start for market in world.markets if start < market.start < stop]
     parts = [
-        _earnings_in(shop, world.market_at(first), world.queries(first, end))
+        serve_templates(shop, world.market_at(first), world.queries(first, end))
         for first, end in pairwise([start, *borders, stop])
     ]
     return Earnings(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _earnings_in(shop: SearchShop, market: int, queries: Queries) -> Earnings:
+def serve_templates(shop: SearchShop, market: int, queries: Queries) -> Earnings:
     """Let every template serve visits of one market."""
     out = np.zeros((len(queries.users), len(TEMPLATES), len(Earnings._fields)))
     _serve_all(
         shop.arrays(market),
         queries,
-        shop.world.table.shared,
+        shop.world.table,
         shop.relevance,
         shop.template_boosts(market),
         shop.k,
@@ -273,7 +272,7 @@ def _earnings_in(shop: SearchShop, market: int, queries: Queries) -> Earnings:
 def _serve_all(
     arrays: ShopArrays,
     queries: Queries,
-    words: FloatArray,
+    table: QueryTable,
     relevance: Relevance,
     values: FloatArray,
     k: int,
@@ -284,23 +283,23 @@ def _serve_all(
     count = values.shape[1]
     base = np.empty(count)
     scores = np.empty(count)
-    baseline = np.empty(k, np.int64)
-    shown = np.empty(k, np.int64)
+    longest_baseline = np.empty(k, np.int64)
+    longest_shown = np.empty(k, np.int64)
     for i in range(out.shape[0]):
         step = queries.steps[i]
         user = queries.users[i]
         query_type = queries.types[i]
         query = queries.embeddings[i]
-        fill_normals(relevance.key, step, base)
-        shared = words[queries.rows[i]]
-        base_scores(arrays.catalogue_index, query, shared, relevance.cosine, relevance.tokens, relevance.noise_sd, base)
+        candidates = score_request(relevance, step, arrays.catalogue_index, query, table, queries.rows[i], base)
+        baseline = longest_baseline[:candidates]
+        shown = longest_shown[:candidates]
         top(base, baseline)
         for template in range(values.shape[0]):
             for p in range(count):
                 scores[p] = base[p] + values[template, p]
             top(scores, shown)
-            outcome = empty_outcome(k)
-            out[i, template, :4] = serve(arrays, step, user, query_type, query, shown, outcome)
+            outcome = empty_outcome(shown.shape[0])
+            out[i, template, :4] = serve(arrays, step, user, query_type, query, base, shown, outcome)
             out[i, template, 4] = left_top(baseline, shown, rank_change_at)
             out[i, template, 5] = np.sum(outcome.purchases)
             out[i, template, 6] = np.mean(arrays.catalogue.strategic[shown])

@@ -53,6 +53,14 @@ class SearchTruth:
         arrays = self._shop.arrays(visit.market)
         rewards = np.empty(replicates)
         value_replicates(
-            arrays, visit.step, visit.user, visit.query_type, visit.query, shown, weight_array(weights), rewards
+            arrays,
+            visit.step,
+            visit.user,
+            visit.query_type,
+            visit.query,
+            visit.base,
+            shown,
+            weight_array(weights),
+            rewards,
         )
         return rewards - weights.rank_change * left_top(visit.baseline, shown, weights.rank_change_at)

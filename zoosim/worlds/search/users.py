@@ -48,9 +48,7 @@ def _draw(config: SearchConfig, counts: IntArray, rng: np.random.Generator) -> U
 
     price_taste = taste("price_taste")
     label_taste = taste("label_taste")
-    concentrations = np.array(
-        [[settings.category_tastes[name] for name in config.categories] for settings in config.segments.values()]
-    )
+    concentrations = np.array([settings.concentrations(config.categories) for settings in config.segments.values()])
     tastes = np.maximum(rng.gamma(concentrations[segment]), 1e-300)
     tastes /= tastes.sum(axis=1, keepdims=True)
     embeddings = rng.normal(size=(len(segment), config.embedding_dim))

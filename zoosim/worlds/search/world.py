@@ -102,6 +102,8 @@ def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
     if not catalogue.embeddings.shape[1]:
         catalogue = catalogue._replace(embeddings=draw_embeddings(config, catalogue.category, rng=catalogue_rng))
     users = load_users(config) if config.users_file else draw_users(config, rng=users_rng)
-    if not len(users.embeddings):
+    if config.scores_file is not None:
+        users = users._replace(embeddings=frozen(np.zeros((len(users.segment), config.embedding_dim))))
+    elif not len(users.embeddings):
         users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
     return SearchWorld(config, seed, catalogue, users)

@@ -1,0 +1,166 @@
+"""Several rewards of one log: what each earns, how much more than the logged choices, and what to say of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.off_policy.ranked import RANKINGS, TARGET, L, RankedWorld
+from tests.off_policy.test_evaluate import drawn
+from tests.off_policy.worlds import TableWorld
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.types import FloatArray
+from zoosim.logs.log import Log
+from zoosim.logs.parse import to_log
+from zoosim.off_policy.actions.products import ESTIMATORS
+from zoosim.off_policy.compare import Lift
+from zoosim.off_policy.estimators.single import ips, self_normalised_ips
+from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.intervals.clusters import group_sums, make_clusters, ratio, standard_error
+from zoosim.off_policy.results import Evaluation
+from zoosim.off_policy.sentences import percent_more, sentences
+from zoosim.report.evaluation import build_page
+from zoosim.schema.columns import YesNoColumn
+from zoosim.schema.encoder import Encoder
+from zoosim.schema.schema import FittedSchema
+
+
+def shop_log(seed: int = 0) -> Log:
+    """A log of a table world whose objective is clicks and a twentieth of the revenue."""
+    log = drawn(TableWorld(0, 0.5), 1_000, seed)
+    revenue = log.rewards * np.random.default_rng([seed, 1]).uniform(5.0, 50.0, len(log))
+    columns = tuple(YesNoColumn(name=f"segment {number}") for number in range(log.features.shape[1]))
+    fitted = FittedSchema(visitors=Encoder(columns=columns), weights={"click": 1.0, "revenue": 0.05})
+    named = {"click": log.rewards, "revenue": revenue}
+    return replace(log, rewards=log.rewards + 0.05 * revenue, rewards_by_name=named, fitted=fitted)
+
+
+def test_a_ratio_to_the_logged_mean_by_hand() -> None:
+    """Weights 2, 0, 1, 1 and rewards 1, 1, 0, 2: ips (2 + 0 + 0 + 2) / 4 = 1 over a mean of 1, so a ratio of 1.
+
+    Its influence on row i is (w r - 1 x r) / 1 = 1, -1, 0, 0: a sum of squares of 2, and an error of
+    sqrt(2 x 4/3) / 4. Self-normalised, 4 / 4 = 1, row i's influence is w (r - 1) - (r - 1) = 0, 0, 0, 0.
+    """
+    weights, rewards = np.array([2.0, 0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0, 2.0])
+    clusters = make_clusters(4)
+    logged = group_sums(clusters, ips(np.ones(4), rewards))
+    of_ips = ratio(group_sums(clusters, ips(weights, rewards)), logged)
+    assert (of_ips.value, standard_error(of_ips)) == pytest.approx((1.0, np.sqrt(2.0 * 4.0 / 3.0) / 4.0))
+    of_snips = ratio(group_sums(clusters, self_normalised_ips(weights, rewards)), logged)
+    assert (of_snips.value, standard_error(of_snips)) == pytest.approx((1.0, 0.0), abs=1e-12)
+
+
+def test_lifts_are_shares_of_what_the_log_earned() -> None:
+    log = shop_log()
+    world = TableWorld(0, 0.5)
+    found = evaluate(log, {"new": log.features @ world.target}, estimators=ESTIMATORS)
+    for evaluation in found.by_reward.values():
+        assert [row.estimator for row in evaluation.lifts] == list(ESTIMATORS)
+        for row, lift in zip(evaluation.results, evaluation.lifts, strict=True):
+            assert lift.value == pytest.approx(row.value / evaluation.logged.mean - 1.0, abs=1e-12)
+            assert lift.low is not None
+            assert lift.high is not None
+            assert -1.0 <= lift.low < lift.value < lift.high
+        needed = [row.rows_needed for row in evaluation.differences]
+        assert [row.held for row in evaluation.lifts] == [1_000 / rows for rows in needed if rows]
+
+
+def test_each_reward_has_the_figures_of_a_log_of_its_own() -> None:
+    """And the policy is asked once."""
+    log = shop_log()
+    asked = []
+
+    def policy(part: Log, start: int, stop: int) -> FloatArray:
+        asked.append(start)
+        return np.asarray(part.features[start:stop] @ TableWorld(0, 0.5).target)
+
+    found = evaluate(log, {"new": policy}, estimators=ESTIMATORS)
+    assert len(asked) == 1
+    assert list(found.by_reward) == ["objective (click + 0.05 revenue)", "click", "revenue"]
+    for name, other in found.others.items():
+        alone = evaluate(
+            replace(log, rewards=log.rewards_by_name[name], rewards_by_name={}), {"new": policy}, estimators=ESTIMATORS
+        )
+        assert (other.results, other.differences, other.lifts) == (alone.results, alone.differences, alone.lifts)
+        assert other.logged == alone.logged
+    assert found.results == evaluate(replace(log, rewards_by_name={}), {"new": policy}, estimators=ESTIMATORS).results
+
+
+def test_a_reward_that_is_the_objective_stands_once() -> None:
+    log = shop_log()
+    clicks = replace(log, rewards=log.rewards_by_name["click"], fitted=FittedSchema(weights={"click": 1.0}))
+    found = evaluate(clicks, {"new": np.full(10, 0.1)})
+    assert list(found.by_reward) == ["click", "revenue"]
+    assert found.summary["reward"] == "click"
+    assert found.summary["others"]["revenue"]["logged"]["mean"] == found.others["revenue"].logged.mean
+
+
+def test_rankings_have_several_rewards_too() -> None:
+    world = RankedWorld("above")
+    which = np.random.default_rng(0).integers(len(RANKINGS), size=300)
+    log = to_log(world.frame(which, world.rewards[which]), action_space=ActionSpace.RANKINGS)
+    margin = log.rewards * np.arange(1, L + 1)
+    estimators = ["cascade-ips", "cascade-dr", "independent-ips", "independent-dr"]
+    both = replace(log, rewards_by_name={"margin": margin})
+    found = evaluate(both, {"p": TARGET}, estimators=estimators)
+    alone = evaluate(replace(log, rewards=margin), {"p": TARGET}, estimators=estimators)
+    assert found.others["margin"].results == alone.results
+    assert found.results == evaluate(log, {"p": TARGET}, estimators=estimators).results
+
+
+def test_lifts_hold_as_often_as_they_say() -> None:
+    """150 logs of 400 rows: 95% intervals hold on 134 or more, three binomial standard errors below."""
+    world = TableWorld(0, 0.5)
+    truth = world.value / float((world.logging * world.clicks).sum(axis=1).mean()) - 1.0
+    held = dict.fromkeys(("ips", "snips", "dr"), 0)
+    for seed in range(150):
+        log = drawn(world, 400, seed)
+        found = evaluate(log, {"new": log.features @ world.target}, samples=199, seed=seed)
+        for lift in found.lifts:
+            assert lift.low is not None
+            assert lift.high is not None
+            held[lift.estimator] += lift.low <= truth <= lift.high
+    assert min(held.values()) >= 134, held
+
+
+def judged(lift: Lift | None, **changes: Any) -> Evaluation:
+    """An evaluation of one policy by one estimator, with a lift of its own."""
+    log = drawn(TableWorld(0, 0.5), 300)
+    found = evaluate(log, {"new": np.full(10, 0.1)}, estimators=["ips"])
+    return replace(found, lifts=() if lift is None else (lift,), **changes)
+
+
+def test_a_sentence_says_what_a_manager_needs() -> None:
+    clear = judged(Lift("new", "ips", 0.22, 0.1, 0.35, 1.7), reward="click")
+    assert sentences(clear) == {"new": f"+22% click [+10%, +35%] (by ips: {clear.results[0].verdict})"}
+    unclear = judged(Lift("new", "ips", 0.012, -0.04, 0.04, 0.4), reward="revenue")
+    both = sentences(replace(clear, others={"revenue": unclear}))["new"]
+    assert "; revenue not told apart from today's: -4.0% to +4.0% (the log holds 40% of the rows it takes" in both
+    assert "to tell +1.2%)" in both
+    useless = judged(None, results=(clear.results[0]._replace(verdict="do not use"),), reward="margin")
+    assert "; margin: the log cannot tell" in sentences(replace(clear, others={"margin": useless}))["new"]
+    without = judged(None, reward="margin")
+    difference = without.differences[0]._replace(value=-0.5, low=-0.8, high=-0.2)
+    assert sentences(replace(without, differences=(difference,)))["new"].startswith("-0.5 margin a visit [-0.8, -0.2]")
+    assert [percent_more(value) for value in (0.0994, 0.0996, 12.0, None)] == ["+9.9%", "+10%", "+1,200%", "open"]
+
+
+def test_what_may_lie_around_zero_has_no_lift() -> None:
+    """Rewards of -1 and 1 as often as each other: a share of their mean would mean nothing."""
+    log = drawn(TableWorld(0, 0.5), 400)
+    signs = np.where(np.arange(400) % 2, 1.0, -1.0)
+    found = evaluate(replace(log, rewards=signs), {"new": log.features @ TableWorld(0, 0.5).target})
+    assert found.lifts == ()
+    assert "not told apart from today's: " in sentences(found)["new"]
+
+
+def test_the_page_folds_the_other_rewards() -> None:
+    log = shop_log()
+    page = build_page(evaluate(log, {"new": log.features @ TableWorld(0, 0.5).target}, overlap=True))
+    folded = [table.heading for table in page.tables if table.folded]
+    assert folded == ["Values: click", "Differences: click", "Values: revenue", "Differences: revenue"]
+    lifts = next(table for table in page.tables if table.heading == "Against the logged choices")
+    assert [row[:2] for row in lifts.rows] == [
+        ("new", name) for name in ("objective (click + 0.05 revenue)", "click", "revenue")
+    ]

@@ -1,0 +1,151 @@
+"""A shop's own table of searches becomes the log that its world would have written; bad rows are named."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from benchmarks.quality.own_search_shop import write_shop
+from tests.logs.own_searches import write_searches
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs.parse import read_log
+from zoosim.worlds.search.import_searches import describes_searches, import_searches
+
+COLUMNS = {
+    **{"search": "search_id", "position": "rank", "product": "sku", "query": "query", "clicked": "clicked"},
+    **{"purchased": "bought", "segment": "segment", "user_id": "customer", "time": "at", "density": "p"},
+    "boosts": [f"b{number}" for number in range(10)],
+}
+
+
+class Shop:
+    """The folder of a shop's tables, with a log of 120 searches as Parquet and as the shop's own CSV."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = write_searches(folder, 120)
+        frame = pl.read_parquet(self.log)
+        names = pl.read_csv(folder / "catalogue.csv")["id"]
+        lists = ["shown", "clicked", "purchased"]
+        rows = frame.select(
+            "decision_id", "time", "user_id", "segment", "query", "propensity", "action", *lists
+        ).explode(lists)
+        self.table = rows.select(
+            search_id="decision_id",
+            rank=pl.int_range(pl.len()).over("decision_id") + 1,
+            sku=names[rows["shown"].to_numpy()],
+            query="query",
+            clicked="clicked",
+            bought="purchased",
+            segment="segment",
+            customer="user_id",
+            at=pl.col("time").dt.to_string("iso:strict"),
+            p="propensity",
+            **{f"b{number}": pl.col("action").list.get(number) for number in range(10)},
+        )
+
+    def schema(self, **columns: Any) -> Path:
+        path = self.folder / "searches.yaml"
+        shop = {
+            name: Path(str(file)).name
+            for name, file in write_shop(self.folder, products=60, queries=12).items()
+            if str(name).endswith("_file")
+        }
+        kept = {role: name for role, name in {**COLUMNS, **columns}.items() if name is not None}
+        values = {"shop": {**shop, "k": 12, "a_max": 1.0}, "columns": kept}
+        path.write_text(yaml.safe_dump(values), encoding="utf-8")
+        return path
+
+    def imported(self, table: pl.DataFrame | None = None, *, skip_bad: bool = False, **columns: Any) -> dict[str, int]:
+        return import_searches(
+            self.table if table is None else table,
+            self.schema(**columns),
+            self.folder / "own.parquet",
+            skip_bad=skip_bad,
+        )
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return Shop(tmp_path_factory.mktemp("import"))
+
+
+def test_the_log_is_that_of_the_world(shop: Shop) -> None:
+    csv = shop.folder / "searches.csv"
+    shop.table.sample(fraction=1.0, shuffle=True, seed=1).write_csv(csv)  # rows in any order
+    assert import_searches(csv, shop.schema(), shop.folder / "own.parquet") == {}
+    ours, theirs = read_log(shop.folder / "own.parquet").in_order(), read_log(shop.log).in_order()
+    assert ours.searches is not None
+    assert theirs.searches is not None
+    assert ours.actions == pytest.approx(theirs.actions)
+    assert ours.propensities == pytest.approx(theirs.propensities)
+    assert ours.rewards == pytest.approx(theirs.rewards)
+    assert ours.times is not None
+    assert ours.times.tolist() == (theirs.times if theirs.times is not None else np.zeros(0)).tolist()
+    for row in range(len(ours)):
+        mine, logged = ours.searches.visit(row), theirs.searches.visit(row)
+        assert np.array_equal(mine.feedback["shown"], logged.feedback["shown"])
+        assert np.array_equal(mine.feedback["clicks"], logged.feedback["clicks"])
+        assert np.array_equal(mine.feedback["purchases"], logged.feedback["purchases"])
+        assert np.array_equal(mine.context.base_scores, logged.context.base_scores)
+
+
+def test_without_boosts_and_segments(shop: Shop) -> None:
+    shop.imported(boosts=None, density=None, segment=None, time=None, user_id=None, purchased=None)
+    log = read_log(shop.folder / "own.parquet")
+    assert not log.actions.any()
+    assert not log.has_propensities
+    assert log.searches is not None
+    assert log.searches.requests.schema.segments == ["all"]
+    assert log.features.shape == (120, 3)  # the segment, and two types of queries
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("sku", "SKU-9999", "row 3, column sku: got 'SKU-9999', expected a product of the catalogue"),
+        ("query", "tv", "row 3, column query: got 'tv', expected a query of queries_file"),
+        ("query", None, "row 3, column query: got nothing, expected a value"),
+        ("clicked", 7, "row 3, column clicked: got 7, expected 0 or 1"),
+        ("b4", 1.5, "row 3, column b4: got 1.5, expected a boost from -1 to 1"),
+        ("p", -1.0, "row 3, column p: got -1.0, expected a density above 0"),
+        ("rank", 1, "row 0, column rank: got 1, expected another one for each product of a search"),
+        ("segment", "regulars?", "row 3, column segment: .*expected the same in all rows of a visit"),
+    ],
+)
+def test_bad_rows_are_named_and_skipped(shop: Shop, column: str, value: Any, message: str) -> None:
+    bad = pl.when(pl.int_range(pl.len()) == 3).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    table = shop.table.with_columns(bad)
+    with pytest.raises(DataError, match=message):
+        shop.imported(table)
+    shop.imported(table, skip_bad=True)
+    assert len(read_log(shop.folder / "own.parquet")) == 119
+
+
+def test_a_purchase_needs_a_click(shop: Shop) -> None:
+    table = shop.table.with_columns(clicked=0, bought=1)
+    with pytest.raises(DataError, match="column bought: got 1, expected a click before a purchase"):
+        shop.imported(table)
+
+
+def test_schemas_that_are_refused(shop: Shop) -> None:
+    with pytest.raises(DataError, match="no column 'skew'"):
+        shop.imported(product="skew")
+    with pytest.raises(ConfigError, match="boosts: got 2, expected 10 columns or none"):
+        shop.imported(boosts=["b0", "b1"])
+    with pytest.raises(ConfigError, match="no scores_file; name the table"):
+        import_searches(shop.table, {"shop": {}, "columns": COLUMNS}, shop.folder / "own.parquet")
+    with pytest.raises(ConfigError, match="expected a file that ends in \\.parquet"):
+        import_searches(shop.table, shop.schema(), shop.folder / "own.csv")
+
+
+def test_which_schemas_describe_searches(shop: Shop, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("columns: {action: item}\n", encoding="utf-8")
+    assert describes_searches(str(shop.schema()))
+    assert not describes_searches(str(other))
+    assert not describes_searches({"columns": {}})
+    assert not describes_searches(str(tmp_path / "none.yaml"))

@@ -1,0 +1,106 @@
+"""Train policies of boosts on a log of searches."""
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zoosim.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from zoosim.api.models import Training
+    from zoosim.core.types import Progress
+    from zoosim.logs.log import Log
+    from zoosim.off_policy.results import Evaluation
+
+UNLOGGED_SPREAD = 0.1
+"""How widely a model explores whose log holds no boosts, in units of a_max."""
+
+LEAST_SPREAD = 0.05
+
+
+def chooses_boosts(log: Any) -> bool:
+    """Whether a log, or the file that holds one, is of boosts."""
+    from zoosim.core.action_space import ActionSpace
+    from zoosim.logs.log import Log
+    from zoosim.logs.searches import has_searches
+
+    if isinstance(log, Log):
+        return log.action_space is ActionSpace.BOOSTS
+    return isinstance(log, str | os.PathLike) and has_searches(Path(log))
+
+
+def train_boosts(
+    log: Any,
+    policies: Mapping[str, Any],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    share: float,
+    seed: int,
+    skip_bad: bool,
+    progress: "Progress",
+) -> "Training":
+    """Train policies of boosts on the earlier searches of a log, and judge them by the later; see `zoosim.train`.
+
+    The model explores as widely as the log's boosts differ, so that the log can judge it.
+    """
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    from zoosim.api.logs import FLATTERED, new_policy
+    from zoosim.api.models import Training, _facts, _judged, _trained
+    from zoosim.core.action_space import ActionSpace
+    from zoosim.logs.load import load_log
+    from zoosim.off_policy.evaluate import evaluate
+    from zoosim.off_policy.training import earlier_and_later, row_hashes
+    from zoosim.policies.boost_model import BoostModel
+    from zoosim.policies.model import save_model
+
+    loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
+    if loaded.searches is None:
+        raise DataError(f"{loaded.source}: does not say what was shown; make a log of searches (zoosim import, or log)")
+    if not policies or (len(policies) > 1 and not loaded.has_propensities):
+        reason = ", since the log has no densities of boosts to tell which is better by" if policies else ""
+        raise ConfigError(f"policies: got {len(policies)}, expected one{reason}")
+    earlier, later = earlier_and_later(loaded, share)
+    made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
+    hashes = row_hashes(earlier)
+    spread = spread_of(loaded)
+    with threadpool_limits(1):
+        trained, failures = _trained(made, earlier, progress)
+        models = {
+            name: BoostModel.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)  # type: ignore[arg-type]
+            for name, policy in trained.items()
+        }
+        evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
+    best = next(iter(models)) if evaluation is None else _best(evaluation)
+    if evaluation is not None:
+        chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
+        evaluation = evaluation.with_notes({**failures, **chosen})
+    model = models[best]
+    model.facts = _facts(best, loaded, earlier, seed) | _judged(best, later, len(models), evaluation)
+    if model.competitors > 1:
+        model.seen = np.concatenate([model.seen, row_hashes(later)])
+    if out is not None:
+        save_model(model, out)
+    return Training(model, best, evaluation)
+
+
+def _best(evaluation: "Evaluation") -> str:
+    """Return the policy with the highest estimated value, of those whose estimate can be used, if any.
+
+    By the self-normalised estimator, which a few large weights mislead less.
+    """
+    from zoosim.off_policy.verdict import DO_NOT_USE
+
+    results = [row for row in evaluation.results if row.estimator.endswith("snips")]
+    return min(results, key=lambda row: (math.isnan(row.value), row.verdict == DO_NOT_USE, -row.value)).policy
+
+
+def spread_of(log: "Log") -> float:
+    """Return how widely a log's boosts differ, in units of a_max: what exploration it can judge."""
+    import numpy as np
+
+    spread = float(np.asarray(log.actions).std(axis=0).mean()) / log.a_max
+    return max(spread, LEAST_SPREAD) if spread > 0.0 else UNLOGGED_SPREAD

@@ -1,0 +1,45 @@
+"""The Python calls about logs of searches: import them, and fit search worlds to them."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zoosim.core.types import Progress
+    from zoosim.fitting.search_world import FittedSearchWorld
+
+
+def fit_search_world(
+    log: Any,
+    out: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
+    progress: "Progress" = lambda line: None,
+) -> "FittedSearchWorld":
+    """Estimate a search world from a log of searches: its queries, and how visitors examine, click and buy.
+
+    Args:
+        log: A Parquet file of searches, as `zoosim import` and `zoosim log` write them, or a `Log` of one.
+        out: A folder that gets world.yaml, which `zoosim run --config` takes, the shop's tables, and summary.json.
+        skip_bad: Leave bad rows out instead of refusing the log.
+        progress: Called with lines about how far it is.
+
+    Raises:
+        ConfigError: `out` cannot be written.
+        DataError: the log is bad, or too poor to estimate a world from.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from zoosim.api.logs import writable_folder
+    from zoosim.core.action_space import ActionSpace
+    from zoosim.core.files import write_text
+    from zoosim.fitting.search_world import fit_search_world as fit
+    from zoosim.logs.load import load_log
+
+    loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
+    folder = writable_folder(out, "estimates")
+    with threadpool_limits(1):  # with more, the last digits depend on how many there are
+        world = fit(loaded, Path(folder), progress=progress)
+    write_text(folder / "summary.json", json.dumps(world.summary, indent=1, allow_nan=False) + "\n")
+    return world

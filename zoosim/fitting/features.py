@@ -1,0 +1,112 @@
+"""What a fitted world's models see of visitors and products: centred features, and which of them go together."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.log import Log
+from zoosim.models.hierarchy import Design
+from zoosim.schema.encoder import Encoder
+
+MOST_VISITOR_FEATURES = 30
+MOST_PRODUCT_FEATURES = 64
+MOST_PAIRS = 1_200
+"""Pairs of a visitor's and a product's feature that get a coefficient."""
+
+VARIED = 1e-9
+
+
+class Features(NamedTuple):
+    """Features of visitors: `(features - centre) @ mixing`, behind a 1; and what the models know of products.
+
+    `categories (K,)` are indices into `category_names`; a log without categories has a single one.
+    """
+
+    centre: FloatArray
+    mixing: FloatArray
+    design: Design
+    categories: IntArray
+    category_names: tuple[str, ...]
+
+    def represent(self, features: FloatArray) -> FloatArray:
+        """Return the models' features of visitors `(n, q)`."""
+        return np.column_stack([np.ones(len(features)), (features - self.centre) @ self.mixing])
+
+
+class _Mixed(NamedTuple):
+    """Columns to use: `mixing (d, m)` of centred features, and the block of each."""
+
+    mixing: FloatArray
+    blocks: IntArray
+
+
+def model_features(log: Log) -> Features:
+    """Return the features that models of a log's visitors and products use.
+
+    Blocks, which share a variance, are the columns of the schema. Where there are too many features, principal
+    components take their place.
+    """
+    encoders = (Encoder(), Encoder()) if log.fitted is None else (log.fitted.visitors, log.fitted.products)
+    names = tuple(sorted(set(log.categories))) or ("all products",)
+    categories = np.searchsorted(names, log.categories) if log.categories else np.zeros(log.n_actions, np.int64)
+    products, product_blocks = _with_categories(log, _column_blocks(encoders[1], log.products.shape[1]), categories)
+    products = _normal_scores(products)
+    centred_products = products - products.mean(axis=0)
+    of_products = _mixed(centred_products, product_blocks, MOST_PRODUCT_FEATURES)
+    width = of_products.mixing.shape[1] + 1
+    centre = log.features.mean(axis=0)
+    of_visitors = _mixed(
+        log.features - centre,
+        _column_blocks(encoders[0], log.features.shape[1]),
+        min(MOST_VISITOR_FEATURES, max(1, MOST_PAIRS // width - 1)),
+    )
+    z = np.column_stack([np.ones(log.n_actions), centred_products @ of_products.mixing])
+    design = Design(z, _behind_the_level(of_visitors.blocks), _behind_the_level(of_products.blocks))
+    return Features(centre, of_visitors.mixing, design, categories, names)
+
+
+def _normal_scores(products: FloatArray) -> FloatArray:
+    """Return numbers of products as the normal quantiles of their ranks, of prices much like logarithms.
+
+    So a few expensive products cannot carry a line far from where most are. Columns of two values stay as they are.
+    """
+    scores = products.copy()
+    for place, column in enumerate(products.T):
+        if len(np.unique(column)) > 2:
+            scores[:, place] = special.ndtri((stats.rankdata(column) - 0.5) / len(column))
+    return scores
+
+
+def _with_categories(log: Log, blocks: IntArray, categories: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the products' features with their categories, where features do not tell these already."""
+    one_hot = np.eye(int(categories.max(initial=0)) + 1)[categories]
+    if one_hot.shape[1] > 1 and len(log.categories) > len(set(log.categories)):
+        columns = {column.tobytes() for column in np.ascontiguousarray(log.products.T)}
+        if not all(column.tobytes() in columns for column in np.ascontiguousarray(one_hot.T)):
+            block = int(blocks.max(initial=-1)) + 1
+            return np.hstack([log.products, one_hot]), np.concatenate([blocks, np.full(one_hot.shape[1], block)])
+    return log.products, blocks
+
+
+def _column_blocks(encoder: Encoder, width: int) -> IntArray:
+    """Number each feature by the column that it was made of; one block for features of which nobody knows."""
+    if encoder.width != width:
+        return np.zeros(width, np.int64)
+    return np.repeat(np.arange(len(encoder.columns)), [len(column.features) for column in encoder.columns])
+
+
+def _mixed(centred: FloatArray, blocks: IntArray, most: int) -> _Mixed:
+    """Return the features that vary, or the principal components of all where these are more than `most`."""
+    varied = np.flatnonzero(centred.std(axis=0) > VARIED) if len(centred) else np.zeros(0, np.int64)
+    if len(varied) <= most:
+        return _Mixed(np.eye(centred.shape[1])[:, varied], blocks[varied])
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    largest = np.argsort(-values)[:most]
+    return _Mixed(vectors[:, largest], np.zeros(len(largest), np.int64))
+
+
+def _behind_the_level(blocks: IntArray) -> IntArray:
+    """Number blocks from 1 without gaps, and put block 0, of the 1s, before them."""
+    return np.concatenate([[0], np.unique(blocks, return_inverse=True)[1].reshape(-1) + 1]).astype(np.int64)

@@ -1,0 +1,254 @@
+"""What an evaluation finds, of one policy after another and one reward beside the other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.errors import DataError
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray
+from zoosim.logs.log import Log
+from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
+from zoosim.off_policy.compare import Comparison, Difference, Lift
+from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.groups import Groups
+from zoosim.off_policy.intervals.bootstrap import bootstraps
+from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
+from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.intervals.intervals import asymptotic_interval, bernstein_interval, bootstrap_interval
+from zoosim.off_policy.intervals.sequences import confidence_sequence
+from zoosim.off_policy.options import Options
+from zoosim.off_policy.overlap import Overlap
+from zoosim.off_policy.propensities.deterministic import plan_randomisation
+from zoosim.off_policy.propensities.estimate import EstimatedPropensities
+from zoosim.off_policy.results import Evaluation, Result
+from zoosim.off_policy.verdict import (
+    DO_NOT_USE,
+    EFFECTIVE_GROUPS,
+    EFFECTIVE_GROUPS_ASYMPTOTIC,
+    TRUST,
+    WEAK,
+    WORDS,
+    Verdict,
+)
+
+NOTHING = Interval(math.nan, None, None)
+NO_OVERLAP = "no overlap: the policy never chooses a logged action"
+GROUPED_ROWS = "a user's rows go together, for which a sequence does not allow (bernstein does)"
+GUESSED_RANGE = "the interval assumes that rewards stay in the range seen in this log; pass reward_range=(low, high)"
+ESTIMATED = "probabilities were estimated: right only where choices went by the log's features and by chance"
+UNCHECKED = "the log is deterministic: the value is what a reward model believes, and no row can check it"
+
+
+class Estimate(NamedTuple):
+    """A result, and the sums by group that it comes from; None where there is no estimate."""
+
+    result: Result
+    sums: Sums | None
+
+
+class Findings:
+    """What was found so far: for the objective and for each other reward of a log.
+
+    Args:
+        log: The log.
+        clusters: Which of its visits belong together.
+        unit: What it counts.
+        options: How to estimate.
+        compare: Whether to compare the policies, too.
+        estimated: Where the log's propensities were estimated, what is known of it.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        clusters: Clusters,
+        unit: str,
+        options: Options,
+        compare: bool,
+        estimated: EstimatedPropensities | None,
+    ) -> None:
+        self._log = log
+        self._options = options
+        self._estimated = estimated
+        self._objective = _RewardFindings(log, clusters, unit, options, compare, log.objective)
+        self._others = {}
+        for name in log.other_rewards:
+            other = log.for_reward(name)
+            self._others[name] = _RewardFindings(other, clusters, unit, options.for_log(other), compare, name)
+        self._chances: dict[str, FloatArray] = {}
+
+    def add(self, name: str, evaluated: PolicyEvaluation, groups: Groups | None) -> None:
+        """Estimate what a policy earns of each reward; with `groups` of rows, where its weights lie, too."""
+        self._objective.add(name, evaluated, groups)
+        for reward, findings in self._others.items():
+            findings.add(name, evaluated.for_reward(reward), None)
+        if evaluated.chances is not None:
+            self._chances[name] = evaluated.chances
+
+    def evaluation(self, finished: Sequence[str]) -> Evaluation:
+        """Return what was found of the policies that are finished."""
+        evaluation = self._objective.evaluation(finished)
+        others = {name: findings.evaluation(finished) for name, findings in self._others.items()}
+        propensities = None if self._estimated is None else self._estimated.figures
+        evaluation = replace(evaluation, others=others, propensities=propensities)
+        if not self._options.is_deterministic:
+            return evaluation
+        chances = {name: self._chances[name] for name in finished}
+        values = {row.policy: row.value for row in evaluation.results}
+        plans = plan_randomisation(self._log, chances, values, self._options.level)
+        return replace(evaluation, is_deterministic=True, randomisation=plans)
+
+
+class _RewardFindings:
+    """What was found so far about one reward, of one policy after another."""
+
+    def __init__(self, log: Log, clusters: Clusters, unit: str, options: Options, compare: bool, reward: str) -> None:
+        logged = group_sums(clusters, Terms(log.visit_rewards))
+        self._log = log
+        self._options = options
+        self._reward = reward
+        self._n_clusters = clusters.n_clusters
+        self._unit = unit
+        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
+        self._comparison = Comparison(logged, options) if compare else None
+        self._results: list[Result] = []
+        self._overlaps: dict[str, Overlap] = {}
+        self._notes: dict[str, tuple[str, ...]] = {}
+
+    def add(self, name: str, evaluated: PolicyEvaluation, groups: Groups | None) -> None:
+        """Estimate what a policy earns; with `groups` of rows, where its weights lie, too."""
+        estimates = _estimates(name, evaluated, self._options)
+        if groups is not None:
+            self._overlaps[name] = evaluated.overlap(groups)
+        self._notes[name] = evaluated.notes
+        for result, sums in estimates:
+            self._results.append(result)
+            if self._comparison is not None and sums is not None:
+                self._comparison.add(name, result.estimator, sums, result.verdict)
+
+    def evaluation(self, finished: Sequence[str]) -> Evaluation:
+        """Return what was found of the policies that are finished."""
+        results = tuple(row for row in self._results if row.policy in finished)
+        differences: tuple[Difference, ...] = ()
+        lifts: tuple[Lift, ...] = ()
+        ranking: tuple[Ranked, ...] = ()
+        if self._comparison is not None:
+            differences = tuple(each for each in self._comparison.differences if each.policy in finished)
+            lifts = tuple(each for each in self._comparison.lifts if each.policy in finished)
+            ranking = self._comparison.ranking(_usable_values(results))
+        return Evaluation(
+            results,
+            differences,
+            self._logged,
+            len(self._log),
+            self._n_clusters,
+            dict(self._log.skipped),
+            self._log.source,
+            ranking=ranking,
+            lifts=lifts,
+            overlaps={name: self._overlaps[name] for name in finished if name in self._overlaps},
+            notes={name: self._notes[name] for name in finished},
+            unit=self._unit,
+            reward=self._reward,
+        )
+
+
+def _usable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Return the values of estimates that can be used, by estimator and policy."""
+    values: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row.verdict != DO_NOT_USE:
+            values.setdefault(row.estimator, {})[row.policy] = row.value
+    return values
+
+
+def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> list[Estimate]:
+    """Return the estimates of a policy's value, in the order of the options; raises `DataError` if there are none."""
+    estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
+    if not estimators:
+        raise DataError(f"none of {', '.join(options.estimators)} can do with {evaluated.known} alone")
+    sums_and_drifts = {}
+    for estimator in estimators:
+        sums_and_drift = _sums_and_drift(evaluated, estimator, options)
+        if sums_and_drift is not None:  # None: every importance weight is 0
+            sums_and_drifts[estimator] = sums_and_drift
+    # One call for all estimators, because they share the bootstrap's resampling counts.
+    intervals = _intervals([sums for sums, _ in sums_and_drifts.values()], evaluated, options)
+    interval_of = dict(zip(sums_and_drifts, intervals, strict=True))
+    general = _general_verdict(evaluated, options)
+    min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS
+
+    estimates = []
+    for estimator in estimators:
+        weights = evaluated.weights(estimator).figures
+        if estimator not in sums_and_drifts:
+            no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
+            estimates.append(Estimate(_result(policy, estimator, NOTHING, weights, no_overlap), None))
+            continue
+        sums, drift = sums_and_drifts[estimator]
+        interval = interval_of[estimator]
+        estimated = Estimated(sums, weights, interval, drift, min_groups)
+        if options.is_deterministic:
+            verdict = Verdict(DO_NOT_USE, (UNCHECKED,))
+        else:
+            verdict = _worse_verdict(evaluated.verdict(estimator, estimated), general)
+        estimates.append(Estimate(_result(policy, estimator, interval, weights, verdict), sums))
+    return estimates
+
+
+def _worse_verdict(estimate: Verdict, general: Verdict) -> Verdict:
+    """Return the graver word with both lists of reasons, the graver first (on a tie the general ones)."""
+    if WORDS.index(estimate.word) > WORDS.index(general.word):
+        return Verdict(estimate.word, (*estimate.reasons, *general.reasons))
+    return Verdict(general.word, (*general.reasons, *estimate.reasons))
+
+
+def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
+    """Return what speaks against the kind of interval and of propensities, whatever the estimate."""
+    if options.interval == "sequence" and go_together(evaluated.clusters, np.multiply(*evaluated.bounded())):
+        return Verdict(DO_NOT_USE, (GROUPED_ROWS,))
+    reasons = [GUESSED_RANGE] * options.guessed_range + [ESTIMATED] * (options.propensity_model is not None)
+    return Verdict(WEAK if reasons else TRUST, tuple(reasons))
+
+
+def _result(policy: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
+    return Result(policy, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
+
+
+def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Options) -> tuple[Sums, Drift | None] | None:
+    """Return an estimate as sums by group, and how it differs between the log's halves; None if all weights are 0."""
+    terms = evaluated.terms(estimator)
+    if terms.bottom is not None and not terms.bottom.any():
+        return None
+    drift = None
+    if options.later is not None:
+        drift = drift_between_halves(terms, options.later, evaluated.clusters)
+    return group_sums(evaluated.clusters, terms), drift
+
+
+def _intervals(estimates: Sequence[Sums], evaluated: PolicyEvaluation, options: Options) -> list[Interval]:
+    if options.interval == "bootstrap":
+        drawn = bootstraps(estimates, samples=options.samples, seed=options.seed)
+        pairs = zip(estimates, drawn, strict=True)
+        return [bootstrap_interval(sums, options.level, drawn=samples) for sums, samples in pairs]
+    if options.interval == "asymptotic":
+        return [asymptotic_interval(sums, options.level) for sums in estimates]
+    bounds = _bounds(evaluated, options)
+    return [bounds._replace(mean=sums.value) for sums in estimates]
+
+
+def _bounds(evaluated: PolicyEvaluation, options: Options) -> Interval:
+    """Return bounds of the policy's value, the same for all estimators."""
+    weights, rewards = evaluated.bounded()
+    log = evaluated.log
+    if options.interval == "bernstein":
+        units = make_clusters(len(weights), log.user_ids, max_groups=len(weights))
+        return bernstein_interval(weights, rewards, options.reward_range, units, options.level)
+    order = np.arange(len(weights)) if log.times is None else np.argsort(log.times, kind="stable")
+    low, high = confidence_sequence(weights[order], rewards[order], options.reward_range, options.level)
+    return Interval(math.nan, float(low[-1]), float(high[-1]))

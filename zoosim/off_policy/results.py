@@ -1,0 +1,126 @@
+"""What `evaluate` returns: estimates of policies, how they differ, and what that comes to in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.statistics import Interval
+from zoosim.off_policy.compare import Difference, Lift
+from zoosim.off_policy.intervals.comparisons import Ranked
+from zoosim.off_policy.overlap import Overlap
+from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
+from zoosim.off_policy.propensities.estimate import PropensityFigures
+from zoosim.off_policy.sentences import sentences
+from zoosim.schema.infer import REWARD
+
+
+class Result(NamedTuple):
+    """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
+
+    `value` is NaN for a self-normalised estimator where all weights are 0.
+    """
+
+    policy: str
+    estimator: str
+    value: float
+    low: float | None
+    high: float | None
+    ess: float
+    mean_weight: float
+    max_weight: float
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of `evaluate`, one per policy and estimator; `logged` is what the log's own choices earned.
+
+    `ranking` orders the policies whose estimate can be used, by estimator; `lifts` say how much more they earn than the
+    logged choices, in shares of it; `overlaps` where each policy's weights lie, if that was asked for; `notes` are
+    remarks on each. `unit` says what `n` counts. `reward` names what is estimated, and `others` holds the same figures
+    for the log's other rewards, by name. `propensities` say how the log's were estimated, None where it has its own;
+    where it `is_deterministic`, `randomisation` says how much chance would make it useful.
+    """
+
+    results: tuple[Result, ...]
+    differences: tuple[Difference, ...]
+    logged: Interval
+    n: int
+    n_clusters: int
+    skipped: Mapping[str, int]
+    source: str
+    ranking: tuple[Ranked, ...] = ()
+    lifts: tuple[Lift, ...] = ()
+    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unit: str = "rows"
+    reward: str = REWARD
+    others: Mapping[str, "Evaluation"] = field(default_factory=dict)
+    propensities: PropensityFigures | None = None
+    is_deterministic: bool = False
+    randomisation: tuple[Randomisation, ...] = ()
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per policy and estimator; reasons in one string."""
+        return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
+
+    def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
+        """Return the same with further notes on some policies."""
+        merged = {name: (*self.notes.get(name, ()), *notes.get(name, ())) for name in {**self.notes, **notes}}
+        return replace(self, notes=merged)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say of the log as a whole."""
+        lines = [] if self.propensities is None else [self.propensities.sentence]
+        if self.is_deterministic:
+            lines += [DETERMINISTIC, *plan_sentences(self.randomisation)]
+        return lines
+
+    @property
+    def by_reward(self) -> "dict[str, Evaluation]":
+        """The figures of each reward, the objective first."""
+        return {self.reward: self, **self.others}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures as plain values for JSON: what is not finite is None."""
+        return {
+            "schema_version": 1,
+            "log": self.source,
+            "rows": self.n,
+            "clusters": self.n_clusters,
+            "skipped": dict(self.skipped),
+            "reward": self.reward,
+            **self._figures,
+            "others": {name: other._figures for name, other in self.others.items()},
+            "sentences": sentences(self),
+            "notes": {name: list(lines) for name, lines in self.notes.items() if lines},
+            "remarks": self.remarks,
+            "propensities": None if self.propensities is None else self.propensities.plain,
+            "is_deterministic": self.is_deterministic,
+            "randomisation": [_plain(plan._asdict()) for plan in self.randomisation],
+        }
+
+    @property
+    def _figures(self) -> dict[str, Any]:
+        """What is known of one reward."""
+        return {
+            "logged": _plain(self.logged._asdict()),
+            "results": [_plain(row._asdict()) for row in self.results],
+            "differences": [_plain(row._asdict()) for row in self.differences],
+            "lifts": [_plain(row._asdict()) for row in self.lifts],
+            "ranking": [_plain(row._asdict()) for row in self.ranking],
+        }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values without NaN, infinity and tuples."""
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in lists.items()}

@@ -1,0 +1,122 @@
+"""The file of a fitted world: arrays and plain values, checksummed; nothing in it is executed."""
+
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
+from zoosim.core.types import frozen
+from zoosim.schema.schema import FittedSchema
+from zoosim.worlds.fitted.shop import Change, FittedShop, Sizes, Tastes
+from zoosim.worlds.setup import WORLD_FILE
+
+PACKING = Packing(b"zoosim world 1\n", "fitted world", "fit it anew (zoosim fit-world)", "zoosim fit-world writes them")
+ARRAYS = (
+    *("features", "users", "levels", "segments", "centre", "mixing", "coefficients"),
+    *("products", "product_ids", "categories"),
+)
+"""The fields of a shop that are arrays."""
+
+TASTES = ("keys", "information", "target")
+"""The arrays of visitors' effects."""
+
+
+def save_world(shop: FittedShop, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted shop to a file that ends in `.world`; raises `ConfigError` for another ending."""
+    where = Path(path)
+    if where.suffix != WORLD_FILE or not where.parent.is_dir():
+        expected = f"expected a file in a folder that is there, ending in {WORLD_FILE}"
+        raise ConfigError(f"world: got {str(path)!r}, {expected}")
+    header: dict[str, Any] = {
+        "category_names": list(shop.category_names),
+        "names": list(shop.names),
+        "fitted": None if shop.fitted is None else shop.fitted.model_dump(),
+        "facts": dict(shop.facts),
+        "spreads": [_spreads(shop.visitors), _spreads(shop.tastes)],
+        "changes": [change.row for change in shop.changes],
+        "are_logs": None if shop.sizes is None else shop.sizes.are_logs,
+    }
+    arrays = {name: getattr(shop, name) for name in ARRAYS}
+    for name, tastes in (("visitors", shop.visitors), ("tastes", shop.tastes)):
+        arrays |= {f"{name}_{part}": getattr(tastes, part) for part in TASTES}
+    arrays["changes"] = np.array([change.effects for change in shop.changes])
+    if shop.sizes is not None:
+        arrays |= {"size_coefficients": shop.sizes.coefficients, "residuals": shop.sizes.residuals}
+    write_packed(where, PACKING, header, arrays)
+    return where
+
+
+def load_world(path: str | os.PathLike[str]) -> FittedShop:
+    """Return the shop of a file that `fit-world` wrote; raises `DataError`."""
+    where = Path(path).resolve()
+    digest = packed_digest(where, PACKING)
+    return _load(where, digest)
+
+
+def world_digest(path: str | os.PathLike[str]) -> str:
+    """Return the hash of a world's content; raises `DataError`."""
+    return packed_digest(Path(path), PACKING)
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, digest: str) -> FittedShop:
+    """Read a file once for all worlds of a run."""
+    header, arrays = read_packed(path, PACKING)
+    try:
+        shop = _made(header, arrays, str(path))
+        _check(shop)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: is no fitted world, or broken ({reason}); fit it anew (zoosim fit-world)") from None
+    return shop
+
+
+def _made(header: dict[str, Any], arrays: dict[str, np.ndarray], source: str) -> FittedShop:
+    visitors, tastes = (
+        Tastes(arrays[f"{name}_keys"], arrays[f"{name}_information"], arrays[f"{name}_target"], *map(float, spreads))
+        for name, spreads in zip(("visitors", "tastes"), header["spreads"], strict=True)
+    )
+    sizes = None
+    if header["are_logs"] is not None:
+        sizes = Sizes(arrays["size_coefficients"], arrays["residuals"], bool(header["are_logs"]))
+    fitted = header["fitted"]
+    return FittedShop(
+        **{name: frozen(arrays[name]) for name in ARRAYS},
+        visitors=visitors,
+        tastes=tastes,
+        sizes=sizes,
+        changes=tuple(Change(int(row), arrays["changes"][place]) for place, row in enumerate(header["changes"])),
+        category_names=tuple(map(str, header["category_names"])),
+        names=tuple(map(str, header["names"])),
+        fitted=None if fitted is None else FittedSchema.from_json(json.dumps(fitted), source),
+        facts=dict(header["facts"]),
+    )
+
+
+def _spreads(tastes: Tastes) -> list[float]:
+    return [tastes.spread, tastes.estimate, tastes.error]
+
+
+def _check(shop: FittedShop) -> None:
+    """Refuse arrays that do not fit each other with `ValueError`."""
+    rows, q = shop.n_rows, shop.mixing.shape[1] + 1
+    expected = {
+        "users": (rows,),
+        "levels": (rows,),
+        "segments": (rows,),
+        "centre": (shop.features.shape[1],),
+        "mixing": (shop.features.shape[1], q - 1),
+        "coefficients": (shop.n_draws, shop.n_products, q),
+        "product_ids": (shop.n_products,),
+        "categories": (shop.n_products,),
+    }
+    for name, shape in expected.items():
+        if getattr(shop, name).shape != shape or not np.isfinite(getattr(shop, name)).all():
+            raise ValueError(f"{name} of shape {getattr(shop, name).shape}, expected finite numbers of {shape}")
+    if not rows or len(shop.names) not in (0, shop.n_products) or shop.facts["steps"] < 1:
+        raise ValueError("no visits, or not a name for each product")

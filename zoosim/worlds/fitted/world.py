@@ -1,0 +1,165 @@
+"""A fitted shop as a world: visits of the log drawn anew, and a shop that the log allows, another one for each seed."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import stream, stream_key, uniform
+from zoosim.core.types import FloatArray, IntArray, PolicySpec, frozen
+from zoosim.schema.schema import FittedSchema
+from zoosim.worlds.base import ProductList
+from zoosim.worlds.fitted.shop import FittedShop, ShopDraw
+from zoosim.worlds.table import NO_REWARDS, Period, TableWorld, Visits
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedWorld(TableWorld):
+    """The world of a seed: `draw` of a `shop`, whose visits come as `schedule` says.
+
+    A block of visits is a table of its own, with a row per visit and a column per product, so that memory is bounded.
+    """
+
+    shop: FittedShop
+    draw: ShopDraw
+    size_key: np.uint64
+
+    @property
+    def n_users(self) -> int:
+        """Count the visitors who may come."""
+        return self.shop.n_users
+
+    def visits(self, start: int, stop: int) -> Visits:
+        """Return visits `start` to `stop - 1`."""
+        rows = self.visitors(start, stop)
+        chances = self.shop.chances(self.draw, rows)
+        table, rewards = chances, NO_REWARDS
+        sizes = self.shop.expected_sizes(self.draw, rows)
+        if sizes is not None:
+            table = chances * sizes
+            typical = self.shop.typical_sizes(self.draw, rows)
+            rewards = self._settled(start, chances, typical)
+        everything = self.offered(start)
+        places = np.arange(len(rows))
+        return Visits(
+            start=start,
+            visitors=places,
+            user_ids=self.shop.users[rows],
+            users=frozen(self.shop.features[rows]),
+            segments=places,
+            offered=everything.rows,
+            groups=everything.groups,
+            table=table,
+            available=self.periods[0].available,
+            click_key=self.click_key,
+            rewards=rewards,
+        )
+
+    def _settled(self, start: int, chances: FloatArray, typical: FloatArray) -> FloatArray:
+        """Draw what each product earns at each visit, by common random numbers."""
+        assert self.shop.sizes is not None
+        keys = (self.click_key, self.size_key)
+        return draw_amounts(start, chances, typical, self.shop.sizes.residuals, self.shop.sizes.are_logs, *keys)
+
+    def before(self) -> "FittedWorld":
+        """Return the world before its first change, with visits and responses of their own."""
+        end = min([change.row for change in self.shop.changes], default=self.shop.n_rows)
+        return replace(
+            self,
+            schedule=_drawn_rows(0, end, len(self.schedule_of_rows), stream(self.seed, "past visits")),
+            click_key=stream_key(self.seed, "past clicks"),
+            size_key=stream_key(self.seed, "past sizes"),
+        )
+
+    @property
+    def schedule_of_rows(self) -> IntArray:
+        """Which row of the log each visit is."""
+        assert self.schedule is not None
+        return self.schedule
+
+    def spec(self, steps: int) -> PolicySpec:
+        """Say what a policy may know of this world when it is made."""
+        dims = (self.shop.features.shape[1], self.shop.products.shape[1])
+        return PolicySpec(user_dim=dims[0], product_dim=dims[1], n_users=self.shop.n_users, steps=steps)
+
+    def all_products(self) -> ProductList:
+        """Return the shop's products, by the names that the shop gives them."""
+        groups = tuple(self.shop.category_names[category] for category in self.shop.categories)
+        return ProductList(self.product_ids, self.products, groups, self.shop.names)
+
+    def schema(self) -> FittedSchema | None:
+        """Return how features were made of the shop's tables."""
+        return self.shop.fitted
+
+
+@jit
+def draw_amounts(
+    start: int,
+    chances: FloatArray,
+    typical: FloatArray,
+    residuals: FloatArray,
+    are_logs: bool,
+    click_key: np.uint64,
+    size_key: np.uint64,
+) -> FloatArray:
+    """Draw what each product earns at visits from `start` on `(n, K)`: nothing, or an amount with a residual."""
+    n_visits, n_products = chances.shape
+    amounts = np.zeros((n_visits, n_products))
+    for i in range(n_visits):
+        for k in range(n_products):
+            if uniform(click_key, start + i, k) < chances[i, k]:
+                residual = residuals[int(uniform(size_key, start + i, k) * residuals.shape[0])]
+                amounts[i, k] = np.exp(typical[i, k] + residual) if are_logs else typical[i, k] + residual
+    return amounts
+
+
+def build_fitted_world(shop: FittedShop, *, seed: int, steps: int) -> FittedWorld:
+    """Return the world of a seed, for a run of `steps` visits."""
+    n_products = shop.n_products
+    everything = frozen(np.arange(n_products))
+    return FittedWorld(
+        seed=seed,
+        users=shop.features,
+        segments=shop.segments,
+        products=frozen(np.array(shop.products)),
+        groups=everything,
+        periods=(Period(0, frozen(np.zeros((0, n_products))), frozen(np.ones(n_products, bool))),),
+        segment_names=(),
+        group_names=(),
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        size_key=stream_key(seed, "sizes"),
+        shocks=tuple((step, f"change {number}") for number, step in enumerate(change_steps(shop, steps), start=1)),
+        reward_range=reward_range(shop),
+        schedule=frozen(visits_in_time(shop, steps, stream(seed, "visits"))),
+        ids=frozen(np.array(shop.product_ids)),
+        shop=shop,
+        draw=shop.draw(seed),
+    )
+
+
+def reward_range(shop: FittedShop) -> tuple[float, float]:
+    """Return the least and the largest reward of a visit."""
+    if shop.sizes is None:
+        return (0.0, 1.0)
+    return (0.0 if shop.sizes.are_logs else -np.inf, np.inf)
+
+
+def change_steps(shop: FittedShop, steps: int) -> list[int]:
+    """Return at which visit of a run each change is: at the same share as in the log."""
+    return [max(1, int(change.row * steps / shop.n_rows)) for change in shop.changes]
+
+
+def visits_in_time(shop: FittedShop, steps: int, rng: np.random.Generator) -> IntArray:
+    """Draw which row of the log each visit of a run is, with replacement and in order of time.
+
+    So visitors come as often, and at the times of the day and of the week, as in the log, and changes at their share.
+    """
+    rows = [0, *(change.row for change in shop.changes), shop.n_rows]
+    visits = [0, *change_steps(shop, steps), steps]
+    periods = zip(rows[:-1], rows[1:], visits[:-1], visits[1:], strict=True)
+    return np.concatenate([_drawn_rows(low, high, stop - start, rng) for low, high, start, stop in periods])
+
+
+def _drawn_rows(low: int, high: int, count: int, rng: np.random.Generator) -> IntArray:
+    return np.sort(rng.integers(low, high, max(0, count)))

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from zoosim.core.number_format import ends, fraction_ends, p_value, percent, weight
+from zoosim.core.number_format import ends, p_value, percent, weight
 
 if TYPE_CHECKING:
     import polars as pl
@@ -342,5 +342,5 @@ def _points(value: float | None) -> str:
 
 def _interval(figures: PolicyFigures) -> str:
     """Write a fraction's interval in percent."""
-    interval = fraction_ends(figures)
-    return "-" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+    low, high = figures["low"], figures["high"]
+    return "-" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f}"

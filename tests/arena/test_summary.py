@@ -13,7 +13,7 @@ from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.summary import Comparison
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.statistics import holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.core.statistics import mean_interval, paired_test, paired_tests, seeds_to_settle
 from zoosim.core.types import FloatArray
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request
@@ -24,6 +24,7 @@ SHOCKS = [
     {"step": 1_000, "name": "early", "set": {"budget_shopper": {"Cat Food": 0.9}}},
 ]
 NAMES = ["random", "greedy", "linucb"]
+T_TWO_SEEDS = 12.706205
 
 
 def plan(seeds: int = 3, policies: list[str] = NAMES, shocks: list[dict[str, Any]] = SHOCKS) -> Plan:
@@ -182,11 +183,26 @@ def test_pairs_are_a_minus_b_with_the_better_first(tmp_path: Path) -> None:
         ("linucb", "random"),
         ("greedy", "random"),
     ]
-    tests = [paired_test(table[pair["a"]], table[pair["b"]]) for pair in pairs]
+    tests = paired_tests([(np.array(table[pair["a"]]), np.array(table[pair["b"]])) for pair in pairs])
     for pair, test in zip(pairs, tests, strict=True):
-        assert [pair[key] for key in ("difference", "low", "high")] == pytest.approx(list(test)[:3])
-    assert [pair["p"] for pair in pairs] == pytest.approx(holm([test.p for test in tests]))
+        assert [pair[key] for key in ("difference", "low", "high", "p")] == pytest.approx(list(test))
     assert pairs[0]["difference"] > 0
+
+
+def test_no_interval_reaches_beyond_what_is_possible(tmp_path: Path) -> None:
+    """Two seeds apart give t intervals of several times 100%: of fractions, of their differences, and of curves."""
+    comparison = compare(tmp_path, {"greedy": [0.9, 1.0], "random": [0.0, 0.2]})
+    summary = comparison.summary(0.0)
+    ends = [
+        (summary["policies"][name]["oracle_fraction"][key]) for name in ("greedy", "random") for key in ("low", "high")
+    ]
+    assert ends == pytest.approx([0.95 - T_TWO_SEEDS * 0.05, 1.0, 0.0, 1.0])
+    phases = [phase["oracle_fraction"] for figures in summary["policies"].values() for phase in figures["phases"]]
+    assert all(0.0 <= phase["low"] <= phase["mean"] <= phase["high"] <= 1.0 for phase in phases)
+    assert [summary["pairs"][0][key] for key in ("low", "high")] == pytest.approx([0.85 - T_TWO_SEEDS * 0.05, 1.0])
+    for curves in comparison.curves().values():
+        assert curves["share"][2].max() <= 1.0
+        assert (curves["regret"][2] <= comparison.at).all()
 
 
 def test_pairs_take_the_seeds_that_both_finished(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from zoosim.report import Curve, ReportData, figures, render_page
-from zoosim.report.data import oriented, ranked
+from zoosim.report.data import oriented, parted, ranked
 from zoosim.report.drawing import policy_styles, spread_apart
 from zoosim.report.figures import _levels, _ticks
 from zoosim.report.filters import duration, interval, p_value, percent, points, seed_list
@@ -298,11 +298,27 @@ def test_pairs_are_turned_to_a_lead_and_sorted() -> None:
     assert rows[-1]["difference"] is None
 
 
-def test_colours_are_distinct_and_baselines_grey() -> None:
-    styles = policy_styles(["random", *(f"p{i}" for i in range(12)), "most_popular"])
-    assert len(set(styles.values())) == 14
+def test_colours_of_16_policies_differ() -> None:
+    styles = policy_styles(["random", *(f"p{i}" for i in range(12)), "most_popular", "fixed"])
+    assert len({style.color for style in styles.values()}) == 15
     assert styles["random"].dash == styles["most_popular"].dash == "dot"
     assert policy_styles(["randomised_ucb"])["randomised_ucb"].dash == "solid"
+    learners = policy_styles([f"p{i}" for i in range(20)]).values()
+    assert [style.dash for style in learners] == ["solid"] * 16 + ["dash"] * 4
+    baselines = policy_styles([f"random-{i}" for i in range(16)]).values()
+    assert len({style.color for style in baselines}) == 16
+
+
+def test_pairs_with_the_best_and_of_neighbours_come_first() -> None:
+    names: dict[str, float | None] = {f"p{i}": 0.9 - 0.1 * i for i in range(6)}
+    main, others = parted(report(names).summary)
+    with_best = [("p0", f"p{i}") for i in range(1, 6)]
+    assert [(pair["a"], pair["b"]) for pair in main] == [*with_best, *itertools.pairwise(f"p{i}" for i in range(1, 6))]
+    assert len(others) == 15 - len(main)
+    page = render_page(report(names))
+    assert f"The other {len(others)} pairs" in Shown(page).text
+    assert len(figures(report(names))["pairs"].layout.yaxis.ticktext) == len(main)
+    assert parted(FULL.summary)[1] == []
 
 
 def test_labels_are_spread_as_little_as_possible() -> None:

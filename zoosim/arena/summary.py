@@ -1,5 +1,6 @@
 """From saved trials to figures: summary.json, the curves of the page, and the verdict."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,21 @@ import numpy as np
 from zoosim.arena import metrics
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.number_format import p_value, percent
-from zoosim.core.statistics import MAX_SEEDS, PairedTest, holm, mean_interval, paired_test, seeds_to_settle
+from zoosim.core.statistics import MAX_SEEDS, SIGNIFICANT, PairedTest, mean_interval, paired_tests, seeds_to_settle
 from zoosim.core.types import FloatArray
 
 SCHEMA_VERSION = 1
-SIGNIFICANT = 0.05
+
+Limits = tuple[float, float]
+ANY: Limits = (-math.inf, math.inf)
+LIMITS: dict[str, Limits] = {
+    **dict.fromkeys(("ctr", "strategic_share", "below_cm2_floor", "below_strategic_floor"), (0.0, 1.0)),
+    **dict.fromkeys(("gmv", "rank_change"), (0.0, math.inf)),
+}
+"""Between which values the measures of visits lie; others may have any."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +104,33 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> list[dict[str, Any]]:
-        """Compare each two policies over the seeds they share, the better first, p corrected over all pairs (Holm)."""
-        tests = []
-        for a, b in combinations(self.ranked, 2):
-            left, right = self._paired(a, b)
-            if len(left):
-                tests.append((a, b, paired_test(left, right)))
-        corrected = holm([test.p for _, _, test in tests])
+        """Compare each two policies over the seeds they share, the better first; p and intervals are corrected."""
+        paired = {(a, b): self._paired(a, b) for a, b in combinations(self.ranked, 2)}
+        shared = {names: fractions for names, fractions in paired.items() if len(fractions[0])}
+        tests = paired_tests(list(shared.values()))
         return [
-            {"a": a, "b": b, "difference": test.difference, "low": test.low, "high": test.high, "p": p}
-            for (a, b, test), p in zip(tests, corrected, strict=True)
+            {"a": a, "b": b, **_within(test._asdict(), self._difference_limits(a, b))}
+            for (a, b), test in zip(shared, tests, strict=True)
         ]
+
+    def _difference_limits(self, a: str, b: str) -> Limits:
+        """Return between which values the difference of two policies' fractions of oracle lies."""
+        low_a, high_a = self._fraction_limits(a)
+        low_b, high_b = self._fraction_limits(b)
+        return low_a - high_b, high_a - low_b
+
+    def _fraction_limits(self, policy: str) -> Limits:
+        """Return between which values a policy's fraction of oracle lies.
+
+        No policy over products beats the oracle. A search shop's oracle shows templates, which boosts may beat, and a
+        policy may earn less than nothing there; one over templates is held to 100% unless it beats that on a seed.
+        """
+        if self.plan.setup.reward_key == "ctr":
+            return 0.0, 1.0
+        fractions = [fraction for trial in self.trials[policy].values() for fraction in trial.fraction]
+        entry = next(entry for entry in self.plan.entries if entry.name == policy)
+        is_bounded = self.plan.action_space(entry) != ActionSpace.BOOSTS and max(fractions, default=0.0) <= 1.0
+        return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
         left, right = self.fractions(a), self.fractions(b)
@@ -150,8 +175,8 @@ class Comparison:
         whole = {"sd": spread, "min": min(fractions, default=None), "per_seed": by_seed}
         return {
             **self._earned(trials, 0),
-            "oracle_fraction": interval(fractions) | whole,
-            "phases": [self._phase(trials, number) for number in range(len(self.plan.phases))] if trials else [],
+            "oracle_fraction": interval(fractions, self._fraction_limits(name)) | whole,
+            "phases": [self._phase(name, trials, number) for number in range(len(self.plan.phases))] if trials else [],
             **self._segments(trials),
             "recovery_steps": {
                 shock: _recovery([trial.recoveries[number] for trial in trials])
@@ -169,18 +194,19 @@ class Comparison:
         names = [name for name in self.plan.experiment.features if self.trials.get(name)]
         if not names:
             return {}
-        gains = {name: self._gain(name) for name in names}
-        corrected = holm([None if gain is None else gain.p for gain in gains.values()])
-        return {"features": [self._feature(name, gains[name], p) for name, p in zip(names, corrected, strict=True)]}
+        paired = {name: self._with_first(name) for name in names}
+        compared = {name: fractions for name, fractions in paired.items() if fractions is not None}
+        gains = dict(zip(compared, paired_tests(list(compared.values())), strict=True))
+        return {"features": [self._feature(name, gains.get(name)) for name in names]}
 
-    def _feature(self, name: str, gain: PairedTest | None, p: float | None) -> dict[str, Any]:
+    def _feature(self, name: str, gain: PairedTest | None) -> dict[str, Any]:
         learner, sees = self.plan.experiment.features[name]
-        difference = dict.fromkeys(("difference", "low", "high")) if gain is None else gain._asdict()
-        end = interval(list(self._last(name).values()))
-        return {"policy": name, "learner": learner, "features": sees, "end": end, **difference, "p": p}
+        difference = dict.fromkeys(PairedTest._fields) if gain is None else gain._asdict()
+        end = interval(list(self._last(name).values()), self._fraction_limits(name))
+        return {"policy": name, "learner": learner, "features": sees, "end": end, **difference}
 
-    def _gain(self, name: str) -> PairedTest | None:
-        """Compare a learner with itself on the first set of features, over the seeds that both finished."""
+    def _with_first(self, name: str) -> tuple[FloatArray, FloatArray] | None:
+        """Return a learner's fractions and those of it on the first set of features, over the seeds of both."""
         known = self.plan.experiment.features
         first = next(iter(known.values()))[1]
         base = next(other for other, (learner, sees) in known.items() if (learner, sees) == (known[name][0], first))
@@ -191,7 +217,7 @@ class Comparison:
         shared = sorted(set(fractions) & set(base_fractions))
         if not shared:
             return None
-        return paired_test([fractions[seed] for seed in shared], [base_fractions[seed] for seed in shared])
+        return np.array([fractions[seed] for seed in shared]), np.array([base_fractions[seed] for seed in shared])
 
     def _last(self, policy: str) -> dict[int, float]:
         """Return a policy's fraction of oracle in the last phase, by seed."""
@@ -205,19 +231,22 @@ class Comparison:
         for name in self.plan.setup.segment_names:
             by_trial = [trial.segments[name] for trial in trials if name in trial.segments]
             if by_trial:
-                segments[name] = {key: interval([figures[key] for figures in by_trial]) for key in by_trial[0]}
+                segments[name] = {
+                    key: interval([figures[key] for figures in by_trial], LIMITS.get(key, ANY)) for key in by_trial[0]
+                }
         return {"segments": segments}
 
-    def _phase(self, trials: Sequence[TrialFigures], number: int) -> dict[str, Any]:
+    def _phase(self, name: str, trials: Sequence[TrialFigures], number: int) -> dict[str, Any]:
         start, stop = self.plan.phases[number]
-        fraction = interval([trial.fraction[number + 1] for trial in trials])
+        fraction = interval([trial.fraction[number + 1] for trial in trials], self._fraction_limits(name))
         return {"from": start, "to": stop, **self._earned(trials, number + 1), "oracle_fraction": fraction}
 
     def _earned(self, trials: Sequence[TrialFigures], span: int) -> dict[str, Any]:
         """Return the intervals of what a visit earned: the click rate, or in a search shop the reward and its parts."""
-        names = list(trials[0].measures[span]) if trials else []
-        parts = {name: interval([trial.measures[span][name] for trial in trials]) for name in names}
-        return {self.plan.setup.reward_key: interval([trial.rewards[span] for trial in trials]), **parts}
+        values = {self.plan.setup.reward_key: [trial.rewards[span] for trial in trials]}
+        for name in trials[0].measures[span] if trials else ():
+            values[name] = [trial.measures[span][name] for trial in trials]
+        return {name: interval(by_seed, LIMITS.get(name, ANY)) for name, by_seed in values.items()}
 
     def verdict(self) -> str:
         """Say in a sentence which policy to trust, or that the run does not tell."""
@@ -248,7 +277,8 @@ class Comparison:
             best, second = second, best
             low, high = -high, -low
         mean = percent(self._mean(best, shared))
-        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, Holm p {p_value(pair['p'])}"
+        for_all = f", corrected for {len(self.pairs)} pairs" if len(self.pairs) > 1 else ""
+        interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}, p {p_value(pair['p'])}{for_all}"
         lead = f"{100 * abs(pair['difference']):.1f} points ({interval})"
         if pair["p"] < SIGNIFICANT:
             return f"{best} wins: {mean} of oracle over {len(shared)} seeds, ahead of {second} by {lead}."
@@ -272,28 +302,43 @@ class Comparison:
 
     def curves(self) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
         """Return for each policy and kind of curve the mean and the 95% band over seeds, at `self.at`."""
-        kinds = ("ctr", "share", "clicks", "regret")
-        return {
-            name: {kind: _band(np.stack([trial.curves[kind] for trial in trials.values()])) for kind in kinds}
-            for name, trials in self.trials.items()
-            if trials
-        }
+        curves = {}
+        for name, trials in self.trials.items():
+            if trials:
+                tops = self._tops(name)
+                stacks = {kind: np.stack([trial.curves[kind] for trial in trials.values()]) for kind in tops}
+                curves[name] = {kind: _band(stacks[kind], top) for kind, top in tops.items()}
+        return curves
+
+    def _tops(self, policy: str) -> dict[str, float | FloatArray]:
+        """Return the most that each kind of curve of a policy can reach."""
+        most = np.asarray(self.at, float) if self.plan.setup.reward_key == "ctr" else math.inf
+        rate = LIMITS.get(self.plan.setup.reward_key, ANY)[1]
+        return {"ctr": rate, "share": self._fraction_limits(policy)[1], "clicks": most, "regret": most}
 
 
-def interval(values: Sequence[float]) -> dict[str, float | None]:
-    """Return a mean and its 95% interval over seeds as a mapping; all None without values."""
+def interval(values: Sequence[float], limits: Limits = ANY) -> dict[str, float | None]:
+    """Return a mean and its 95% interval over seeds, cut at the `limits`, as a mapping; all None without values."""
     if not values:
         return {"mean": None, "low": None, "high": None}
-    return dict(mean_interval(values)._asdict())
+    return _within(mean_interval(values)._asdict(), limits)
 
 
-def _band(stack: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _within(figures: Mapping[str, float | None], limits: Limits) -> dict[str, float | None]:
+    """Cut the ends of an interval at the `limits` of what is possible."""
+    low, high = figures["low"], figures["high"]
+    if low is None or high is None:
+        return dict(figures)
+    return {**figures, "low": max(low, limits[0]), "high": min(high, limits[1])}
+
+
+def _band(stack: FloatArray, top: float | FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean, low and high `(n,)` of curves `(seeds, n)`; what is not negative has no band below 0."""
     if len(stack) < 2:
         return stack[0], stack[0], stack[0]
     intervals = [mean_interval(column) for column in stack.T]
     mean, low, high = (np.array([row[k] for row in intervals], float) for k in range(3))
-    return mean, np.where(mean >= 0.0, np.maximum(low, 0.0), low), high
+    return mean, np.where(mean >= 0.0, np.maximum(low, 0.0), low), np.where(mean <= top, np.minimum(high, top), high)
 
 
 def _recovery(values: Sequence[int | None]) -> dict[str, Any]:

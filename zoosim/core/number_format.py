@@ -1,7 +1,6 @@
 """Numbers as the terminal, pages and verdicts write them."""
 
 import math
-from collections.abc import Mapping
 
 
 def percent(value: float | None, missing: str = "-") -> str:
@@ -13,15 +12,6 @@ def ends(low: float | None, high: float | None, digits: int) -> str:
     """Write an interval as "0.1 to 0.2"; an end that the log leaves open is called so."""
     written = ["open" if end is None or not math.isfinite(end) else f"{end:.{digits}g}" for end in (low, high)]
     return " to ".join(written)
-
-
-def fraction_ends(figures: Mapping[str, float | None]) -> tuple[float, float] | None:
-    """Return a fraction's interval, cut at 0 and at 1 unless its mean lies beyond; None where there is none."""
-    low, high = figures["low"], figures["high"]
-    if low is None or high is None:
-        return None
-    mean = figures.get("mean") or 0.0
-    return (low if mean < 0.0 else max(low, 0.0)), (high if mean > 1.0 else min(high, 1.0))
 
 
 def weight(value: float) -> str:

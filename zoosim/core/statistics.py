@@ -10,6 +10,9 @@ from scipy import special
 from zoosim.core.types import FloatArray, IntArray
 
 MAX_SEEDS = 1_000_000
+SIGNIFICANT = 0.05
+"""Corrected p below which two policies are told apart."""
+
 ROUNDING = 1e-12
 """A difference in fraction of oracle below this is none."""
 
@@ -31,13 +34,16 @@ class PairedTest(NamedTuple):
     p: float | None
 
 
-def mean_interval(values: Sequence[float] | FloatArray) -> Interval:
-    """Return the mean of independent `values (n,)` with its 95% t interval (Student 1908)."""
+def mean_interval(values: Sequence[float] | FloatArray, tests: int = 1) -> Interval:
+    """Return the mean of independent `values (n,)` with its 95% t interval (Student 1908).
+
+    With several `tests`, their intervals hold all together with 95%, at 1 - .05 / tests each (Dunn 1961).
+    """
     array = np.asarray(values, float)
     mean = float(array.mean())
     if len(array) < 2:
         return Interval(mean, None, None)
-    half = t_quantile(len(array) - 1) * float(array.std(ddof=1)) / math.sqrt(len(array))
+    half = t_quantile(len(array) - 1, 1 - 0.025 / tests) * float(array.std(ddof=1)) / math.sqrt(len(array))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -50,10 +56,13 @@ def share_intervals(hits: IntArray, trials: int) -> tuple[FloatArray, FloatArray
     return middle - half, middle + half
 
 
-def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray) -> PairedTest:
-    """Compare two policies seed by seed: `a (n,)` and `b (n,)` under the same seeds."""
+def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray, tests: int = 1) -> PairedTest:
+    """Compare two policies seed by seed: `a (n,)` and `b (n,)` under the same seeds.
+
+    With several `tests` the interval is one of those that hold together; p is not corrected.
+    """
     differences = np.asarray(a, float) - np.asarray(b, float)
-    mean, low, high = mean_interval(differences)
+    mean, low, high = mean_interval(differences, tests)
     if low is None:
         return PairedTest(mean, None, None, None)
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
@@ -61,6 +70,27 @@ def paired_test(a: Sequence[float] | FloatArray, b: Sequence[float] | FloatArray
         return PairedTest(mean, low, high, 1.0 if mean == 0.0 else 0.0)
     p = 2.0 * float(special.stdtr(len(differences) - 1, -abs(mean / error)))
     return PairedTest(mean, low, high, p)
+
+
+def paired_tests(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> list[PairedTest]:
+    """Compare several pairs, seed by seed: p is corrected by Holm, and the intervals hold all together with 95%.
+
+    An interval leaves out 0 just where the corrected p is below .05: Holm's later steps tell pairs apart that intervals
+    of one width for all do not, and these end at 0.
+    """
+    n_tests = sum(len(a) > 1 for a, _ in pairs)
+    tests = [paired_test(a, b, max(1, n_tests)) for a, b in pairs]
+    corrected = holm([test.p for test in tests])
+    return [_cut_at_zero(test._replace(p=p)) for test, p in zip(tests, corrected, strict=True)]
+
+
+def _cut_at_zero(test: PairedTest) -> PairedTest:
+    """Leave the other sign out of the interval of a pair that Holm's correction tells apart."""
+    if test.low is None or test.high is None or test.p is None or test.p >= SIGNIFICANT:
+        return test
+    if test.difference > 0.0:
+        return test._replace(low=max(test.low, 0.0))
+    return test._replace(high=min(test.high, 0.0))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

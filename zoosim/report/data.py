@@ -1,13 +1,20 @@
 """The data that the report of a run is drawn from: curves, summary and texts."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from zoosim.core.types import FloatArray
 
+Pair = dict[str, Any]
+"""What summary.json tells of two policies."""
+
 CROWD = 24
 """Policies up to which curves, seeds and pairs are drawn."""
+
+FEW_PAIRS = 10
+"""Pairs up to which none is folded."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,28 @@ def shock_names(summary: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for policy in summary["policies"].values() for name in policy["recovery_steps"]))
 
 
-def oriented(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def parted(summary: Mapping[str, Any]) -> tuple[list[Pair], list[Pair]]:
+    """Return the pairs that matter, and the rest, each turned so that its first policy did better.
+
+    Those that matter have the best policy, from the second place down, or are neighbours in the ranking.
+    """
+    pairs = oriented(summary["pairs"])
+    if len(pairs) <= FEW_PAIRS:
+        return pairs, []
+    order = ranked(summary)
+    with_best = [frozenset((order[0], name)) for name in order[1:]]
+    neighbours = [frozenset(names) for names in itertools.pairwise(order[1:])]
+    of_names = {frozenset((pair["a"], pair["b"])): pair for pair in pairs}
+    chosen = [names for names in (*with_best, *neighbours) if names in of_names]
+    return [of_names[names] for names in chosen], [pair for names, pair in of_names.items() if names not in chosen]
+
+
+def oriented(pairs: list[Pair]) -> list[Pair]:
     """Turn each pair so that its first policy did better, largest lead first; pairs without a result come last."""
     turned = [_turn(pair) if (pair["difference"] or 0.0) < 0 else pair for pair in pairs]
     return sorted(turned, key=lambda pair: (pair["difference"] is None, -(pair["difference"] or 0.0)))
 
 
-def _turn(pair: dict[str, Any]) -> dict[str, Any]:
+def _turn(pair: Pair) -> Pair:
     low, high = (None if pair[key] is None else -pair[key] for key in ("high", "low"))
     return {**pair, "a": pair["b"], "b": pair["a"], "difference": -pair["difference"], "low": low, "high": high}

@@ -16,10 +16,14 @@ MUTED = "#66717e"
 GRID = "#e9ecef"
 ACCENT = "#0072B2"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-# Okabe and Ito (2008), yellow left out for white paper, then Tol's muted scheme (2021).
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#661100")
+# Okabe and Ito (2008), yellow left out for white paper; then, of Tol's muted scheme (2021) and Kelly's colours of
+# maximum contrast (1965), those farthest from the ones before (as Glasbey et al. 2007), also inverted for a dark page.
+COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255"),
+    *("#8DB600", "#661100", "#F99379", "#875692", "#C2B280", "#654522", "#2B3D26", "#CC6677"),
+)
 DASHES = ("solid", "dash", "dot")
-GREYS = ("#8a939c", "#aab2b9", "#6b747d")
+GREYS = ("#8a939c", "#aab2b9", "#5b636c")
 BASELINES = {"random", "uniform", "popular", "popularity", "baseline", "fixed", "static", "constant"}
 MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": "#aab2b9", "activecolor": INK}
 NAME = 26  # letters of a name that a label shows
@@ -43,7 +47,7 @@ def policy_styles(names: Iterable[str], features: Mapping[str, tuple[str, str]] 
     if features:
         return {name: _feature_style(name, features) for name in names}
     strong = itertools.cycle(Style(color, dash) for dash in ("solid", "dash") for color in COLORS)
-    muted = itertools.cycle(Style(color, "dot") for color in GREYS)
+    muted = itertools.chain((Style(color, "dot") for color in GREYS), strong)
     return {name: next(muted if _is_baseline(name) else strong) for name in names}
 
 
@@ -109,13 +113,19 @@ def axis_style() -> dict[str, Any]:
 def row_axis_style(labels: Sequence[str], *, size: int) -> dict[str, Any]:
     """Return the style of an axis with one label per row, the first on top."""
     ticks = {"tickvals": list(range(len(labels))), "ticktext": list(labels), "range": [len(labels) - 0.4, -0.6]}
-    return {**axis_style(), **ticks, "tickfont": {"size": size, "color": INK}, "fixedrange": True, "showgrid": True}
+    return {
+        **axis_style(),
+        **ticks,
+        "tickfont": {"size": size, "color": INK},
+        "fixedrange": True,
+        "ticklabelstandoff": 6,
+    }
 
 
 def dot_style(color: str, symbol: str = "circle") -> dict[str, Any]:
     """Return the style of a dot."""
     marker = {"color": color, "size": 8, "symbol": symbol, "line": {"color": color, "width": 1.5}}
-    return {"mode": "markers", "marker": marker}
+    return {"mode": "markers", "marker": marker, "cliponaxis": False}
 
 
 def error_bar(middle: float, low: float | None, high: float | None) -> dict[str, Any]:

@@ -102,7 +102,12 @@ def actions_figure(overlap: Overlap) -> go.Figure:
         hover = f"{name}: %{{x:.2%}}<extra></extra>"
         rows = {"x": values, "y": list(range(len(shares))), "name": name, "showlegend": True}
         figure.add_scatter(**rows, hovertemplate=hover, **dot_style(color))
-    ticks = {"tickvals": list(range(len(shares))), "ticktext": labels, "range": [len(shares) - 0.4, -0.6]}
+    ticks = {
+        "tickvals": list(range(len(shares))),
+        "ticktext": labels,
+        "range": [len(shares) - 0.4, -0.6],
+        "ticklabelstandoff": 6,
+    }
     figure.update_yaxes(**{**axis_style(), **ticks})
     figure.update_xaxes(**axis_style(), tickformat="~%", rangemode="tozero", title_text="share of choices")
     figure.update_layout(legend_style(1.0, MUTED))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from zoosim.core.statistics import SIGNIFICANT
 from zoosim.core.types import FloatArray
-from zoosim.report.data import Curve, ReportData, oriented, ranked, shock_names
+from zoosim.report.data import Curve, Pair, ReportData, parted, ranked, shock_names
 from zoosim.report.drawing import (
     ACCENT,
     CHARACTER,
@@ -41,7 +42,6 @@ from zoosim.report.features import features_figure
 PHASES_ACROSS = 3
 RECOVERY_ACROSS = 2
 PRINTED = 430  # px, width of the plot on paper and on a phone held wide
-SIGNIFICANT = 0.05
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
@@ -56,7 +56,7 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
         "phases": _phases(report),
         "seeds": None if report.crowded else _seeds(report),
         "recovery": _recovery(report),
-        "pairs": None if report.crowded else _pairs(report.summary["pairs"]),
+        "pairs": None if report.crowded else _pairs(parted(report.summary)[0]),
     }
     return {key: figure for key, figure in drawn.items() if figure is not None}
 
@@ -340,8 +340,8 @@ def _ticks(top: float) -> list[float]:
     return [float(tick) for tick in np.arange(0, top + step / 100, step)]
 
 
-def _pairs(pairs: list[dict[str, Any]]) -> go.Figure | None:
-    rows = [pair for pair in oriented(pairs) if pair["difference"] is not None]
+def _pairs(pairs: list[Pair]) -> go.Figure | None:
+    rows = [pair for pair in pairs if pair["difference"] is not None]
     if not rows:
         return None
     pitch = max(12.0, min(26.0, 780 / len(rows)))

@@ -18,9 +18,9 @@ def percent(value: float | None) -> str:
 
 
 def interval(value: Mapping[str, float | None]) -> str:
-    """The 95% interval of a fraction as 83.2–85.0%, cut at 0 and 100% unless its mean lies beyond; empty if none."""
-    ends = number_format.fraction_ends(value)
-    return "" if ends is None else f"{100 * ends[0]:.1f}\u2060\u2013\u2060{100 * ends[1]:.1f}%"
+    """The 95% interval of a fraction as 83.2–85.0%; empty when there is none."""
+    low, high = value["low"], value["high"]
+    return "" if low is None or high is None else f"{100 * low:.1f}\u2060\u2013\u2060{100 * high:.1f}%"
 
 
 def amount(value: float | None) -> str:
@@ -36,7 +36,7 @@ def signed(value: float | None) -> str:
 def amounts(value: Mapping[str, float | None]) -> str:
     """The 95% interval of an amount as 8.32–8.50; empty when there is none."""
     low, high = value["low"], value["high"]
-    return "" if low is None or high is None else f"{low:,.2f}\u2060\u2013\u2060{high:,.2f}"
+    return "" if low is None or high is None else f"{signed(low)}\u2060\u2013\u2060{signed(high)}"
 
 
 def points(value: float | None) -> str:

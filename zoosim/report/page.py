@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zoosim.report.data import ReportData, oriented, ranked, shock_names
+from zoosim.core.statistics import SIGNIFICANT
+from zoosim.report.data import ReportData, parted, ranked, shock_names
 from zoosim.report.drawing import policy_styles
-from zoosim.report.figures import SIGNIFICANT, figures
+from zoosim.report.figures import figures
 from zoosim.report.rendering import render
 
 CURVES = ("ctr", "share", "clicks", "regret")
@@ -18,6 +19,7 @@ def render_page(report: ReportData) -> str:
     words = _words(report)
     parts = [(key, *words[key], int(figure.layout.height)) for key, figure in drawn.items()]
     summary = report.summary
+    main_pairs, other_pairs = parted(summary)
     return render(
         "page.html",
         drawn,
@@ -27,7 +29,8 @@ def render_page(report: ReportData) -> str:
         policies={name: summary["policies"][name] for name in ranked(summary)},
         styles=policy_styles(summary["policies"], report.features),
         shock_names=shock_names(summary),
-        pairs=[] if report.crowded else oriented(summary["pairs"]),
+        pairs=[] if report.crowded else main_pairs,
+        other_pairs=[] if report.crowded else other_pairs,
         curves=[part for part in parts if part[0] in CURVES],
         first=[part for part in parts if part[0] in FIRST],
         others=[part for part in parts if part[0] not in (*CURVES, *FIRST)],
@@ -87,10 +90,15 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         ),
         "pairs": (
             "Pairs of policies",
-            "The lead of the first policy over the second, largest on top. Blue dots are told apart after correction "
-            f"(p < {SIGNIFICANT}); hollow grey ones may be luck.",
+            f"The lead of the first policy over the second{_which_pairs(report)}. All intervals hold together "
+            f"with 95%. Blue dots are told apart after correction (p < {SIGNIFICANT}); hollow grey ones may be luck.",
         ),
     }
+
+
+def _which_pairs(report: ReportData) -> str:
+    folded = parted(report.summary)[1]
+    return ": the best over all others, then neighbours in the ranking" if folded else ", largest on top"
 
 
 def _tail(summary: Mapping[str, Any]) -> int:

@@ -1,0 +1,100 @@
+"""Every kind of page in a real browser, from a phone to a desk: no overlaps, nothing cut, no network, no errors."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoosim
+from studies.boost_curves import build_page as build_study_page
+from tests.fitting.shops import shop_log
+from tests.off_policy.test_evaluate import drawn
+from tests.off_policy.worlds import TableWorld
+from tests.report.browser import Browser, started
+from tests.report.test_report import CASES, report
+from tests.report.test_world import CASES as WORLDS
+from tests.report.test_world import recommendation
+from tests.studies.test_boost_curves import made_up
+from zoosim.report import render_page, render_sections
+from zoosim.report.world import Facts, render_world, world_figures
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: Debian's package chromium has it")
+
+WIDTHS = (390, 800, 1400)
+MEASURE = (Path(__file__).parent / "measure.js").read_text(encoding="utf-8")
+NAMES = [f"{kind}-{number}" for kind in ("neural-linear-online", "linucb") for number in range(7)]
+CROWDED = report({**{name: 0.97 - 0.04 * i for i, name in enumerate(NAMES)}, "random": 0.2, "static": 0.3})
+
+
+SHOCK = {"step": 500, "name": "fish hobbyists love cat toys, and much else", "set": {"fish_hobbyist": {"Cat Toy": 0.9}}}
+
+
+def world(facts: Facts) -> str:
+    return render_world(facts, world_figures(facts), "a world", "zoosim describe", "env: {}\n")
+
+
+def evaluation(folder: Path) -> str:
+    shop = TableWorld(0, 0.5)
+    log = drawn(shop)
+    policies = {
+        "new": log.features @ shop.target,
+        "a policy with a long name": np.full(log.n_actions, 1 / log.n_actions),
+    }
+    zoosim.evaluate(log, policies, out=folder)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def fitted(folder: Path) -> str:
+    zoosim.fit_world(shop_log(np.random.default_rng(0), 4_000), folder)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+PAGES: dict[str, Callable[[Path], str]] = {
+    "run": lambda _: render_page(CROWDED),
+    "run of a search shop": lambda _: render_page(CASES["features"]),
+    "run with a reference": lambda _: render_page(CASES["accuracy"]),
+    "describe search": lambda _: world(WORLDS["search"]),
+    "describe recommendation": lambda _: world(recommendation(shocks=[SHOCK])),
+    "evaluate": evaluation,
+    "fit-world": fitted,
+    "study": lambda _: render_sections("boost-curves", "Which?", build_study_page(made_up()), "python -m studies"),
+}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(str(CHROMIUM), tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_readable_at_every_width(name: str, browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(PAGES[name](tmp_path / "folder"), encoding="utf-8")
+    browser.open(page, WIDTHS[0])
+    for width in WIDTHS:
+        browser.resize(width)
+        browser.run("new Promise(done => setTimeout(done, 300))")  # pages wait a moment before they draw again
+        assert browser.run(MEASURE) == [], width
+    assert browser.complaints() == []
+
+
+def test_what_is_wrong_is_seen(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    text = "<text x='5' y='20'>one</text><text x='15' y='20'>other</text><text x='380' y='20'>cut</text>"
+    plot = f"<div class='js-plotly-plot' id='plot'><svg class='main-svg' width='500'>{text}</svg></div>"
+    asks = "fetch('https://localhost:1/x').catch(() => {})"
+    script = f"<script>plot._fullLayout = {{xaxis: {{_length: 50}}}}; {asks}; no()</script>"
+    page.write_text(
+        f"<meta name=viewport content='width=device-width'><body style='margin:0'>{plot}{script}", encoding="utf-8"
+    )
+    browser.open(page, 390)
+    found = browser.run(MEASURE)
+    for words in ("overlap: other / one", "cut: cut", "plot of 50 px", "the page is 500 px wide"):
+        assert any(words in line for line in found)
+    complaints = " ".join(browser.complaints())
+    assert "https://localhost:1/x" in complaints
+    assert "no is not defined" in complaints

@@ -322,8 +322,7 @@ def train(
             propensity_model=propensity_model,
             progress=status.show,
         )
-    if training.evaluation is not None:
-        terminal.print_evaluation(training.evaluation)
+    terminal.print_training(training)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
 
 

@@ -17,6 +17,7 @@ from zoosim.core.number_format import ends, p_value, percent, weight
 if TYPE_CHECKING:
     import polars as pl
 
+    from zoosim.api.models import Training
     from zoosim.api.runs import RunResult
     from zoosim.arena.plan import Plan
     from zoosim.fitting import Checks
@@ -123,6 +124,22 @@ def print_optimum(frame: "pl.DataFrame") -> None:
     console.print(table)
     if boosts > 0.0:
         console.print(f"Templates reach {template / boosts:.1%} of what boosts can.", highlight=False)
+
+
+def print_training(training: "Training") -> None:
+    """Print what later rows say of trained policies, and by what one was chosen."""
+    lines = []
+    if training.evaluation is not None:
+        print_evaluation(training.evaluation)
+    else:
+        lines += [f"{name}: {'; '.join(notes)}" for name, notes in training.notes.items()]
+    if training.predicted:
+        ordered = sorted(training.predicted.items(), key=lambda item: -item[1])
+        values = ", ".join(f"{name} {value:.4g}" for name, value in ordered)
+        lines.append(f"Chosen by the reward per visit that a mixed model of the later rows predicts: {values}.")
+        if training.evaluation is None:
+            lines.append("That is right as far as the log's features say why products were shown to whom.")
+    _print_lines(result_console(), lines)
 
 
 def print_evaluation(evaluation: "Evaluation", folder: Path | None = None) -> None:

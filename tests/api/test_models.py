@@ -123,6 +123,10 @@ def test_a_log_without_propensities_trains_the_better_policy_and_judges_none(tmp
     training = zoosim.train(log, ["random", "linear"], tmp_path / "m.zoosim")
     assert training.policy == "linear"
     assert training.evaluation is None
+    assert list(training.predicted) == ["random", "linear"]
+    judged = zoosim.load(tmp_path / "m.zoosim").facts["judged"]
+    assert judged["policies"] == 2
+    assert judged["predicted"] == training.predicted
     assert true_value(zoosim.load(tmp_path / "m.zoosim")) > (BEST + LOGGED) / 2
     judged = zoosim.train(log, ["linear", "random"], propensity_model="multinomial")
     assert judged.policy == "linear"
@@ -258,21 +262,23 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
     earlier, later = earlier_and_later(log)
     policies: dict[str, Policy] = {"random": Random(spec_of(log), np.random.default_rng(0))}
     policies["linear"] = fitted("linear", earlier)
-    assert models._best(policies, later, None) == "linear"
+    best, predicted = models._best(policies, later, None)
+    assert best == "linear"
+    assert predicted["linear"] > predicted["random"]
 
     def compared(low: float, high: float, verdict: str, estimator: str = "dr") -> Evaluation:
         lead = Difference("linear", "random", estimator, (low + high) / 2, low, high, 0.0, None, verdict)
         over_logged = lead._replace(other="logged")
         return Evaluation((), (lead, over_logged), NOTHING, 9, 9, {}, "log")
 
-    for evaluation, best in (
+    for evaluation, expected in (
         (compared(-0.2, -0.1, "trust"), "random"),
         (compared(-0.2, -0.1, "weak"), "linear"),
         (compared(-0.2, -0.1, "trust", "ips"), "linear"),
         (compared(-0.2, 0.1, "trust"), "linear"),
         (compared(0.1, 0.2, "trust"), "linear"),
     ):
-        assert models._best(policies, later, evaluation) == best
+        assert models._best(policies, later, evaluation)[0] == expected
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:

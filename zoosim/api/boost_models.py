@@ -45,17 +45,15 @@ def train_boosts(
 
     The model explores as widely as the log's boosts differ, so that the log can judge it.
     """
-    import numpy as np
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.logs import FLATTERED, new_policy
-    from zoosim.api.models import Training, _facts, _judged, _trained
+    from zoosim.api.logs import new_policy
+    from zoosim.api.models import Kept, _trained, finish
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.boost_model import BoostModel
-    from zoosim.policies.model import save_model
 
     loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
     if loaded.searches is None:
@@ -75,16 +73,7 @@ def train_boosts(
         }
         evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
     best = next(iter(models)) if evaluation is None else _best(evaluation)
-    if evaluation is not None:
-        chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
-        evaluation = evaluation.with_notes({**failures, **chosen})
-    model = models[best]
-    model.facts = _facts(best, loaded, earlier, seed) | _judged(best, later, len(models), evaluation)
-    if model.competitors > 1:
-        model.seen = np.concatenate([model.seen, row_hashes(later)])
-    if out is not None:
-        save_model(model, out)
-    return Training(model, best, evaluation)
+    return finish(Kept(models, best, evaluation, failures, {}), loaded, earlier, later, seed, out)
 
 
 def _best(evaluation: "Evaluation") -> str:

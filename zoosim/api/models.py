@@ -1,11 +1,11 @@
 """Train policies on a log, and load what was trained."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
@@ -27,11 +27,15 @@ class Training:
     """What `train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
     `evaluation` is None for a log without propensities, on which nothing can be judged unless they are estimated.
+    `predicted` is the reward per visit that a mixed model of the later rows predicts for each policy, by which the best
+    was chosen; it is empty where there was no such choice. `notes` say why policies were left out.
     """
 
     model: "Model"
     policy: str
     evaluation: "Evaluation | None"
+    predicted: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def train(
@@ -47,8 +51,10 @@ def train(
 ) -> Training:
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
-    Of several the best is the one for which a mixed model of the later rows predicts the most, unless the doubly robust
-    estimate shows another to be better: where products are many, that estimate alone is mostly chance.
+    Of several the best is the one for which a mixed model of the later rows predicts the most, unless doubly robust
+    estimates that can be trusted show another to be better; where products and features are too many for that model,
+    the one with the highest doubly robust estimate. Of boosts, the one with the highest self-normalised estimate that
+    can be used.
 
     Args:
         log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
@@ -69,18 +75,17 @@ def train(
         DataError: the log is bad, or has too few rows.
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
-    import numpy as np
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.boost_models import chooses_boosts, train_boosts
-    from zoosim.api.logs import FLATTERED, new_policy
+    from zoosim.api.logs import new_policy
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
-    from zoosim.policies.model import Model, checked_path, save_model
+    from zoosim.policies.model import Model, checked_path
 
     if out is not None:
         checked_path(out)
@@ -104,17 +109,43 @@ def train(
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
             evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
-    best = _best(trained, later, evaluation)
-    if evaluation is not None:
-        chosen = {best: (FLATTERED.format(len(models)),)} if len(models) > 1 else {}
-        evaluation = evaluation.with_notes({**failures, **chosen})
-    model = models[best]
-    model.facts = _facts(best, loaded, earlier, seed) | _judged(best, later, len(models), evaluation)
-    if model.competitors > 1:
+        best, predicted = _best(trained, later, evaluation)
+    kept = Kept(models, best, evaluation, failures, predicted)
+    return finish(kept, loaded, earlier, later, seed, out)
+
+
+class Kept(NamedTuple):
+    """Trained `models` by the names of their policies, the `best` of them, and why: what is known of all."""
+
+    models: "Mapping[str, Any]"
+    best: str
+    evaluation: "Evaluation | None"
+    failures: Mapping[str, tuple[str, ...]]
+    predicted: Mapping[str, float]
+
+
+def finish(
+    kept: Kept, log: "Log", earlier: "Log", later: "Log", seed: int, out: str | os.PathLike[str] | None
+) -> Training:
+    """Note in the best model what it was trained on and chosen by, and save it."""
+    import numpy as np
+
+    from zoosim.api.logs import FLATTERED
+    from zoosim.off_policy.training import row_hashes
+    from zoosim.policies.model import save_model
+
+    n_policies = len(kept.models)
+    notes = dict(kept.failures)
+    if n_policies > 1:
+        notes[kept.best] = (FLATTERED.format(n_policies),)
+    model = kept.models[kept.best]
+    model.facts = _facts(kept.best, log, earlier, seed) | {"judged": _judged(kept, later)}
+    if n_policies > 1:
         model.seen = np.concatenate([model.seen, row_hashes(later)])
     if out is not None:
         save_model(model, out)
-    return Training(model, best, evaluation)
+    evaluation = None if kept.evaluation is None else kept.evaluation.with_notes(notes)
+    return Training(model, kept.best, evaluation, dict(kept.predicted), kept.failures)
 
 
 def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
@@ -189,21 +220,34 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
     progress(f"{name}: {line}")
 
 
-def _best(policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None") -> str:
-    """Return the policy to keep, of those that no estimate by importance weights shows to be worse than another."""
+def _best(
+    policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None"
+) -> tuple[str, dict[str, float]]:
+    """Return the policy to keep, and the rewards that a model of the later rows predicts for those to choose from."""
     from zoosim.off_policy.predicted import predict_values
 
     worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
     candidates = {name: policy for name, policy in policies.items() if name not in worse}
     if len(candidates) == 1:
-        return next(iter(candidates))
+        return next(iter(candidates)), {}
     try:
-        values = predict_values(candidates, replace(later, user_ids=None))
-    except ConfigError:  # products and features are too many for the model
-        estimates = () if evaluation is None else evaluation.results
-        known = {row.policy: row.value for row in estimates if row.estimator == "dr" and row.policy in candidates}
-        values = known or dict.fromkeys(candidates, 0.0)
-    return max(values, key=lambda name: values[name])
+        predicted = predict_values(candidates, replace(later, user_ids=None))
+    except ConfigError as error:
+        return _highest_estimate(candidates, evaluation, error), {}
+    return max(predicted, key=lambda name: predicted[name]), predicted
+
+
+def _highest_estimate(names: "Iterable[str]", evaluation: "Evaluation | None", reason: ConfigError) -> str:
+    """Return the policy with the highest doubly robust estimate that can be used; raises `ConfigError` for none."""
+    from zoosim.off_policy.verdict import DO_NOT_USE
+
+    results = () if evaluation is None else evaluation.results
+    usable = [
+        row for row in results if row.estimator == "dr" and row.policy in set(names) and row.verdict != DO_NOT_USE
+    ]
+    if not usable:
+        raise ConfigError(f"nothing tells which of several policies is best ({reason}); train one")
+    return max(usable, key=lambda row: row.value).policy
 
 
 def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
@@ -214,6 +258,7 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
     from zoosim.off_policy.compare import LOGGED
     from zoosim.off_policy.verdict import TRUST
 
+    may_be_best = {row.policy for row in evaluation.ranking if row.estimator == "dr" and row.may_be_best}
     worse: set[str] = set()
     for pair in evaluation.differences:
         if pair.estimator != "dr" or pair.verdict != TRUST or pair.other == LOGGED:
@@ -222,7 +267,7 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
             worse.add(pair.other)
         elif pair.high is not None and pair.high < 0.0:
             worse.add(pair.policy)
-    return worse
+    return worse - may_be_best  # what the ranking, which is corrected for all pairs, does not exclude
 
 
 def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:
@@ -234,15 +279,18 @@ def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:
     return facts
 
 
-def _judged(name: str, later: "Log", n_policies: int, evaluation: "Evaluation | None") -> dict[str, Any]:
-    """Say what the later rows say of a model, and of how many it was chosen by them."""
-    if evaluation is None:
-        return {}
-    results = [row for row in evaluation.summary["results"] if row["policy"] == name]
-    judged = {"rows": evaluation.n, "policies": n_policies, "results": results}
+def _judged(kept: Kept, later: "Log") -> dict[str, Any]:
+    """Say what the later rows say of the best model, and of how many it was chosen by them."""
+    results = [] if kept.evaluation is None else kept.evaluation.summary["results"]
+    judged = {
+        "rows": len(later),
+        "policies": len(kept.models),
+        "results": [row for row in results if row["policy"] == kept.best],
+        "predicted": dict(kept.predicted),
+    }
     if later.times is not None:
         judged["last"] = _written(later.times.max())
-    return {"judged": judged}
+    return judged
 
 
 def _written(microseconds: "IntArray") -> str:

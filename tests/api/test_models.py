@@ -328,3 +328,13 @@ def test_wrong_files_of_an_import_are_named(tmp_path: Path, monkeypatch: pytest.
     assert isinstance(done.exception, ConfigError | DataError)
     assert ("got 4 files" in str(done.exception)) or "expected a log (.parquet) or a model" in str(done.exception)
     assert (tmp_path / "shop.csv").exists()
+
+
+@pytest.mark.parametrize(("value", "expected"), [(float("inf"), "a finite number"), (1e300, "at most 1e.15 in size")])
+def test_every_reward_is_checked_when_it_is_imported(tmp_path: Path, value: float, expected: str) -> None:
+    """Not the objective's alone: evaluate judges them all."""
+    table = write_shop(tmp_path, n=300).with_columns(margin=pl.Series([0.5] * 299 + [value]))
+    rewards = {"click": "click", "margin": "margin"}
+    changed = schema(tmp_path) | {"rewards": rewards, "objective": {"click": 1.0}}
+    with pytest.raises(DataError, match=rf"row 29[89], column margin: got .*, expected {expected}"):
+        zoosim.import_log(table, changed, tmp_path / "log.parquet")

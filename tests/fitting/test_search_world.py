@@ -200,8 +200,8 @@ def test_the_command_prints_the_check_and_writes_the_world(log_file: Path, tmp_p
 
 
 def test_options_of_the_other_world_are_refused(log_file: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["fit-world", str(log_file), "--segments", "3", "--out", str(tmp_path / "world")])
-    assert "is a log of searches; leave out --segments" in str(done.exception)
+    done = CliRunner().invoke(app, ["fit-world", str(log_file), "--reward", "click", "--out", str(tmp_path / "world")])
+    assert "is a log of searches; leave out --reward" in str(done.exception)
 
 
 def test_query_categories_are_those_of_most_candidates(log_file: Path) -> None:

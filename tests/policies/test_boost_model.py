@@ -208,3 +208,18 @@ def test_the_commands(log_file: Path, tmp_path: Path) -> None:
     )
     assert judged.exit_code == 0, judged.output
     assert "boosts" in judged.output
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"boosts": [1.0, 2.0]}, r"learn: boosts: got an array of shape \(2,\)"),
+        ({"boosts": "abc"}, "learn: boosts: got"),
+        ({"clicked": "SKU-0001"}, "learn: clicked: got 'SKU-0001', expected a list of products' ids"),
+        ({"purchased": None}, "learn: purchased: got None, expected a list"),
+    ],
+)
+def test_what_came_of_a_ranking_is_checked(model: BoostModel, changed: dict[str, Any], message: str) -> None:
+    choice = model.decide(VISITOR, SCORES)
+    with pytest.raises((DataError, PolicyError), match=message):
+        model.learn(VISITOR, SCORES, **{"boosts": choice.boosts, **changed})

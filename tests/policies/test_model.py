@@ -13,10 +13,22 @@ import numpy as np
 import pytest
 
 import zoosim
+from tests.policies.from_log.test_from_log import described
 from tests.schema.shop import N_PRODUCTS, product_name, schema, write_shop
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
-from zoosim.policies.model import PACKING, Catalogue, Model, load_model, save_model, schema_of_model
+from zoosim.off_policy.targets.products import spec_of
+from zoosim.policies.model import (
+    PACKING,
+    Catalogue,
+    Model,
+    checked_path,
+    load_model,
+    save_model,
+    schema_of_model,
+)
+from zoosim.policies.registry import find_class
+from zoosim.schema.schema import FittedSchema
 
 POLICIES = ("linear", "linucb", "adaptive")
 VISITORS: list[dict[str, Any]] = [
@@ -63,7 +75,8 @@ def test_a_loaded_model_decides_as_the_saved_one_goes_on(log: Path, tmp_path: Pa
         assert expected.propensity == expected.propensities[expected.product] > 0
         assert sum(expected.propensities.values()) == pytest.approx(1.0)
         for either in (trained, loaded):
-            either.learn(visitor, expected.product, float(number % 2))
+            if either.policy.learns_online:
+                either.learn(visitor, expected.product, float(number % 2))
     again = save_model(loaded, tmp_path / "again.zoosim")
     assert again.read_bytes() == save_model(trained, tmp_path / "trained.zoosim").read_bytes()
 
@@ -296,3 +309,19 @@ def test_a_model_is_written_whole_or_not_at_all(model: Model, tmp_path: Path) ->
         save_model(model, tmp_path / "m.zoosim")
     assert (tmp_path / "m.zoosim").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["m.zoosim"]
+
+
+def test_a_policy_that_learns_from_logs_alone_refuses_rewards() -> None:
+    log = described(300)
+    trained = find_class("linear")(spec_of(log), np.random.default_rng(0))
+    trained.fit(log)
+    with pytest.raises(PolicyError, match="linear: learns from logs alone; log what is shown, and train a new model"):
+        Model(trained, FittedSchema(), Catalogue(("a",), np.zeros((1, 4)))).learn({}, "a", 1.0)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(ConfigError, match=r"m\.zoosim', in a folder that cannot be written to"):
+        checked_path(tmp_path / "m.zoosim")

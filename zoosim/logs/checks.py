@@ -94,13 +94,13 @@ def id_faults(frame: pl.DataFrame) -> Iterator[Fault]:
         yield Fault("decision_id", f"an id that no earlier row has{hint}", again.to_numpy())
 
 
-def reward_faults(frame: pl.DataFrame) -> Iterator[Fault]:
-    """Yield the rows whose reward no sum can hold."""
-    rewards = floats(frame["reward"])
-    is_known = frame["reward"].is_not_null().to_numpy()
-    yield Fault("reward", "a finite number", ~np.isfinite(rewards) & is_known)
+def reward_faults(frame: pl.DataFrame, name: str = "reward") -> Iterator[Fault]:
+    """Yield the rows whose reward, in the column `name`, no sum can hold; missing ones are none of these."""
+    rewards = floats(frame[name])
+    is_known = frame[name].is_not_null().to_numpy()
+    yield Fault(name, "a finite number", ~np.isfinite(rewards) & is_known)
     huge = np.abs(rewards) > LARGEST_REWARD
-    yield Fault("reward", f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
+    yield Fault(name, f"at most {LARGEST_REWARD:g} in size; scale rewards", huge)
 
 
 def missing_faults(frame: pl.DataFrame) -> Iterator[Fault]:

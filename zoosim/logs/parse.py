@@ -15,7 +15,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.parquet import read_meta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.logs.checks import check_columns, check_numeric, floats, sound_rows
+from zoosim.logs.checks import Fault, check_columns, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
 from zoosim.logs.schema import A_MAX, MARGINAL, READ, REWARDS
@@ -111,6 +111,8 @@ def to_log(
     check_numeric(frame, [*kept, *rewards], source)
 
     faults = [*records.faults(), *(faults_of_searches(frame, requests) if requests is not None else ())]
+    for name in rewards:
+        faults += [*reward_faults(frame, name), Fault(name, "a value", frame[name].is_null().to_numpy())]
     sound, skipped = sound_rows(frame, faults, source, skip_bad, together=records.visit_column)
     rows, shape = records.by_visit(sound)
     visits = rows.gather_every(rows.height // shape[0])

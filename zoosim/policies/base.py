@@ -40,6 +40,9 @@ class Policy(ABC):
     learns: ClassVar[bool] = True
     """Whether the policy learns from rewards or logs, so that it is worth little before it has."""
 
+    learns_online: ClassVar[bool] = True
+    """Whether rewards of its decisions teach the policy anything; logs alone do where not."""
+
     needs_user_ids: ClassVar[bool] = False
     """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream
@@ -149,7 +150,12 @@ class BoostModel(Model):
             PolicyError: as `decide`; or something was clicked that was not shown.
         """
         context = self.context(visitor, candidates)
-        ranking = self.requests.ranking(context, np.asarray(boosts, np.float64))
+        boosts = check_array("learn: boosts", boosts, (self.policy.spec.product_dim,))
+        for name, ids in (("clicked", clicked), ("purchased", purchased)):
+            if isinstance(ids, str) or not isinstance(ids, Iterable):
+                raise PolicyError(f"learn: {name}: got {shown(ids)}, expected a list of products' ids")
+        clicked, purchased = list(clicked), list(purchased)
+        ranking = self.requests.ranking(context, boosts)
         names = [self.requests.names[row] for row in self._rows(context)[ranking]]
         strangers = (set(clicked) | set(purchased)) - set(names)
         if strangers:

@@ -153,8 +153,14 @@ class Model:
         """Learn what showing a product to a visitor earned, in units of the objective that the model was trained on.
 
         Raises:
-            PolicyError: the product is unknown, or the reward is not what the policy can learn from.
+            PolicyError: the product is unknown, or the reward is not what the policy can learn from; or it learns from
+                logs alone, as `mixed-effects` does.
         """
+        if not self.policy.learns_online:
+            name = policy_name(type(self.policy))
+            raise PolicyError(
+                f"{name}: learns from logs alone; log what is shown, and train a new model (zoosim train)"
+            )
         _, context = self._request(visitor, [product])
         self.policy.update(context, 0, reward)
 
@@ -267,6 +273,8 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     where = Path(path)
     if where.suffix != SUFFIX or where.is_dir() or not where.parent.is_dir():
         raise ConfigError(f"model: got {str(path)!r}, expected a file in a folder that is there, ending in {SUFFIX}")
+    if not os.access(where.parent, os.W_OK):
+        raise ConfigError(f"model: got {str(path)!r}, in a folder that cannot be written to")
     return where
 
 

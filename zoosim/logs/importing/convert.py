@@ -14,7 +14,7 @@ from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.parquet import write_parquet
-from zoosim.logs.checks import Fault, sound_rows
+from zoosim.logs.checks import Fault, reward_faults, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
@@ -191,6 +191,8 @@ def to_records(
     space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
     records = RECORDS[space](frame, source, len(names))
     faults += records.faults()
+    for name in schema.rewards:
+        faults += reward_faults(frame, name)
     if schema.rankings and fitted.visitors.width:
         features = table.select(fitted.visitors.names).with_columns(frame["decision_id"])
         faults += faults_within_visits(features, fitted.visitors.names)

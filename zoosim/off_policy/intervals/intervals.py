@@ -101,7 +101,7 @@ def rows_to_decide(sums: Sums, level: float = 0.95) -> int | None:
         return None
     needed_errors = float(special.ndtri(0.5 + checked_level(level) / 2) + special.ndtri(POWER))
     growth = (needed_errors * standard_error(sums) / sums.value) ** 2
-    return math.ceil(min(float(sums.sizes.sum()) * growth, 1e15))
+    return max(1, math.ceil(min(float(sums.sizes.sum()) * growth, 1e15)))
 
 
 def checked_level(level: float) -> float:

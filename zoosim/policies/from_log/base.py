@@ -27,6 +27,7 @@ class FromLog(Policy):
     policy's own decisions teach it nothing: only `fit` does.
     """
 
+    learns_online = False
     past_visits: int = parameter(
         20_000, low=10, high=100_000_000, help="logged visits to learn from in a simulated shop"
     )

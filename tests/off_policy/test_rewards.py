@@ -58,6 +58,7 @@ def test_lifts_are_shares_of_what_the_log_earned() -> None:
     for evaluation in found.by_reward.values():
         assert [row.estimator for row in evaluation.lifts] == list(ESTIMATORS)
         for row, lift in zip(evaluation.results, evaluation.lifts, strict=True):
+            assert lift.verdict == row.verdict
             assert lift.value == pytest.approx(row.value / evaluation.logged.mean - 1.0, abs=1e-12)
             assert lift.low is not None
             assert lift.high is not None
@@ -132,9 +133,9 @@ def judged(lift: Lift | None, **changes: Any) -> Evaluation:
 
 
 def test_a_sentence_says_what_a_manager_needs() -> None:
-    clear = judged(Lift("new", "ips", 0.22, 0.1, 0.35, 1.7), reward="click")
+    clear = judged(Lift("new", "ips", 0.22, 0.1, 0.35, 1.7, "trust"), reward="click")
     assert sentences(clear) == {"new": f"+22% click [+10%, +35%] (by ips: {clear.results[0].verdict})"}
-    unclear = judged(Lift("new", "ips", 0.012, -0.04, 0.04, 0.4), reward="revenue")
+    unclear = judged(Lift("new", "ips", 0.012, -0.04, 0.04, 0.4, "trust"), reward="revenue")
     both = sentences(replace(clear, others={"revenue": unclear}))["new"]
     assert "; revenue not told apart from today's: -4.0% to +4.0% (the log holds 40% of the rows it takes" in both
     assert "to tell +1.2%)" in both
@@ -144,6 +145,31 @@ def test_a_sentence_says_what_a_manager_needs() -> None:
     difference = without.differences[0]._replace(value=-0.5, low=-0.8, high=-0.2)
     assert sentences(replace(without, differences=(difference,)))["new"].startswith("-0.5 margin a visit [-0.8, -0.2]")
     assert [percent_more(value) for value in (0.0994, 0.0996, 12.0, None)] == ["+9.9%", "+10%", "+1,200%", "open"]
+
+
+def test_each_reward_has_a_verdict_of_its_own() -> None:
+    """Trusted for clicks, a hint for revenue, and useless, so without a figure, for margin."""
+    log = shop_log()
+    found = evaluate(log, {"new": log.features @ TableWorld(0, 0.5).target}, estimators=["dr"], overlap=True)
+
+    def judged_as(verdict: str, reward: str) -> Evaluation:
+        results = tuple(row._replace(verdict=verdict) for row in found.results)
+        lifts = (Lift("new", "dr", 0.5, 0.4, 0.6, 2.0, verdict),)
+        return replace(found, results=results, lifts=lifts, reward=reward, others={})
+
+    others = {"revenue": judged_as("weak", "revenue"), "margin": judged_as("do not use", "margin")}
+    three = replace(judged_as("trust", "click"), others=others)
+    assert sentences(three)["new"].split("; ") == [
+        "+50% click [+40%, +60%] (by dr: trust)",
+        "+50% revenue [+40%, +60%] (by dr: weak)",
+        "margin: the log cannot tell (by dr: do not use)",
+    ]
+    lifts = next(table for table in build_page(three).tables if table.heading == "Against the logged choices")
+    assert lifts.rows == [
+        ("new", "click", "dr", "trust", "+50%", "+40% to +60%", "200%"),
+        ("new", "revenue", "dr", "weak", "+50%", "+40% to +60%", "200%"),
+        ("new", "margin", "dr", "do not use", "", "", ""),
+    ]
 
 
 def test_what_may_lie_around_zero_has_no_lift() -> None:

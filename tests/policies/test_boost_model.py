@@ -167,6 +167,9 @@ def test_what_cannot_be_trained_is_said(log_file: Path, tmp_path: Path) -> None:
     without = log.__class__(**{**vars_of(log), "propensities": np.full(len(log), np.nan)})
     with pytest.raises(ConfigError, match="expected one, since the log has no densities"):
         zoosim.train(without, ["item-critic", "q-offline"])
+    for each in (log_file, without):
+        with pytest.raises(ConfigError, match=r"propensity_model: .* is a log of boosts, expected one of products"):
+            zoosim.train(each, ["q-offline"], propensity_model="multinomial")
     alone = zoosim.train(without, ["q-offline"])
     assert alone.evaluation is None
     with pytest.raises(DataError, match="got a log without propensities"):

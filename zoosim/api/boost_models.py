@@ -39,6 +39,7 @@ def train_boosts(
     share: float,
     seed: int,
     skip_bad: bool,
+    propensity_model: str | None,
     progress: "Progress",
 ) -> "Training":
     """Train policies of boosts on the earlier searches of a log, and judge them by the later; see `zoosim.train`.
@@ -52,12 +53,15 @@ def train_boosts(
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
+    from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.boost_model import BoostModel
 
     loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
     if loaded.searches is None:
         raise DataError(f"{loaded.source}: does not say what was shown; make a log of searches (zoosim import, or log)")
+    if propensity_model is not None:
+        check_propensities(loaded, propensity_model)
     if not policies or (len(policies) > 1 and not loaded.has_propensities):
         reason = ", since the log has no densities of boosts to tell which is better by" if policies else ""
         raise ConfigError(f"policies: got {len(policies)}, expected one{reason}")

@@ -93,7 +93,16 @@ def train(
     check_whole("seed", seed, 0, 2**63 - 1)
     by_name = _untrained(policies)
     if chooses_boosts(log):
-        return train_boosts(log, by_name, out, share=share, seed=seed, skip_bad=skip_bad, progress=progress)
+        return train_boosts(
+            log,
+            by_name,
+            out,
+            share=share,
+            seed=seed,
+            skip_bad=skip_bad,
+            propensity_model=propensity_model,
+            progress=progress,
+        )
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not by_name:
         raise ConfigError("policies: got none, expected one or more")

@@ -38,7 +38,7 @@ class Lift(NamedTuple):
     """How much more `policy` earns than the logged choices, in shares of what these earned: .1 is 10% more.
 
     `held` is the share of the rows that it would take to show a difference of this size, as in `Difference`, that the
-    log holds; None where there is no difference.
+    log holds; None where there is no difference. `verdict` is the one on the policy's estimate.
     """
 
     policy: str
@@ -47,6 +47,7 @@ class Lift(NamedTuple):
     low: float | None
     high: float | None
     held: float | None
+    verdict: str
 
 
 class Comparison:
@@ -67,14 +68,14 @@ class Comparison:
         """Compare one more estimate, given as `sums` by group."""
         self._compare(policy, LOGGED, estimator, difference(sums, self._logged), verdict)
         if self._can_divide:
-            self._lift(policy, estimator, sums)
+            self._lift(policy, estimator, sums, verdict)
         for (other, other_estimator), (other_sums, other_verdict) in self._earlier.items():
             if other_estimator == estimator:
                 worse = max(other_verdict, verdict, key=WORDS.index)
                 self._compare(policy, other, estimator, difference(sums, other_sums), worse)
         self._earlier[policy, estimator] = (sums, verdict)
 
-    def _lift(self, policy: str, estimator: str, sums: Sums) -> None:
+    def _lift(self, policy: str, estimator: str, sums: Sums, verdict: str) -> None:
         """Compare an estimate with the logged choices, to which the last difference belongs."""
         options = self._options
         value, low, high = bootstrap_interval(
@@ -83,7 +84,7 @@ class Comparison:
         low, high = (None if end is None else max(end - 1.0, self._least_lift) for end in (low, high))
         needed = self.differences[-1].rows_needed
         held = None if needed is None else float(sums.sizes.sum()) / needed
-        self.lifts.append(Lift(policy, estimator, value - 1.0, low, high, held))
+        self.lifts.append(Lift(policy, estimator, value - 1.0, low, high, held, verdict))
 
     def _compare(self, policy: str, other: str, estimator: str, sums: Sums, verdict: str) -> None:
         options = self._options

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
@@ -85,17 +86,30 @@ def check_propensities(log: Log, propensity_model: str | None, interval: str = "
     if propensity_model is None:
         if log.has_propensities:
             return
-        wanted = "expected a column propensity, the probability with which each product was shown"
-        advice = f"let the shop log it from now on, or estimate it: --propensity-model {MULTINOMIAL}"
-        raise DataError(f"{log.source}: got a log without propensities, {wanted}; {advice}")
+        raise DataError(_without_propensities(log))
     if propensity_model not in PROPENSITY_MODELS:
         raise ConfigError(unknown("unknown propensity_model", f"{propensity_model}", list(PROPENSITY_MODELS)))
+    if log.action_space is not ActionSpace.PRODUCTS:
+        raise ConfigError(
+            f"propensity_model: {log.source} is a log of {log.action_space}, expected one of products, the only ones "
+            "whose propensities can be estimated; leave it out"
+        )
     if log.has_propensities:
         raise ConfigError(
             f"propensity_model: {log.source} has propensities, which are better than any estimate; leave it out"
         )
     if interval in BOUNDS:
         raise ConfigError(f"interval: {interval} needs the shop's own propensities, not estimates; take bootstrap")
+
+
+def _without_propensities(log: Log) -> str:
+    """Say what a log lacks, and what to do."""
+    missing = f"{log.source}: got a log without propensities, expected a column propensity"
+    advice = "let the shop log it from now on"
+    if log.action_space is not ActionSpace.PRODUCTS:
+        return f"{missing}, how likely each of its {log.action_space} was; {advice}"
+    shown_with = "the probability with which each product was shown"
+    return f"{missing}, {shown_with}; {advice}, or estimate it: --propensity-model {MULTINOMIAL}"
 
 
 def _for_estimated_propensities(names: Sequence[str], is_default: bool) -> tuple[str, ...]:

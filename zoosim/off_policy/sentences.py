@@ -30,14 +30,17 @@ def best_result(evaluation: "Evaluation", policy: str) -> "Result":
 
 
 def sentences(evaluation: "Evaluation") -> dict[str, str]:
-    """Say of each policy, by its best estimate, how much more of each reward it earns than the logged choices."""
+    """Say of each policy how much more of each reward it earns than the logged choices, and how far to trust that.
+
+    All rewards are judged by the estimator that is best for the objective, each with a verdict of its own.
+    """
     said = {}
     for policy in dict.fromkeys(row.policy for row in evaluation.results):
-        best = best_result(evaluation, policy)
-        clauses = [_clause(by_reward, policy, best.estimator) for by_reward in evaluation.by_reward.values()]
+        estimator = best_result(evaluation, policy).estimator
+        clauses = [_clause(by_reward, policy, estimator) for by_reward in evaluation.by_reward.values()]
         clauses = [clause for clause in clauses if clause]
         if clauses:
-            said[policy] = f"{'; '.join(clauses)} (by {best.estimator}: {best.verdict})"
+            said[policy] = "; ".join(clauses)
     return said
 
 
@@ -55,17 +58,23 @@ def share_held(value: float) -> str:
 
 
 def _clause(evaluation: "Evaluation", policy: str, estimator: str) -> str:
-    """Say how much more of one reward a policy earns; nothing where policies were not compared."""
-    reward = evaluation.reward
+    """Say how much more of one reward a policy earns, and the verdict; nothing where policies were not compared."""
     result = next(row for row in evaluation.results if (row.policy, row.estimator) == (policy, estimator))
+    judged = f"(by {estimator}: {result.verdict})"
     if result.verdict == DO_NOT_USE:
-        return f"{reward}: the log cannot tell"
+        return f"{evaluation.reward}: the log cannot tell {judged}"
+    earned = _earned(evaluation, policy, estimator)
+    return f"{earned} {judged}" if earned else ""
+
+
+def _earned(evaluation: "Evaluation", policy: str, estimator: str) -> str:
+    """Say how much more of one reward a policy earns; nothing where policies were not compared."""
     lift = next((row for row in evaluation.lifts if (row.policy, row.estimator) == (policy, estimator)), None)
     if lift is not None:
-        return _lift_clause(reward, lift)
+        return _lift_clause(evaluation.reward, lift)
     of_policy = (policy, estimator, LOGGED)
     rows = [row for row in evaluation.differences if (row.policy, row.estimator, row.other) == of_policy]
-    return _difference_clause(reward, rows[0]) if rows else ""
+    return _difference_clause(evaluation.reward, rows[0]) if rows else ""
 
 
 def _lift_clause(reward: str, lift: Lift) -> str:

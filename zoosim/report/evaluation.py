@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zoosim.core import number_format
-from zoosim.off_policy.compare import Difference
+from zoosim.off_policy.compare import Difference, Lift
 from zoosim.off_policy.overlap import Part
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, PRECISION
 from zoosim.off_policy.results import Evaluation, Result
@@ -127,22 +127,27 @@ def _results(evaluation: Evaluation) -> Table:
 
 
 def _lifts(evaluation: Evaluation) -> list[Table]:
-    """Tabulate how much more policies earn of each reward, by each one's best estimate."""
+    """Tabulate how much more policies earn of each reward, by each one's best estimate; no figure that is useless."""
     rows = []
     for policy in dict.fromkeys(row.policy for row in evaluation.results):
         estimator = best_result(evaluation, policy).estimator
         for reward, by_reward in evaluation.by_reward.items():
             lifts = [row for row in by_reward.lifts if (row.policy, row.estimator) == (policy, estimator)]
-            for lift in lifts:
-                ends = f"{percent_more(lift.low)} to {percent_more(lift.high)}"
-                held = "" if lift.held is None else share_held(lift.held)
-                rows.append((policy, reward, estimator, percent_more(lift.value), ends, held))
-    heads = ("policy", "reward", "estimator", "more than logged", "interval", "rows held of those it takes")
+            rows += [(policy, reward, estimator, lift.verdict, *_lift_figures(lift)) for lift in lifts]
+    heads = ("policy", "reward", "estimator", "verdict", "more than logged", "interval", "rows held of those it takes")
     caption = (
         "In shares of what the logged choices earned, on the same rows. The last column says how many of the rows that "
         "show a lift of this size in 80% of all logs this log holds."
     )
-    return [Table("Against the logged choices", heads, rows, n_text=3, caption=caption)] if rows else []
+    return [Table("Against the logged choices", heads, rows, n_text=4, caption=caption)] if rows else []
+
+
+def _lift_figures(lift: Lift) -> tuple[str, str, str]:
+    """Write a lift, its interval and the rows that the log holds; nothing where the log cannot tell."""
+    if lift.verdict == DO_NOT_USE:
+        return "", "", ""
+    held = "" if lift.held is None else share_held(lift.held)
+    return percent_more(lift.value), f"{percent_more(lift.low)} to {percent_more(lift.high)}", held
 
 
 def _randomisation(evaluation: Evaluation) -> list[Table]:

@@ -49,6 +49,34 @@ def test_logs_without_chance_are_known() -> None:
     assert not deterministic(log_of(rng.integers(4, size=n), by_segment))
 
 
+def test_a_log_by_rules_alone_on_most_rows_keeps_the_estimates_of_the_others() -> None:
+    """A quarter of the visits, which a feature marks, show any product: what a policy changes there can be estimated.
+
+    It shows product 0 there, which is clicked twice as often as the others, .4 and .2; of all visits a quarter earns .4
+    and three quarters by their rule .25, so .2875.
+    """
+    rng = np.random.default_rng(0)
+    n = 4_000
+    segment = rng.integers(4, size=n)
+    by_chance = rng.random(n) < 0.25
+    shown = np.where(by_chance, rng.integers(4, size=n), segment)
+    log = log_of(shown, np.column_stack([np.eye(4)[segment], by_chance]))
+    log = replace(log, rewards=(rng.random(n) < np.where(shown == 0, 0.4, 0.2)).astype(float))
+    changed = np.eye(4)[np.where(by_chance, 0, segment)]
+    swapped = np.eye(4)[3 - segment]
+    found = evaluate(log, {"changed": changed, "swapped": swapped}, propensity_model="multinomial")
+    assert not found.is_deterministic
+    assert [(row.estimator, row.verdict) for row in found.results if row.policy == "changed"] == [
+        ("snips", "weak"),
+        ("dr", "weak"),
+    ]
+    for row in found.results[:2]:
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low < 0.2875 < row.high
+    assert {row.verdict for row in found.results if row.policy == "swapped"} == {"do not use"}
+
+
 def test_the_plan_by_hand() -> None:
     """All rows show product 0 of 4, half of the rewards are 1; the policies always show 1 and 2.
 
@@ -87,4 +115,6 @@ def test_the_direct_method_is_for_information() -> None:
     page = build_page(found)
     assert page.verdict.startswith("This log is deterministic")
     assert "What would settle it" in [table.heading for table in page.tables]
+    lifts = [table.rows for table in page.tables if table.heading == "Against the logged choices"]
+    assert [row[3:] for rows in lifts for row in rows] == [("do not use", "", "", "")] * 2
     assert all(sentence.startswith("reward: the log cannot tell") for sentence in found.summary["sentences"].values())

@@ -8,6 +8,7 @@ import pytest
 
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
@@ -112,6 +113,16 @@ def test_what_does_not_go_together_is_refused() -> None:
     for each, options, kind, words in cases:
         with pytest.raises(kind, match=words):
             evaluate(each, {"new": np.full(10, 0.1)}, **options)
+
+
+@pytest.mark.parametrize("space", [ActionSpace.RANKINGS, ActionSpace.BOOSTS])
+def test_other_logs_than_of_products_have_no_model(space: ActionSpace) -> None:
+    """Nor are they advised to take one."""
+    log = replace(unknown(drawn(WORLD, 100)), action_space=space)
+    with pytest.raises(ConfigError, match=rf"propensity_model: .* is a log of {space}, expected one of products"):
+        evaluate(log, {"new": np.full(10, 0.1)}, propensity_model="multinomial")
+    with pytest.raises(DataError, match=rf"how likely each of its {space} was; let the shop log it from now on$"):
+        evaluate(log, {"new": np.full(10, 0.1)})
 
 
 def test_squares_and_products_of_features_stand_beside_them() -> None:

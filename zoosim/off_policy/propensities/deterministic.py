@@ -13,18 +13,17 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.intervals.intervals import POWER
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 
-MOSTLY_CONFIDENT = 0.7
+LEAST_PREDICTED = 0.97
 MOST_SURPRISES = 0.01
-"""A log counts as deterministic whose model is confident in so large a share of unseen rows, and so seldom wrong there.
-
-One that shows 2% of its visits anything by chance surprises in nearly 2% of these."""
+"""A log counts as deterministic whose model tells the product of so many of all unseen rows, and where it is confident
+is so seldom wrong: one that shows 2% of its visits anything by chance surprises in nearly 2% of these."""
 
 PREDICTABLE = 0.985
 """Or one whose products a tree of rules tells in so large a share of unseen rows."""
 
 DETERMINISTIC = (
-    "this log is deterministic: features tell nearly always which product is shown, so no row says what another one "
-    "would have earned. dm is what a reward model believes of it: take it as information, not as an estimate"
+    "this log is deterministic: features tell nearly always which product is shown, so hardly a row says what another "
+    "one would have earned. dm is what a reward model believes of it: take it as information, not as an estimate"
 )
 
 TREE_ROWS = 20_000
@@ -58,7 +57,7 @@ def is_deterministic(log: Log, estimated: EstimatedPropensities) -> bool:
     Both are asked about users that they have not seen.
     """
     figures = estimated.figures
-    is_known = figures.confident >= MOSTLY_CONFIDENT and figures.surprises <= MOST_SURPRISES
+    is_known = figures.predicted >= LEAST_PREDICTED and figures.surprises <= MOST_SURPRISES
     if is_known or len(np.unique(log.actions)) == 1:
         return True
     from sklearn.tree import DecisionTreeClassifier

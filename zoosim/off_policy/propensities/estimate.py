@@ -76,8 +76,9 @@ class PropensityFigures(NamedTuple):
     `shrinkage` is how many rows that of the weights counts for; `calibration` the factor that weights of features were
     scaled by; `crossed` says that products of two features are among these. The log chose as if among `choices`
     products with equal chances, exp of the mean -log probability, and by the products' shares alone among
-    `choices_by_share`. In a `confident` share of rows one product had a probability of `CONFIDENT` or more; of these, a
-    share of `surprises` showed another one. `bins` tell whether probabilities hold.
+    `choices_by_share`. In a `predicted` share of rows the likeliest product was shown. In a `confident` share one had a
+    probability of `CONFIDENT` or more; of these, a share of `surprises` showed another. `bins` tell whether
+    probabilities hold.
     """
 
     model: str
@@ -88,6 +89,7 @@ class PropensityFigures(NamedTuple):
     calibration: float
     choices: float
     choices_by_share: float
+    predicted: float
     confident: float
     surprises: float
     bins: tuple[CalibrationBin, ...]
@@ -163,6 +165,7 @@ def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPro
     calibrated = tuple(model.scaled(factor) for model in models)
     values = np.empty(len(log))
     likeliest = np.empty(len(log))
+    is_predicted = np.empty(len(log), bool)
     for f, model in enumerate(calibrated):
         rows = np.flatnonzero(folds.fold == f)
         for block, contexts in choices.contexts.rows(rows).blocks:
@@ -170,8 +173,9 @@ def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPro
             of_shown = chances[np.arange(len(chances)), choices.actions[rows[block]]]
             values[rows[block]] = np.maximum(of_shown, LEAST)
             likeliest[rows[block]] = chances.max(axis=1)
+            is_predicted[rows[block]] = chances.argmax(axis=1) == choices.actions[rows[block]]
     is_confident = likeliest >= CONFIDENT
-    is_surprise = is_confident & (values < likeliest)
+    is_surprise = is_confident & ~is_predicted
     figures = PropensityFigures(
         model=MULTINOMIAL,
         features=n_plain - 1,
@@ -181,6 +185,7 @@ def _estimated(log: Log, clusters: Clusters, progress: Progress) -> EstimatedPro
         calibration=factor,
         choices=float(np.exp(-np.log(values).mean())),
         choices_by_share=float(np.exp(loss_by_share / len(log))),
+        predicted=float(is_predicted.mean()),
         confident=float(is_confident.mean()),
         surprises=float(is_surprise.sum() / max(1, is_confident.sum())),
         bins=_bins(calibrated, folds.held_out),

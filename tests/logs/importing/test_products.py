@@ -20,6 +20,7 @@ from zoosim.models.linear_rewards import FOLDS, Rows, _shared, fit_linear_model,
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of
 from zoosim.policies.from_log.traits import find_traits, traits_of
 from zoosim.policies.registry import find_class
+from zoosim.worlds.fitted.file import load_world
 
 COLUMNS = {"action": "item", "propensity": "p", "reward": "click"}
 PRODUCTS = {"table": "items.csv", "id": "item", "category": "brand", "features": ["price", "colour"]}
@@ -208,9 +209,10 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, line)
         assert done.exit_code == 0, done.output
     assert "Overlap by category" in (page / "report.html").read_text(encoding="utf-8")
-    world = yaml.safe_load((tmp_path / "world" / "world.yaml").read_text(encoding="utf-8"))["env"]
-    assert world["category_sizes"] == {f"{colour} brand": 10 for colour in ("blue", "gold", "jade", "red")}
-    assert len(world["personas"]) == 4
+    world = load_world(tmp_path / "world" / "shop.world")
+    assert set(world.category_names) == {f"{colour} brand" for colour in ("blue", "gold", "jade", "red")}
+    assert np.bincount(world.categories).tolist() == [10] * 4
+    assert len(world.facts["segments"]) == 4
     found = zoosim.evaluate(out, ["linear", "mlp"], train=True, estimators=["snips"], samples=99)
     for row in found.results:
         assert row.low is not None

@@ -206,8 +206,7 @@ def print_world(shop: "FittedShop", checks: "Checks", folder: Path) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for row in checks.comparisons:
         world = (f"{row.world.mean:.4g}", ends(row.world.low, row.world.high, 4))
-        log = ("", "", "") if row.log is None else _by_log(row)
-        table.add_row(row.policy, *world, *log)
+        table.add_row(row.policy, *world, *_by_log(row))
     best = checks.oracle
     table.add_row("the best for each visitor", f"{best.mean:.4g}", ends(best.low, best.high, 4), "", "", "")
     console.print(table)
@@ -221,9 +220,11 @@ def print_world(shop: "FittedShop", checks: "Checks", folder: Path) -> None:
 
 
 def _by_log(row: "Comparison") -> tuple[str, str, str]:
-    """Return what a log says of a policy, and whether a fitted world agrees."""
-    assert row.log is not None
-    return f"{row.log.mean:.4g}", ends(row.log.low, row.log.high, 4), "agrees" if row.agrees else "differs"
+    """Return what a log says of a policy, and whether a fitted world agrees, or why that cannot be told."""
+    said = row.why_not or ("agrees" if row.agrees else "differs")
+    if row.log is None:
+        return "", "", said
+    return f"{row.log.mean:.4g}", ends(row.log.low, row.log.high, 4), said
 
 
 def _ranking_lines(evaluation: "Evaluation") -> list[str]:

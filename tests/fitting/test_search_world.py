@@ -14,6 +14,7 @@ import zoosim
 from benchmarks.quality.own_search_shop import write_shop
 from tests.logs.own_searches import write_searches
 from zoosim.cli import app
+from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
 from zoosim.core.search_config import Behaviour
 from zoosim.core.types import FloatArray
@@ -190,6 +191,24 @@ def test_a_fitted_world_runs(log_file: Path, tmp_path: Path) -> None:
     assert (rewards > 1.0).all()
 
 
+def test_a_fitted_world_can_be_moved(log_file: Path, tmp_path: Path) -> None:
+    zoosim.fit_search_world(log_file, tmp_path / "world")
+    (tmp_path / "world").rename(tmp_path / "moved")
+    config = read_config(tmp_path / "moved" / "world.yaml")["env"]
+    assert read_search_config(config).files["catalogue_file"] == str(tmp_path / "moved" / "catalogue.parquet")
+    described = zoosim.describe("search", visits=10, config=tmp_path / "moved" / "world.yaml", out=tmp_path / "page")
+    assert described.path.is_file()
+    result = zoosim.run(
+        "continuous-vs-discrete",
+        policies=["random-boosts"],
+        config=tmp_path / "moved" / "world.yaml",
+        seeds=1,
+        steps=10,
+        out=tmp_path / "run",
+    )
+    assert result.failures == ()
+
+
 def test_the_command_prints_the_check_and_writes_the_world(log_file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["fit-world", str(log_file), "--out", str(tmp_path / "world")])
     assert done.exit_code == 0, done.output
@@ -201,7 +220,7 @@ def test_the_command_prints_the_check_and_writes_the_world(log_file: Path, tmp_p
 
 def test_options_of_the_other_world_are_refused(log_file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["fit-world", str(log_file), "--reward", "click", "--out", str(tmp_path / "world")])
-    assert "is a log of searches; leave out --reward" in str(done.exception)
+    assert "is a log of searches; leave out --reward and --data" in str(done.exception)
 
 
 def test_query_categories_are_those_of_most_candidates(log_file: Path) -> None:

@@ -134,21 +134,24 @@ def _prepared(
 
     With `train`, policies that have not learned are to learn first.
     """
+    from zoosim.core.action_space import ActionSpace
     from zoosim.off_policy.actions.table import EVALUATORS
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
     can_train = EVALUATORS[log.action_space].can_train
+    saved = "give a FILE.npz of zoosim.save_policy"
+    if log.action_space is not ActionSpace.RANKINGS:
+        saved = f"{saved} or a FILE.zoosim of zoosim train"
     made = {name: new_policy(name, policy, log, seed) for name, policy in given.items()}
     untrained = [name for name in given if _is_untrained(given[name], made[name])]
     log, notes = _after_training(given, log)
     if not train:
         if untrained:
-            saved = "give a FILE.npz of zoosim.save_policy"
             advice = f"add --train (train=True), or {saved}" if can_train else saved
             raise PolicyError(f"policy {untrained[0]}: has learned nothing yet, so there is nothing to judge; {advice}")
         return log, made, notes
     if not can_train:
-        raise ConfigError("train: policies learn from logs of single actions alone; leave it out")
+        raise ConfigError(f"train: here policies learn from logs of single actions alone; leave it out, and {saved}")
     earlier, later = earlier_and_later(log)
     jobs = {name: TrainingJob(made[name], earlier) if name in untrained else made[name] for name in given}
     return later, jobs, notes

@@ -305,6 +305,22 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """Read the YAML file of a run or a world; the tables that its `env` names are found from the file's folder on."""
+    values = read_yaml(path)
+    env = values.get("env")
+    if not isinstance(env, Mapping):
+        return values
+    return {**values, "env": with_tables(env, path.parent)}
+
+
+def with_tables(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return settings whose tables, the values of keys that end in `_file`, are paths from a folder on."""
+    tables = {key: value for key, value in values.items() if str(key).endswith("_file") and isinstance(value, str)}
+    paths = {key: str(folder / value) for key, value in tables.items() if value}
+    return {**values, **paths}
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """A safe loader that refuses a key given twice, where YAML would keep the last in silence.
 

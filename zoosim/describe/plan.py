@@ -7,7 +7,7 @@ from typing import Any
 
 from zoosim.arena.plan import Plan
 from zoosim.core.checks import check_whole
-from zoosim.core.config import read_setting, read_yaml
+from zoosim.core.config import read_config, read_setting
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
@@ -52,7 +52,7 @@ def read_world(
     if isinstance(config, Mapping):
         values = config
     elif config is not None:
-        values = read_yaml(Path(config))
+        values = read_config(Path(config))
     world = {key: value for key, value in values.items() if key not in LEFT_OUT}
     return make_plan(Request(experiment, [seed], steps=steps, config=world, settings=settings))
 

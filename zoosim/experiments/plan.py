@@ -10,7 +10,7 @@ import numpy as np
 from zoosim.arena.plan import FORMAT, Plan
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_whole
-from zoosim.core.config import config_hash, read_yaml
+from zoosim.core.config import config_hash, read_config
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.parameters import check_parameters, unknown
@@ -95,7 +95,7 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
     if isinstance(request.config, Mapping):
         config = dict(request.config)
     elif request.config is not None:
-        config = read_yaml(Path(request.config))
+        config = read_config(Path(request.config))
     for key in config:
         if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))

@@ -1,4 +1,4 @@
-"""A recommendation world estimated from a log, and how well it fits."""
+"""Recommendation and search worlds estimated from logs, and how well they fit."""
 
 from zoosim.fitting.checks import Checks, check_fit
 from zoosim.fitting.fit import FittedModels, fit_shop

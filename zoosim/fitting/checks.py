@@ -17,6 +17,7 @@ from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval
+from zoosim.off_policy.verdict import DO_NOT_USE
 from zoosim.worlds.fitted.shop import FittedShop
 
 HELD_OUT = 0.25
@@ -30,26 +31,30 @@ MOST_PAIRS = 300_000
 """Visits x products of each draw by which a world's values are computed."""
 
 
-class Value(NamedTuple):
-    """A mean reward per visit with its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
 class Comparison(NamedTuple):
-    """What a policy earns in the fitted world, and by the log, by `estimator`; `log` is None where it cannot tell."""
+    """What a policy earns in the fitted world, and by the log, by `estimator`.
+
+    `log` is None where the log cannot tell, and `why_not` says why nothing is compared. Ends that the log leaves open
+    are None.
+    """
 
     policy: str
-    world: Value
-    log: Value | None
+    world: Interval
+    log: Interval | None
     estimator: str
+    why_not: str = ""
 
     @property
-    def agrees(self) -> bool:
-        """Whether both intervals have values in common."""
-        return self.log is None or (self.world.low <= self.log.high and self.log.low <= self.world.high)
+    def agrees(self) -> bool | None:
+        """Whether both intervals have values in common; None where nothing is compared."""
+        if self.log is None or self.why_not:
+            return None
+        return _reaches(self.world.low, self.log.high) and _reaches(self.log.low, self.world.high)
+
+
+def _reaches(low: float | None, high: float | None) -> bool:
+    """Whether an interval that begins at `low` begins before `high`; an open end, None, is no limit."""
+    return low is None or high is None or low <= high
 
 
 class Share(NamedTuple):
@@ -118,8 +123,8 @@ class Checks:
     """
 
     comparisons: tuple[Comparison, ...]
-    oracle: Value
-    products: tuple[Value, ...]
+    oracle: Interval
+    products: tuple[Interval, ...]
     held_out: HeldOut
 
     @property
@@ -127,10 +132,7 @@ class Checks:
         """All figures as plain values for JSON."""
         held_out = self.held_out
         plain = {key: getattr(held_out, key) for key in ("n", "n_fitted", "days", "responses", "expected")}
-        gains = {
-            name: {key: _finite(value) for key, value in gain._asdict().items()}
-            for name, gain in held_out.gains.items()
-        }
+        gains = {name: gain._asdict() for name, gain in held_out.gains.items()}
         shares = [share._asdict() for share in held_out.shares]
         return {
             "policies": [_as_plain(comparison) for comparison in self.comparisons],
@@ -141,12 +143,15 @@ class Checks:
 
 def _as_plain(comparison: Comparison) -> dict[str, Any]:
     log = None if comparison.log is None else comparison.log._asdict()
-    names = {"policy": comparison.policy, "estimator": comparison.estimator, "agrees": comparison.agrees}
-    return {**names, "world": comparison.world._asdict(), "log": log}
+    names = {"policy": comparison.policy, "estimator": comparison.estimator}
+    says = {"agrees": comparison.agrees, "why_not": comparison.why_not}
+    return {**names, **says, "world": comparison.world._asdict(), "log": log}
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None
+def _with_open_ends(interval: Interval) -> Interval:
+    """Return an interval whose infinite ends, which the log leaves open, are None."""
+    low, high = (None if end is None or not math.isfinite(end) else end for end in (interval.low, interval.high))
+    return Interval(interval.mean, low, high)
 
 
 def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progress = lambda line: None) -> Checks:
@@ -158,32 +163,36 @@ def check_fit(log: Log, models: FittedModels, *, seed: int = 0, progress: Progre
     held_out = hold_out(log, seed=seed, progress=progress)
     progress("computing what policies earn in the fitted world")
     values = shop_values(models.shop, seed=seed)
-    logged = logged_values(models.shop, log.actions)
-    terms = group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards))
-    interval = bootstrap_interval(terms)
-    by_log = Value(interval.mean, float(interval.low or -math.inf), float(interval.high or math.inf))
-    comparisons = (
-        Comparison("logged choices", _value(logged), by_log, "the log's mean"),
-        Comparison("uniform choices", _value(values.products.mean(axis=1)), _uniform_by_log(log, seed), "dr"),
-    )
+    logged = _value(logged_values(models.shop, log.actions))
+    comparisons = (_compare_logged(log, logged), _compare_uniform(log, _value(values.products.mean(axis=1)), seed))
     return Checks(comparisons, _value(values.best), tuple(map(_value, values.products.T)), held_out)
 
 
-def _value(draws: FloatArray) -> Value:
+def _value(draws: FloatArray) -> Interval:
     """Return the mean of draws, and the middle 95% of them."""
     low, high = np.quantile(draws, TAILS)
-    return Value(float(draws.mean()), float(low), float(high))
+    return Interval(float(draws.mean()), float(low), float(high))
 
 
-def _uniform_by_log(log: Log, seed: int) -> Value | None:
-    """Return what uniform choices would have earned by the log; None where it cannot tell."""
+def _compare_logged(log: Log, world: Interval) -> Comparison:
+    """Compare what the logged choices earn in a fitted world with the log's mean."""
+    terms = group_sums(make_clusters(len(log), log.user_ids), Terms(log.rewards))
+    by_log = _with_open_ends(bootstrap_interval(terms))
+    why_not = "no interval" if by_log.low is None and by_log.high is None else ""
+    return Comparison("logged choices", world, by_log, "the log's mean", why_not)
+
+
+def _compare_uniform(log: Log, world: Interval, seed: int) -> Comparison:
+    """Compare what uniform choices earn in a fitted world with an estimate on the log, where it can be used."""
+    policy = "uniform choices"
     if not log.has_propensities:
-        return None
-    evaluation = evaluate(log, {"uniform": _uniform_chances}, estimators=["dr"], seed=seed, compare=False)
+        return Comparison(policy, world, None, "dr", "no propensities")
+    evaluation = evaluate(log, {policy: _uniform_chances}, estimators=["dr"], seed=seed, compare=False)
     result = evaluation.results[0]
-    if not np.isfinite(result.value) or result.low is None or result.high is None:
-        return None
-    return Value(result.value, result.low, result.high)
+    if result.verdict == DO_NOT_USE:
+        return Comparison(policy, world, None, result.estimator, DO_NOT_USE)
+    by_log = _with_open_ends(Interval(result.value, result.low, result.high))
+    return Comparison(policy, world, by_log, result.estimator)
 
 
 def _uniform_chances(log: Log, start: int, stop: int) -> FloatArray:
@@ -261,7 +270,7 @@ def hold_out(log: Log, *, seed: int = 0, progress: Progress = lambda line: None)
     gains = {}
     for name, simpler in _simpler_models(models, earlier, later).items():
         gain = _log_likelihood(responses, mean) - _log_likelihood(responses, simpler)
-        gains[name] = bootstrap_interval(group_sums(clusters, Terms(1e3 * gain)))
+        gains[name] = _with_open_ends(bootstrap_interval(group_sums(clusters, Terms(1e3 * gain))))
     shares = _shares(models, later, responses, expected)
     return HeldOut(len(later), len(earlier), days, int(responses.sum()), float(mean.sum()), gains, tuple(shares))
 
@@ -321,27 +330,38 @@ def _shares(models: FittedModels, later: Log, responses: FloatArray, expected: F
         ("segment", tuple(models.segments.names), models.segments.assign(later.features)),
         ("category", models.shop.category_names, models.shop.categories[later.actions]),
     ]
-    days, labels = np.unique(np.zeros(n) if later.times is None else later.times // DAY, return_inverse=True)
+    times = np.zeros(n, np.int64) if later.times is None else later.times
+    days, day = np.unique(times // DAY, return_inverse=True)
     if len(days) > 1:
-        names = tuple(str(np.datetime64(int(day), "D")) for day in days)
-        parts.insert(1, ("day", names, labels.reshape(-1)))
+        names = tuple(str(np.datetime64(int(number), "D")) for number in days)
+        parts.insert(1, ("day", names, day.reshape(-1)))
     tenth = np.argsort(np.argsort(expected.mean(axis=0), kind="stable"), kind="stable") * BINS // n
     parts.append(("tenth", tuple(f"{number} of {BINS}" for number in range(1, BINS + 1)), tenth))
-    of_days = models.clicks.effects[3].spread
-    return [
-        _share(kind, name, responses[labels == number], expected[:, labels == number], of_days if days.any() else 0.0)
-        for kind, names, labels in parts
-        for number, name in enumerate(names)
-        if (labels == number).any()
-    ]
+    of_days = 0.0 if later.times is None else models.clicks.effects[3].spread
+    shares = []
+    for kind, names, labels in parts:
+        for number, name in enumerate(names):
+            rows = labels == number
+            if rows.any():
+                interval = _response_range(expected[:, rows], day.reshape(-1)[rows], of_days)
+                total = float(expected[:, rows].mean(axis=0).sum())
+                shares.append(Share(kind, name, int(rows.sum()), int(responses[rows].sum()), total, *interval))
+    return shares
 
 
-def _share(kind: str, name: str, responses: FloatArray, expected: FloatArray, of_days: float) -> Share:
-    """Compare some rows; the interval counts the chance of responses, and what the draws and days differ by."""
+def _response_range(expected: FloatArray, day: IntArray, of_days: float) -> tuple[float, float]:
+    """Return where 95% of the responses of n rows lie: they differ by chance, by draw, and by what days add to logits.
+
+    Args:
+        expected: The probability of each row's response in each draw `(D, n)`.
+        day: The number of each row's day `(n,)`; days are independent.
+        of_days: The variance of what a day adds to the logits of its rows.
+    """
     mean = expected.mean(axis=0)
-    total = float(mean.sum())
-    variance = float((mean * (1.0 - mean)).sum()) + float(expected.sum(axis=1).var()) + of_days * total**2
-    return Share(kind, name, len(responses), int(responses.sum()), total, *_chance(total, variance))
+    by_chance = mean * (1.0 - mean)  # also what a logit more adds to a row's responses
+    by_day = np.bincount(day, by_chance)
+    variance = by_chance.sum() + expected.sum(axis=1).var() + of_days * (by_day**2).sum()
+    return _chance(float(mean.sum()), float(variance))
 
 
 def _chance(mean: float, variance: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import yaml
 
+from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
 from zoosim.core.files import write_text
 from zoosim.core.rng import stream
@@ -153,7 +154,7 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         env=_env(searches, tastes, behaviour.estimates, int(np.clip(n_users, LEAST_USERS, MOST_USERS))),
     )
     path = world.write(folder)
-    config = read_search_config(yaml.safe_load(path.read_text(encoding="utf-8"))["env"])
+    config = read_search_config(read_config(path)["env"])
     return replace(world, warnings=absurd_economics(config))
 
 
@@ -254,11 +255,10 @@ def _rounded(value: Any) -> float:
 
 def _write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[str, Any], source: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    files = {}
+    files = {}  # by paths from the folder on, so that it can be moved
     for name, frame in tables.items():
-        path = (folder / f"{name}.parquet").resolve()
-        frame.write_parquet(path)
-        files[f"{name}_file"] = str(path)
+        files[f"{name}_file"] = f"{name}.parquet"
+        frame.write_parquet(folder / f"{name}.parquet")
     head = f"# Estimated from {source}. Run it: zoosim run continuous-vs-discrete --config FILE\n"
     text = yaml.safe_dump({"env": {**files, **env}}, sort_keys=False, allow_unicode=True, width=120)
     write_text(folder / "world.yaml", head + text)

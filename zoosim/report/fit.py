@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from zoosim.fitting.checks import Checks, Comparison, HeldOut, Share, Value
+from zoosim.core.number_format import ends
+from zoosim.core.statistics import Interval
+from zoosim.fitting.checks import Checks, Comparison, HeldOut, Share
 from zoosim.report.fit_figures import MOST_ROWS, calibration_figure, expected_figure, values_figure
 from zoosim.report.sections import Drawing, Page, Table
 from zoosim.worlds.fitted.shop import FittedShop
@@ -59,13 +61,18 @@ def build_page(shop: FittedShop, checks: Checks) -> Page:
 
 
 def _verdict(checks: Checks) -> str:
-    differing = [row.policy for row in checks.comparisons if not row.agrees]
+    differing = [row.policy for row in checks.comparisons if row.agrees is False]
+    agreeing = [row.policy for row in checks.comparisons if row.agrees]
     sentences = [checks.held_out.sentence]
     if differing:
         sentences.append(f"In the fitted world {' and '.join(differing)} earn something else than by the log.")
-    else:
-        compared = [row.policy for row in checks.comparisons if row.log is not None]
-        sentences.append(f"In the fitted world {' and '.join(compared)} earn what they earn by the log.")
+    elif agreeing:
+        sentences.append(f"In the fitted world {' and '.join(agreeing)} earn what they earn by the log.")
+    sentences += [
+        f"What {row.policy} earn by the log cannot be compared ({row.estimator}: {row.why_not})."
+        for row in checks.comparisons
+        if row.why_not
+    ]
     return " ".join(sentences)
 
 
@@ -77,13 +84,13 @@ def _values(checks: Checks) -> Table:
 
 
 def _compared(row: Comparison) -> tuple[str, ...]:
-    if row.log is None:
-        return (row.policy, *_figures(row.world), "", "", "")
-    return (row.policy, *_figures(row.world), *_figures(row.log), row.estimator)
+    by_log = ("", "") if row.log is None else _figures(row.log)
+    estimator = f"{row.estimator}: {row.why_not}" if row.why_not else row.estimator
+    return (row.policy, *_figures(row.world), *by_log, estimator)
 
 
-def _figures(value: Value) -> tuple[str, str]:
-    return f"{value.mean:.4g}", f"{value.low:.4g}\u2013{value.high:.4g}"
+def _figures(value: Interval) -> tuple[str, str]:
+    return f"{value.mean:.4g}", ends(value.low, value.high, 4)
 
 
 def _parts(shop: FittedShop) -> Table:
@@ -142,8 +149,7 @@ def _fit(held_out: HeldOut) -> Table:
     ]
     gains = []
     for name, gain in held_out.gains.items():
-        low, high = (f"{value:,.3g}" if value is not None else "open" for value in gain[1:])
-        gains.append(f"above {name} {gain.mean:.3g} ({low} to {high})")
+        gains.append(f"above {name} {gain.mean:.3g} ({ends(gain.low, gain.high, 3)})")
     caption = f"Log likelihood a row, in thousandths: {', '.join(gains)}."
     heads = ("by", "", "rows", "responses", "expected", "95% of the time")
     return Table("Fit on held-out rows", heads, rows, n_text=2, caption=caption)

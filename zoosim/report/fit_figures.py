@@ -5,7 +5,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from zoosim.fitting.checks import Comparison, Share, Value
+from zoosim.core.number_format import ends
+from zoosim.core.statistics import Interval
+from zoosim.fitting.checks import Comparison, Share
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, dot_style, escaped, layout_style
 
 MOST_ROWS = 25
@@ -15,7 +17,7 @@ RANGE = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo":
 """The style of a bar over the responses that the world allows."""
 
 
-def values_figure(comparisons: Sequence[Comparison], oracle: Value) -> go.Figure:
+def values_figure(comparisons: Sequence[Comparison], oracle: Interval) -> go.Figure:
     """Draw what choices earn in the fitted world (blue), and by the log (grey), one row per policy."""
     names = [*(row.policy for row in comparisons), "the best for each visitor"]
     figure = go.Figure(layout=layout_style(height=80 + 44 * len(names), margin={"l": 200, "r": 24, "t": 12, "b": 54}))
@@ -30,16 +32,17 @@ def values_figure(comparisons: Sequence[Comparison], oracle: Value) -> go.Figure
     return figure
 
 
-def _add_value(figure: go.Figure, row: float, value: Value, color: str, name: str) -> None:
-    words = f"{escaped(name)}: {value.mean:.4g} ({value.low:.4g} to {value.high:.4g})<extra></extra>"
-    ends = {
-        "array": [value.high - value.mean],
-        "arrayminus": [value.mean - value.low],
+def _add_value(figure: go.Figure, row: float, value: Interval, color: str, name: str) -> None:
+    """Draw a value with its interval; a side that the log leaves open has no bar."""
+    words = f"{escaped(name)}: {value.mean:.4g} ({ends(value.low, value.high, 4)})<extra></extra>"
+    bars = {
+        "array": [0.0 if value.high is None else value.high - value.mean],
+        "arrayminus": [0.0 if value.low is None else value.mean - value.low],
         "color": color,
         "thickness": 1.5,
         "width": 0,
     }
-    figure.add_scatter(x=[value.mean], y=[row], error_x=ends, hovertemplate=words, **dot_style(color))
+    figure.add_scatter(x=[value.mean], y=[row], error_x=bars, hovertemplate=words, **dot_style(color))
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:

@@ -210,7 +210,9 @@ def test_from_a_table_to_a_verdict_and_a_world(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
     assert "Overlap by category" in (page / "report.html").read_text(encoding="utf-8")
     world = load_world(tmp_path / "world" / "shop.world")
-    assert sorted(set(world.category_names)) == [f"{colour} brand" for colour in ("blue", "gold", "jade", "red")]
+    assert set(world.category_names) == {f"{colour} brand" for colour in ("blue", "gold", "jade", "red")}
+    assert np.bincount(world.categories).tolist() == [10] * 4
+    assert len(world.facts["segments"]) == 4
     found = zoosim.evaluate(out, ["linear", "mlp"], train=True, estimators=["snips"], samples=99)
     for row in found.results:
         assert row.low is not None

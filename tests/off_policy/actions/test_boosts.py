@@ -255,6 +255,14 @@ def test_a_policy_that_cannot_be_made_for_a_log_is_refused() -> None:
         zoosim.evaluate(boost_frame(), [Broken], a_max=2.0)
 
 
+def test_what_has_to_learn_of_boosts_is_sent_to_train() -> None:
+    advice = "give a FILE.npz of zoosim.save_policy or a FILE.zoosim of zoosim train$"
+    with pytest.raises(PolicyError, match=f"policy item-critic: has learned nothing yet, .*; {advice}"):
+        zoosim.evaluate(boost_frame(), ["item-critic"], a_max=2.0)
+    with pytest.raises(ConfigError, match=f"train: here policies learn from logs of single actions alone; .*{advice}"):
+        zoosim.evaluate(boost_frame(), ["item-critic"], a_max=2.0, train=True)
+
+
 @pytest.mark.parametrize("kind", [pl.Null, pl.Float64])
 def test_actions_without_boosts_are_refused(kind: Any) -> None:
     frame = pl.DataFrame({"propensity": [0.5, 0.5], "reward": [0.0, 1.0]})

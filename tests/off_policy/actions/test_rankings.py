@@ -203,8 +203,16 @@ def test_without_being_asked_rankings_are_refused_as_duplicates() -> None:
         ),
         (TARGET, {"estimators": ["ips"]}, "unknown estimator 'ips'; known: standard-ips"),
         ("learned:linear", {}, "is now the policy linear; write --policy linear --train"),
-        ("linucb", {}, "policy p: has learned nothing yet, so there is nothing to judge; give a FILE.npz"),
-        (TARGET, {"train": True}, "train: policies learn from logs of single actions alone"),
+        (
+            "linucb",
+            {},
+            "policy p: has learned nothing yet, so there is nothing to judge; give a FILE.npz of zoosim.save_policy$",
+        ),
+        (
+            TARGET,
+            {"train": True},
+            r"train: here policies learn from logs of single actions alone; .* zoosim.save_policy$",
+        ),
         ("column:p_new", {"estimators": ["independent-ips"]}, "need the column marginal_NAME beside the column NAME"),
     ],
 )

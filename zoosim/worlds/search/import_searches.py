@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from zoosim.core.config import Strict, build, read_yaml
+from zoosim.core.config import Strict, build, read_yaml, with_tables
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.parquet import write_parquet
@@ -135,9 +135,7 @@ def _read_schema(schema: str | os.PathLike[str] | Mapping[str, Any]) -> SearchLo
     described: SearchLogSchema = build(SearchLogSchema, values, label)
     if isinstance(schema, Mapping):
         return described
-    folder = Path(schema).parent
-    files = {key: str(folder / file) for key, file in described.shop.items() if key.endswith("_file") and file}
-    return described.model_copy(update={"shop": {**described.shop, **files}})
+    return described.model_copy(update={"shop": with_tables(described.shop, Path(schema).parent)})
 
 
 class _SearchTable:

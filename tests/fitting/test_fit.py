@@ -161,7 +161,10 @@ def test_nothing_is_compared_with_an_estimate_that_is_not_to_be_used() -> None:
     assert "What uniform choices earn by the log cannot be compared (dr: do not use)" in verdict
 
 
-def test_a_log_of_one_user_leaves_intervals_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_of_one_user_leaves_intervals_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     log = shop_log(np.random.default_rng(0), 400, user_ids=np.zeros(400, np.int64))
     shop, checks = zoosim.fit_world(log, tmp_path)
     logged = checks.comparisons[0]
@@ -308,3 +311,9 @@ def test_a_broken_table_of_products_is_refused(tmp_path: Path) -> None:
     table.write_bytes(table.read_bytes()[:100])
     with pytest.raises(DataError, match="is no table of products, or broken"):
         read_log(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("column", ["action", "propensity", "user_id"])
+def test_a_column_that_is_no_reward_is_refused(column: str) -> None:
+    with pytest.raises(ConfigError, match=rf"reward: got '{column}', which is no reward"):
+        zoosim.fit_world("log.parquet", reward=column)

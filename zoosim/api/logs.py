@@ -325,7 +325,10 @@ def fit_world(
     from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
     from zoosim.logs.load import load_log
     from zoosim.logs.log import Log
+    from zoosim.logs.schema import READ
 
+    if reward in READ and reward != OBJECTIVE:
+        raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "held_out")
@@ -344,11 +347,12 @@ def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
     from zoosim.report.fit import build_page
     from zoosim.worlds.fitted.file import save_world
 
-    file = save_world(shop, folder / "shop.world")
-    summary = {"schema_version": 2, **shop.facts, **checks.summary}
-    write_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    file = folder / "shop.world"
+    summary = json.dumps({"schema_version": 2, **shop.facts, **checks.summary}, indent=1, allow_nan=False)
     question = f"What shop wrote {shop.facts['log']}?"
     page = render_sections("A world from a log", question, build_page(shop, checks), f"zoosim run {file}")
+    save_world(shop, file)  # once all that goes beside it is made, so that a world and its page belong together
+    write_text(folder / "summary.json", summary + "\n")
     write_text(folder / "report.html", page)
 
 

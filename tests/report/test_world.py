@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_report import HOSTILE, Shown
 from zoosim.core.config import EnvConfig, build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, SearchConfig
-from zoosim.describe import SearchDescription, describe_recommendation, describe_search
+from zoosim.descriptions import SearchDescription, describe_recommendation, describe_search
 from zoosim.report.search import search_figures
 from zoosim.report.world import Facts, render_world, world_figures
 from zoosim.worlds.recommendation.world import build_world

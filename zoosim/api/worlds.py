@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from zoosim.core.types import Progress
-    from zoosim.describe import RecommendationDescription, SearchDescription
+    from zoosim.descriptions import RecommendationDescription, SearchDescription
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def describe(
     import yaml
 
     from zoosim.core.files import make_folder, write_text
-    from zoosim.describe.plan import describe_plan, read_world
+    from zoosim.descriptions.plan import describe_plan, read_world
     from zoosim.report.world import render_world, world_figures
 
     plan = read_world(world, seed, visits, config, settings)
@@ -85,7 +85,7 @@ def optimum(
     from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
     from zoosim.core.search_config import SearchConfig
-    from zoosim.describe.plan import read_world
+    from zoosim.descriptions.plan import read_world
     from zoosim.experiments.plan import MAX_STEPS
     from zoosim.worlds.search.optimum import search_optimum
 

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from zoosim.core.types import FloatArray
-from zoosim.describe.recommendation import PeriodFacts, RecommendationDescription
+from zoosim.descriptions.recommendation import PeriodFacts, RecommendationDescription
 from zoosim.report.drawing import (
     COLORS,
     INK,

@@ -9,9 +9,9 @@ from plotly.subplots import make_subplots
 
 from zoosim.core.statistics import share_intervals
 from zoosim.core.types import IntArray
-from zoosim.describe.search import PositionFacts, SearchDescription
-from zoosim.describe.spread import Spread
-from zoosim.describe.visit import BOOSTED, REPLICATES, Ranking
+from zoosim.descriptions.search import PositionFacts, SearchDescription
+from zoosim.descriptions.spread import Spread
+from zoosim.descriptions.visit import BOOSTED, REPLICATES, Ranking
 from zoosim.report.drawing import (
     ACCENT,
     COLORS,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from zoosim.describe import RecommendationDescription, SearchDescription
+from zoosim.descriptions import RecommendationDescription, SearchDescription
 from zoosim.report.recommendation import recommendation_figures, render_recommendation
 from zoosim.report.search import render_search, search_figures
 

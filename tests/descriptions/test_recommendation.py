@@ -1,12 +1,14 @@
 """A described recommendation world: who, what, when, and what could be earned."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import zoosim
 from zoosim.core.config import EnvConfig, build
-from zoosim.describe import RecommendationDescription, describe_recommendation
+from zoosim.descriptions import RecommendationDescription, describe_recommendation
 from zoosim.worlds.recommendation.world import build_world
 
 PERSONAS = {"ann": {"dogs": 0.2, "cats": 0.4}, "bob": {"dogs": 0.6, "cats": 0.0}}
@@ -44,3 +46,9 @@ def test_what_is_not_for_sale_earns_nothing() -> None:
     assert np.isnan(second.table[:, 1]).all()
     assert second.oracle == second.single == pytest.approx(second.random)
     assert not found.changes
+
+
+def test_no_package_hides_a_public_function() -> None:
+    """Importing a package of the name of a function would put it in the function's place."""
+    packages = {path.name for path in Path(zoosim.__file__).parent.iterdir() if path.is_dir()}
+    assert not packages & set(zoosim.__all__)

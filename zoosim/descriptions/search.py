@@ -9,9 +9,9 @@ import numpy as np
 from zoosim.core.search_config import TEMPLATES, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
-from zoosim.describe.shifts import ShiftFacts, shift_facts
-from zoosim.describe.spread import Spread, spread_of
-from zoosim.describe.visit import VisitFacts, describe_visit
+from zoosim.descriptions.shifts import ShiftFacts, shift_facts
+from zoosim.descriptions.spread import Spread, spread_of
+from zoosim.descriptions.visit import VisitFacts, describe_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import build_search_world
 

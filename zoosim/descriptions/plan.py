@@ -12,8 +12,8 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import unknown
 from zoosim.core.search_config import SearchConfig
 from zoosim.core.types import Progress
-from zoosim.describe.recommendation import RecommendationDescription, describe_recommendation
-from zoosim.describe.search import SearchDescription, describe_search
+from zoosim.descriptions.recommendation import RecommendationDescription, describe_recommendation
+from zoosim.descriptions.search import SearchDescription, describe_search
 from zoosim.experiments import EXPERIMENTS
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import MAX_SEED, Request

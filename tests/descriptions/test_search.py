@@ -9,8 +9,8 @@ import pytest
 
 from zoosim.core.config import build
 from zoosim.core.search_config import CATEGORIES, SEGMENTS, TEMPLATES, SearchConfig
-from zoosim.describe import SearchDescription, describe_search
-from zoosim.describe.search import SimulatedVisits, most_eventful_visit
+from zoosim.descriptions import SearchDescription, describe_search
+from zoosim.descriptions.search import SimulatedVisits, most_eventful_visit
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.truth import SearchTruth
 from zoosim.worlds.search.world import build_search_world

@@ -20,6 +20,7 @@ from zoosim.logs.parse import read_log
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.model import Catalogue, Model
 from zoosim.policies.registry import find_class
+from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 
 
@@ -290,3 +291,13 @@ def test_the_logs_own_rows_have_the_bits_of_its_visitors(imported: Path) -> None
     for given_rows in (rows, texts):
         alone = np.array([log.fitted.visitors.encode_one(row) for row in given_rows])
         assert alone.tobytes() == log.features.tobytes()
+
+
+def test_long_tables_are_tested_by_some_of_their_rows() -> None:
+    """120,000 rows: a copy of the reward and a number by product are found, a feature of the visitor is not taken."""
+    rng = np.random.default_rng(0)
+    item = pl.Series("item", rng.integers(50, size=120_000))
+    click = pl.Series("click", (rng.random(120_000) < 0.04).astype(int))
+    assert known_too_late(click.rename("bought"), item, [click]).startswith("follows from click")
+    assert known_too_late((item * 3).rename("shelf"), item, [click]).startswith("has one value for each item")
+    assert known_too_late(pl.Series("age", rng.integers(18, 80, 120_000)), item, [click]) == ""

@@ -112,9 +112,10 @@ def train(
     earlier, later = earlier_and_later(loaded, share)
     made = {name: new_policy(name, policy, loaded, seed) for name, policy in by_name.items()}
     _check_anonymous(made)
+    hashes = row_hashes(earlier)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         trained, failures = _trained(made, replace(earlier, user_ids=None), progress)
-        models = {name: Model(policy, fitted, catalogue, seen=row_hashes(earlier)) for name, policy in trained.items()}
+        models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
             evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)

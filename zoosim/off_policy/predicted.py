@@ -13,7 +13,7 @@ MOST_ROWS = 2_000
 """Visits for which policies are asked, spread evenly over the log; the model is fitted to all of them."""
 
 
-def predict_values(policies: Mapping[str, Policy], log: Log, seed: int = 0) -> dict[str, float]:
+def predict_values(policies: Mapping[str, Policy], log: Log) -> dict[str, float]:
     """Return the mean reward per visit that a mixed model of a log predicts for each policy.
 
     The direct method with a model of rows that no policy was trained on. Effects are shrunk, so values are too low as
@@ -23,13 +23,12 @@ def predict_values(policies: Mapping[str, Policy], log: Log, seed: int = 0) -> d
     Args:
         policies: Trained policies, none of them on this log.
         log: Rows of products; propensities are not needed.
-        seed: Seed of the model's policy, which draws nothing here.
 
     Raises:
         ConfigError: products and features are too many for the model.
-        PolicyError: the log has no features of visitors, or a policy fails.
+        PolicyError: a policy fails.
     """
-    judge = MixedEffects(spec_of(log), np.random.default_rng(seed))
+    judge = MixedEffects(spec_of(log), np.random.default_rng(0))  # which draws nothing
     judge.fit(log)
     rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), MOST_ROWS)).astype(np.int64))
     visits = log.rows(rows)

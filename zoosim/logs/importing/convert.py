@@ -104,7 +104,9 @@ def import_log(
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     meta = {REWARDS: list(checked.rewards), "fitted": converted.fitted.model_dump_json()}
     write_parquet(records, path, {"schema": "record", **VERSION, **meta})
-    return converted.imported._replace(notes={**notes, **_doubts(frame, checked, converted.fitted)})
+    if schema is not None or like is not None:  # inference alone has left such columns out already
+        notes = {**notes, **_doubts(frame, checked, converted.fitted)}
+    return converted.imported._replace(notes=notes)
 
 
 def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[str, str]:

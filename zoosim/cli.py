@@ -327,6 +327,21 @@ def train(
 
 
 @app.command()
+def serve(
+    model: option.ServedModel = None,
+    store: option.Store = None,
+    config: option.ServiceSettings = None,
+    host: option.Host = None,
+    port: option.Port = None,
+    debug: option.Debug = False,
+) -> None:
+    """Decide for real visitors over HTTP. Logs every decision with its probability, and learns from feedback."""
+    from zoosim.api.service import run_service
+
+    run_service(model, config, {"store": store, "host": host, "port": port}, announce=typer.echo)
+
+
+@app.command()
 def evaluate(
     log: option.LogPath,
     policy: option.Policies,

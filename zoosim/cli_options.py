@@ -194,3 +194,18 @@ FittedReward = Annotated[
     str | None,
     typer.Option("--reward", metavar="NAME", help="Reward that the world pays [default: what policies learn]."),
 ]
+
+ServedModel = Annotated[
+    Path | None,
+    typer.Argument(metavar="[MODEL.zoosim]", help="Model to begin with [default: the one that the store knows]."),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(metavar="sqlite:DIR", help="Where log, snapshots and models lie [default: sqlite:zoosim-service]."),
+]
+ServiceSettings = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE.yaml", help="Settings; variables ZOOSIM_SERVE_NAME override them."),
+]
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen at [default: 127.0.0.1].")]
+Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen at, 0 for any [default: 8100].")]

@@ -8,6 +8,7 @@ ZoosimError
   ActionError          an action that the environment cannot take
   ObjectiveError       an objective returned what an optimizer cannot use
   OrderError           a call that came out of order (step before reset)
+  StoreError           a service cannot read or write its log now
 """
 
 
@@ -66,3 +67,7 @@ class ObjectiveError(ZoosimError, ValueError):
 
 class OrderError(ZoosimError, RuntimeError):
     """A call that came out of order, such as `step` before `reset`."""
+
+
+class StoreError(ZoosimError, RuntimeError):
+    """A service cannot read or write its log now: a full disk, say; the same call may succeed later."""

@@ -108,6 +108,13 @@ class Policy(ABC):
         """
         return int(np.argmax(self.propensities(context)))
 
+    def note_decision(self, context: Context, action: int) -> None:
+        """Move what a decision moves, such as clocks, for one that was made elsewhere by this policy.
+
+        A service decides in one process and learns in another. The default moves nothing.
+        """
+        return None
+
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, of this policy or another.
 

@@ -198,6 +198,14 @@ class DrawingPolicy(Policy):
         self._decided(request, candidates, action)
         return Decision(action, propensities)
 
+    def note_decision(self, context: Context, action: int) -> None:
+        """Move what a decision moves, for one that was made elsewhere."""
+        request = checked_request(context, self.spec)
+        chosen = checked_action(action, len(request.available))
+        candidates = self.attach(context)
+        self._make_room(candidates, 1)
+        self._decided(request, candidates, chosen)
+
     def propensities(self, context: Context) -> FloatArray:
         """Return the probability of each candidate `(K,)` that `select_action` draws from; moves no state."""
         request = checked_request(context, self.spec)
@@ -358,6 +366,11 @@ class KernelPolicy(DrawingPolicy):
             raise ConfigError(f"{label}: the saved state is of another policy, task or parameters, or broken")
         for name, array in current.items():
             np.copyto(array, saved[name])
+        self._state_loaded()
+
+    def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
+        """Let `change` write into the learned arrays, by their names in `state_dict`; nothing is copied or checked."""
+        change(dict(self._learned_arrays()))
         self._state_loaded()
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> Any:

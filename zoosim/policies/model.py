@@ -193,14 +193,14 @@ class Model:
         if not isinstance(visitor, Mapping):
             raise PolicyError(f"visitor: got {shown(visitor)}, expected values by column")
         listed = self.catalogue.names if candidates is None else _listed(candidates)
-        names = listed if candidates is None else [_name_of(candidate) for candidate in listed]
+        names = listed if candidates is None else [name_of(candidate) for candidate in listed]
         if not len(names) or len(set(names)) < len(names):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
         if candidates is None:  # worked out once, since a catalogue may be large
             ids, products = self.catalogue.ids, self.catalogue.features
         else:
-            ids, products = product_ids(names), np.array([self._features_of(candidate) for candidate in listed])
+            ids, products = product_ids(names), np.array([self.product_features(candidate) for candidate in listed])
         context = Context(
             user_id=0,
             user=frozen(self.fitted.visitors.encode_one(visitor)),
@@ -210,7 +210,8 @@ class Model:
         )
         return names, context
 
-    def _features_of(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
+    def product_features(self, candidate: str | int | Mapping[str, Any]) -> FloatArray:
+        """Return the features `(d_p,)` of a candidate as `decide` takes it; raises `PolicyError` as that does."""
         encoder = self.fitted.products
         if isinstance(candidate, Mapping) and not candidate.keys().isdisjoint(encoder.names):
             lacking = [name for name in encoder.names if name not in candidate]
@@ -220,7 +221,7 @@ class Model:
                     "product, None where one is missing, or its id alone"
                 )
             return encoder.encode_one(candidate)
-        place = self.catalogue.place(_name_of(candidate))
+        place = self.catalogue.place(name_of(candidate))
         if place is not None:
             return np.asarray(self.catalogue.features[place])
         if not encoder.width:
@@ -243,7 +244,7 @@ def _listed(candidates: Any) -> list[Any]:
     return list(candidates)
 
 
-def _name_of(candidate: Any) -> str:
+def name_of(candidate: Any) -> str:
     """Normalise a product's id to its canonical text; raises `PolicyError` for none."""
     given = candidate.get(ID) if isinstance(candidate, Mapping) else candidate
     name = text_of(given) if isinstance(given, str | int | float | np.generic) else None

@@ -67,6 +67,20 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
+def packed_state(policy: Policy) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return what a policy has learned as JSON has it, and its arrays by name; raises `PolicyError`."""
+    arrays: dict[str, np.ndarray] = {}
+    return _packed(policy_name(type(policy)), policy.state_dict(), arrays), arrays
+
+
+def unpack_state(policy: Policy, packed: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Give a policy what `packed_state` returned; raises `DataError`, and then changes nothing, for what it did not."""
+    try:
+        policy.load_state_dict(_unpacked(packed, arrays))
+    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"state of {policy_name(type(policy))}: does not fit it ({one_line(error)})") from None
+
+
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Return the policy of a file that `save_policy` wrote; it decides as the saved one would have gone on.
 

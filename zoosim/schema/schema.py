@@ -165,7 +165,7 @@ class FittedSchema(Strict):
     Args:
         visitors: Encodes visitors and requests.
         products: Encodes products.
-        weights: The weight of each reward in what policies learn.
+        weights: The weight of each reward in what policies learn, 0 for those beside it.
     """
 
     visitors: Encoder = Encoder()

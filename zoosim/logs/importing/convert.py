@@ -178,7 +178,7 @@ def to_records(
         fitted = FittedSchema(
             visitors=fit_encoder(table, schema.features, source, **options),
             products=Encoder() if product_table is None else product_table.fit(names, **options),
-            weights=schema.weights,
+            weights={**dict.fromkeys(schema.reward_columns, 0.0), **schema.weights},
         )
     products = _undescribed(names) if product_table is None else product_table.describe(names, fitted.products)
 
@@ -210,7 +210,7 @@ def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> p
     """Return the records with what a visit earned: the weighted sum of its rewards."""
     if not schema.rewards:
         return frame
-    weighted = [weight * pl.col(name) for name, weight in fitted.weights.items()]
+    weighted = [weight * pl.col(name) for name, weight in _without_zeros(fitted.weights).items()]
     return frame.with_columns(pl.sum_horizontal(weighted, ignore_nulls=False).alias(REWARD))
 
 
@@ -225,9 +225,11 @@ def _check_names(table: pl.DataFrame, schema: Schema, fitted: FittedSchema | Non
         taken = [name for name in names if name in OWN or name == A_MAX]
         if taken:
             raise ConfigError(f"schema.{part}: got {shown(taken[0])}, a name that Records use themselves; rename it")
-    if fitted is not None and fitted.weights.keys() - schema.reward_columns.keys():
-        lacking = min(fitted.weights.keys() - schema.reward_columns.keys())
-        raise ConfigError(f"schema.rewards: got no {lacking}, which the earlier log's objective needs; name its column")
+    lacking = set() if fitted is None else _without_zeros(fitted.weights).keys() - schema.reward_columns.keys()
+    if lacking:
+        raise ConfigError(
+            f"schema.rewards: got no {min(lacking)}, which the earlier log's objective needs; name its column"
+        )
     if fitted is not None:
         _check_like(schema, fitted)
     features = list(schema.features) if fitted is None else []

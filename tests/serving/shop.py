@@ -1,0 +1,53 @@
+"""A small shop, its model, and a service of it in the test's own process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import zoosim
+from zoosim.serving.service import Service
+from zoosim.serving.settings import Settings
+
+PRODUCTS = [f"p{number}" for number in range(8)]
+COUNTRIES = ("de", "fr", "it")
+
+
+def make_model(folder: Path, policy: str = "adaptive") -> Path:
+    """Train a policy on a small table, and return its file."""
+    rng = np.random.default_rng(1)
+    rows = 400
+    table = pl.DataFrame(
+        {
+            "item": rng.choice(PRODUCTS, rows),
+            "propensity": np.full(rows, 1 / len(PRODUCTS)),
+            "click": (rng.random(rows) < 0.3).astype(int),
+            "country": rng.choice(COUNTRIES, rows),
+        }
+    )
+    products = pl.DataFrame({"item": PRODUCTS, "category": [f"c{number % 3}" for number in range(len(PRODUCTS))]})
+    products.write_csv(folder / "products.csv")
+    schema = folder / "schema.yaml"
+    schema.write_text(
+        "columns: {action: item, propensity: propensity}\nrewards: {click: click}\n"
+        "features: {country: category}\n"
+        "products: {table: products.csv, id: item, features: {category: category}}\n"
+    )
+    zoosim.import_log(table, schema, folder / "log.parquet")
+    zoosim.train(folder / "log.parquet", [policy], folder / "model.zoosim")
+    return folder / "model.zoosim"
+
+
+@asynccontextmanager
+async def running(folder: Path, model: Path | None, **settings: Any) -> AsyncIterator[Service]:
+    """Run a service without HTTP and without a learner."""
+    options = {"store": f"sqlite:{folder}", "wait": 1.0, **settings}
+    service = Service(Settings(**options), model, asyncio.get_running_loop())
+    try:
+        yield service
+    finally:
+        service.close()

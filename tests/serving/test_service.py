@@ -1,0 +1,197 @@
+"""A service without HTTP: decisions, feedback, products, and what its log says of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.serving.shop import PRODUCTS, make_model, running
+from zoosim.core.errors import ConfigError, PolicyError, StoreError
+from zoosim.policies.model import load_model
+from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
+from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.replica import Replica
+from zoosim.serving.service import Conflict, NotFound, Service
+from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.store.sqlite import SqliteStore
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+def with_service(
+    folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: object
+) -> None:
+    async def run() -> None:
+        async with running(folder, model, **settings) as service:
+            await use(service)
+
+    asyncio.run(run())
+
+
+def replayed(folder: Path, stop: int | None = None) -> Replica:
+    """Return what the log of a folder comes to, read from its first row."""
+    store = SqliteStore(folder / LOG, read_only=True)
+    replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
+    for row in store.read(0, stop or 1_000_000):
+        replica.apply(row)
+    return replica
+
+
+async def visit(service: Service, number: int) -> None:
+    rng = np.random.default_rng(number)
+    body = DecideBody(visitor={"country": "de"}, candidates=rng.choice(PRODUCTS, 4, replace=False).tolist())
+    answer = await service.decide(body)
+    if rng.random() < 0.5:
+        await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
+    if number % 5 == 0:
+        await service.tick()
+
+
+def test_the_same_request_gets_the_same_answer_and_another_one_is_refused(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        body = DecideBody(visitor={"country": "fr"}, decision_id="visit 1", count=3)
+        both = await asyncio.gather(service.decide(body), service.decide(body))
+        assert both[0] == both[1] == await service.decide(body)
+        assert sum(both[0].propensities.values()) == pytest.approx(1.0, abs=1e-12)
+        with pytest.raises(Conflict, match="visit 1"):
+            await service.decide(DecideBody(visitor={"country": "it"}, decision_id="visit 1", count=3))
+        assert service._reader.last().seq == 2  # type: ignore[union-attr]
+
+    with_service(tmp_path, model, use)
+
+
+def test_what_is_drawn_has_the_logged_probabilities(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        answers = [await service.decide(DecideBody(candidates=list(PRODUCTS[:3]))) for _ in range(3_000)]
+        expected = answers[0].propensities
+        counts = {name: sum(answer.shown[0].product == name for answer in answers) for name in expected}
+        chi_square = sum((counts[name] - 3_000 * p) ** 2 / (3_000 * p) for name, p in expected.items())
+        assert chi_square < 13.8  # p = .001 at 2 degrees of freedom
+
+    with_service(tmp_path, model, use, exploration=0.3)
+
+
+def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        for number in range(60):
+            await visit(service, number)
+        await service.change_product("new", ProductBody(features={"category": "c1"}))
+        await service.decide(DecideBody(candidates=["new", "p1"]))
+        await asyncio.sleep(1.1)
+        await service.tick()
+
+    with_service(tmp_path, model, use)
+    whole = replayed(tmp_path)
+    assert whole.counts["learned"] == 61
+    middle = replayed(tmp_path, stop=whole.position // 2)
+    (tmp_path / "snapshots").mkdir(exist_ok=True)
+    write_snapshot(tmp_path / "snapshots", middle)
+    store = SqliteStore(tmp_path / LOG, read_only=True)
+    resumed = newest_replica(
+        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
+    )
+    assert resumed.position == middle.position
+    for row in store.read(resumed.position, 1_000_000):
+        resumed.apply(row)
+    assert state_digest(resumed) == state_digest(whole)
+    assert state_digest(middle) != state_digest(whole)
+
+
+def test_feedback_sent_again_counts_once(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        answer = await service.decide(DecideBody())
+        body = FeedbackBody({"click": 1.0}, feedback_id="f1")
+        statuses = [(await service.give_feedback(answer.decision_id, body)).status for _ in range(3)]
+        assert statuses == ["accepted", "duplicate", "duplicate"]
+        await asyncio.sleep(0.3)
+        late = await service.give_feedback(answer.decision_id, FeedbackBody({"click": 0.5}))
+        assert late.status == "late"
+        with pytest.raises(NotFound, match="is not in the log"):
+            await service.give_feedback("nobody", body)
+        with pytest.raises(PolicyError, match="clicks"):
+            await service.give_feedback(answer.decision_id, FeedbackBody({"clicks": 1.0}))
+        with pytest.raises(PolicyError, match="expected 0 to 1"):
+            await service.give_feedback(answer.decision_id, FeedbackBody({"click": 2.0}))
+
+    with_service(tmp_path, model, use, wait=0.2)
+
+
+def test_products_come_go_and_return(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        with pytest.raises(PolicyError, match="'q1'"):
+            await service.decide(DecideBody(candidates=["p1", "q1"]))
+        await service.decide(DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"]))
+        await service.decide(DecideBody(candidates=["p1", "q1"]))
+        await service.change_product("p1", ProductBody(available=False))
+        with pytest.raises(PolicyError, match="may not be shown"):
+            await service.decide(DecideBody(candidates=["p1", "q1"]))
+        assert "p1" not in (await service.decide(DecideBody())).propensities
+        await service.change_product("p1", ProductBody(available=True))
+        assert "p1" in (await service.decide(DecideBody())).propensities
+
+    with_service(tmp_path, model, use)
+    with_service(tmp_path, None, use_again)
+
+
+async def use_again(service: Service) -> None:
+    """The products are those that the log left."""
+    assert set((await service.decide(DecideBody())).propensities) == {*PRODUCTS, "q1"}
+
+
+def test_products_that_could_not_be_stored_are_unknown(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(service: Service) -> None:
+        append = service._store.append
+
+        def fail(*_: object) -> None:
+            raise StoreError("disk full")
+
+        monkeypatch.setattr(service._store, "append", fail)
+        new = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"])
+        outcomes = await asyncio.gather(*(service.decide(new) for _ in range(3)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreError] * 3
+        assert service.failure == "disk full"
+        monkeypatch.setattr(service._store, "append", append)
+        with pytest.raises(PolicyError, match="'q1'"):
+            await service.decide(DecideBody(candidates=["q1", "p1"]))
+        assert set((await service.decide(new)).propensities) == {"q1", "p1"}
+        assert not service.failure
+
+    with_service(tmp_path, model, use)
+    assert replayed(tmp_path).catalogue.state()[0] == replayed(tmp_path).catalogue.state()[0]
+    assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1"]
+
+
+def test_two_services_cannot_share_a_folder_and_an_empty_one_needs_a_model(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        with pytest.raises(ConfigError, match="another service"):
+            Service(service.settings, model, asyncio.get_running_loop())
+
+    with_service(tmp_path, model, use)
+    with pytest.raises(ConfigError, match="no model"):
+        with_service(tmp_path / "empty", None, use)
+
+
+def test_apprentices_show_the_first_candidate_for_sure(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        answer = await service.decide(DecideBody(candidates=["p3", "p1", "p2"], count=2))
+        assert [(shown.product, shown.propensity) for shown in answer.shown] == [("p3", 1.0), ("p1", 1.0)]
+        assert answer.propensities == {"p3": 1.0, "p1": 0.0, "p2": 0.0}
+
+    with_service(tmp_path, model, use, mode="apprentice")
+
+
+def test_a_logged_distribution_is_that_of_the_state_that_the_row_names(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        answer = await service.decide(DecideBody(visitor={"country": "it"}, candidates=list(PRODUCTS)))
+        expected = load_model(model).propensities({"country": "it"}, PRODUCTS)
+        for name, propensity in answer.propensities.items():
+            assert propensity == pytest.approx(0.9 * expected[name] + 0.1 / len(PRODUCTS), abs=1e-12)
+
+    with_service(tmp_path, model, use, exploration=0.1)

@@ -1,0 +1,209 @@
+"""The HTTP API of a service."""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from zoosim.core.errors import StoreError, ZoosimError
+from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
+from zoosim.serving.bodies import DecideBody, ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
+from zoosim.serving.events import unpack_floats, unpack_whole
+from zoosim.serving.metrics import Metrics
+from zoosim.serving.service import Busy, Conflict, NotFound, Service
+
+Handler = Callable[[Request], Awaitable[Response]]
+Body = TypeVar("Body")
+
+STATUS = {
+    NotFound: 404,
+    Conflict: 409,
+    Refused: 401,
+    Busy: 429,
+    TooMany: 429,
+    StoreError: 503,
+}
+"""The status of an answer to what was refused; 400 where the kind of error is not named."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class TooLarge(ZoosimError):
+    """A body of more bytes than the service takes."""
+
+
+class Application:
+    """Routes of the API, each to a method of the service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._access = Access(service.settings.keys, service.settings.rate)
+        self._metrics = Metrics(service)
+        self._decide = msgspec.json.Decoder(DecideBody).decode
+        self._feedback = msgspec.json.Decoder(FeedbackBody).decode
+        self._product = msgspec.json.Decoder(ProductBody).decode
+
+    def starlette(self) -> Starlette:
+        """Return the application that a server runs."""
+        routes = [
+            self._route("POST", "/v1/decisions", DECIDE, self.decide),
+            self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
+            self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
+            self._route("GET", "/v1/decisions/{id:path}", ADMIN, self.show_decision),
+            self._route("GET", "/v1/products", ADMIN, self.list_products),
+            self._route("PUT", "/v1/products/{id:path}", ADMIN, self.change_product),
+            self._route("GET", "/v1/model", ADMIN, self.show_model),
+            self._route("GET", "/metrics", ADMIN, self.show_metrics),
+            Route("/livez", _alive),
+            Route("/readyz", self.ready),
+            Route("/openapi.json", self.describe),
+        ]
+        return Starlette(routes=routes)
+
+    async def decide(self, request: Request) -> Response:
+        """Answer what to show."""
+        with self._metrics.timed("decide"):
+            body = self._decide(await self._read(request))
+            return _json(await self._service.decide(body))
+
+    async def give_feedback(self, request: Request) -> Response:
+        """Take in what a decision earned."""
+        with self._metrics.timed("feedback"):
+            body = self._feedback(await self._read(request))
+            outcome = await self._service.give_feedback(request.path_params["id"], body)
+            return _json(FeedbackAnswer(outcome.status))
+
+    async def activate(self, request: Request) -> Response:
+        """Let a deferred decision count."""
+        outcome = await self._service.activate(request.path_params["id"])
+        return _json(FeedbackAnswer(outcome.status))
+
+    async def show_decision(self, request: Request) -> Response:
+        """Answer what the log holds of a decision."""
+        row, decision = self._service.decision(request.path_params["id"])
+        answer = msgspec.to_builtins(self._service.answer(request.path_params["id"]))
+        extra = {
+            "position": row.seq,
+            "time": row.time,
+            "visitor": unpack_floats(decision.visitor).tolist(),
+            "versions": unpack_whole(decision.versions).tolist(),
+            "deferred": decision.deferred,
+        }
+        return _json({**answer, **extra})
+
+    async def list_products(self, request: Request) -> Response:
+        """Answer which products may be shown."""
+        return _json({"products": self._service.catalogue.names()})
+
+    async def change_product(self, request: Request) -> Response:
+        """Add or change a product."""
+        body = self._product(await self._read(request))
+        await self._service.change_product(request.path_params["id"], body)
+        return Response(status_code=204)
+
+    async def show_model(self, request: Request) -> Response:
+        """Answer what decides, and what it has learned so far."""
+        return _json(self._service.description())
+
+    async def show_metrics(self, request: Request) -> Response:
+        """Answer figures for Prometheus."""
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def ready(self, request: Request) -> Response:
+        """Answer whether decisions can be stored: 200, or 503 and the reason."""
+        reason = await self._service.check_writing()
+        return _json(ErrorAnswer(reason), 503) if reason else _json({"status": "ready"})
+
+    async def describe(self, request: Request) -> Response:
+        """Answer the description of the API."""
+        return _json(openapi())
+
+    def _route(self, method: str, path: str, role: str, handler: Handler) -> Route:
+        async def handle(request: Request) -> Response:
+            try:
+                self._access.check(role, _key_of(request))
+                return await handler(request)
+            except (ZoosimError, msgspec.MsgspecError) as error:
+                return _refusal(error)
+
+        return Route(path, handle, methods=[method])
+
+    async def _read(self, request: Request) -> bytes:
+        """Return a body; raises `TooLarge` as soon as it is."""
+        parts: list[bytes] = []
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._service.settings.most_bytes:
+                expected = f"at most {self._service.settings.most_bytes:,}"
+                raise TooLarge(f"body: got more bytes than are taken, expected {expected}")
+            parts.append(part)
+        return b"".join(parts)
+
+
+def openapi() -> dict[str, Any]:
+    """Return the description of the API, as OpenAPI 3.1."""
+
+    def refer(name: str) -> dict[str, Any]:
+        return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
+
+    def operation(summary: str, body: str | None, answer: str | None, has_id: bool = True) -> dict[str, Any]:
+        done = {"description": "Done.", **(refer(answer) if answer else {})}
+        refused = {"description": "Refused; the body says why.", **refer("ErrorAnswer")}
+        described: dict[str, Any] = {"summary": summary, "responses": {"200": done, "default": refused}}
+        if body is not None:
+            described["requestBody"] = {"required": True, **refer(body)}
+        if has_id:
+            described["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+        return described
+
+    decide = operation("Decide what to show.", "DecideBody", "DecisionAnswer", has_id=False)
+    feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
+    activate = operation("Let a deferred decision count.", None, "FeedbackAnswer")
+    product = operation("Add a product, or change it.", "ProductBody", None)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "zoosim", "version": "1"},
+        "paths": {
+            "/v1/decisions": {"post": decide},
+            "/v1/decisions/{id}": {"get": operation("Show a decision.", None, "DecisionAnswer")},
+            "/v1/decisions/{id}/feedback": {"post": feedback},
+            "/v1/decisions/{id}/activation": {"post": activate},
+            "/v1/products/{id}": {"put": product},
+            "/v1/products": {"get": operation("List products.", None, None, has_id=False)},
+            "/v1/model": {"get": operation("Show the model and what it learned.", None, None, has_id=False)},
+        },
+        "components": {"schemas": openapi_schemas(), "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"key": []}],
+    }
+
+
+async def _alive(request: Request) -> Response:
+    return _json({"status": "alive"})
+
+
+def _key_of(request: Request) -> str:
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key if kind.lower() == "bearer" else ""
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(_encode(answer), status, media_type="application/json")
+
+
+def _refusal(error: Exception) -> Response:
+    """Return the answer to what was refused: one line, and when to come again where that helps."""
+    if isinstance(error, msgspec.MsgspecError):
+        return _json(ErrorAnswer(f"body: {error}"), 400)
+    status = 413 if isinstance(error, TooLarge) else STATUS.get(type(error), 400)
+    response = _json(ErrorAnswer(str(error)), status)
+    if status in (429, 503):
+        response.headers["Retry-After"] = str(math.ceil(getattr(error, "seconds", 1.0)))
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,95 @@
+"""The bodies of requests and answers; what does not fit them is refused before anything is done."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+Id = Annotated[str, Meta(min_length=1, max_length=256)]
+Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Scalar = None | bool | int | float | str
+Value = Scalar | list[Scalar]
+"""What a column of a table can hold."""
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A body of a request: fields that it does not have are refused."""
+
+
+class DecideBody(Body):
+    """What to decide on.
+
+    Fields:
+        visitor: What is known of the visitor and the request, by column; what is left out counts as missing.
+        candidates: Ids of products, or mappings of an `id` and the columns of a product's features. Left out: all
+            products that may be shown.
+        count: How many to show, from the top.
+        decision_id: The caller's own id, so that a repeated request gets the same answer; made where left out.
+        visitor_id: Who the visitor is, so that visits of one are kept together, and can be deleted.
+        defer: Whether the decision counts only once it is activated.
+    """
+
+    visitor: dict[str, Value] = {}
+    candidates: list[Id | int | dict[str, Value]] | None = None
+    count: Annotated[int, Meta(ge=1, le=1000)] = 1
+    decision_id: Id | None = None
+    visitor_id: Annotated[str, Meta(max_length=256)] = ""
+    defer: bool = False
+
+
+class Shown(msgspec.Struct):
+    """A product to show, and the probability that it stands there, given those above it."""
+
+    product: str
+    propensity: float
+
+
+class DecisionAnswer(msgspec.Struct):
+    """What to show: products from the top; `propensities` are those of all candidates to stand at the top."""
+
+    decision_id: str
+    shown: list[Shown]
+    propensities: dict[str, float]
+    model: str
+    state: int
+
+
+class FeedbackBody(Body):
+    """What a decision earned.
+
+    Fields:
+        rewards: Rewards by name, those of the model's schema.
+        product: Which of the products that were shown earned it; the first where left out.
+        feedback_id: The caller's own id: feedback with the same one counts once. Where left out, feedback with the same
+            content counts once.
+    """
+
+    rewards: Annotated[dict[str, Number], Meta(min_length=1)]
+    product: Id | int | None = None
+    feedback_id: Id | None = None
+
+
+class FeedbackAnswer(msgspec.Struct):
+    """What came of feedback: `accepted`, a `duplicate`, or `late`, which is logged and not learned."""
+
+    status: str
+
+
+class ProductBody(Body):
+    """A product: the columns of its features, or whether it may be shown, or both."""
+
+    features: dict[str, Value] | None = None
+    available: bool | None = None
+
+
+class ErrorAnswer(msgspec.Struct):
+    """Why a request was refused."""
+
+    error: str
+
+
+def openapi_schemas() -> dict[str, Any]:
+    """Return the bodies as OpenAPI has them, by name."""
+    types = [DecideBody, DecisionAnswer, FeedbackBody, FeedbackAnswer, ProductBody, ErrorAnswer]
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    return dict(components)

@@ -1,0 +1,172 @@
+"""The events of a service, in the order of its log: what the state of its policy is a function of.
+
+A row of the log has a position, counted from 1, a time that never goes back, a kind, a key that comes once, and a body.
+Bodies are MessagePack, written and read by these records, without executing anything.
+"""
+
+import hashlib
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from zoosim.core.errors import DataError
+from zoosim.core.types import FloatArray, IntArray
+
+
+class Kind(IntEnum):
+    """What a row of the log says."""
+
+    START = 1
+    DECISION = 2
+    FEEDBACK = 3
+    ACTIVATION = 4
+    TICK = 5
+    PRODUCT = 6
+
+
+class NewRow(NamedTuple):
+    """A row to append: `key` is None for what may come any number of times."""
+
+    time: int
+    kind: Kind
+    key: bytes | None
+    body: bytes
+
+
+class Row(NamedTuple):
+    """A row of the log, at its position `seq`; `time` is in microseconds since 1970."""
+
+    seq: int
+    time: int
+    kind: Kind
+    key: bytes | None
+    body: bytes
+
+
+class Start(msgspec.Struct, array_like=True):
+    """From here on the service decides by this model, and learns by these rules.
+
+    `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON.
+    """
+
+    model: str
+    rules: bytes
+
+
+class Product(msgspec.Struct, array_like=True):
+    """A product as it is from here on: its features, and whether it may be shown.
+
+    Each such row makes a new *version* of the product; decisions name versions by their number, counted over all
+    products, so that a row is read alike for ever.
+    """
+
+    name: str
+    features: bytes
+    available: bool
+
+
+class Decision(msgspec.Struct, array_like=True):
+    """What was shown to a visitor, and how likely each candidate was.
+
+    `request` is the hash of the request, `model` the digest of the model, `state` the position in the log up to which
+    its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
+    probability of each given those above it, and `propensities` the distribution of the first.
+    """
+
+    request: bytes
+    model: str
+    state: int
+    visitor_id: str
+    visitor: bytes
+    versions: bytes
+    propensities: bytes
+    shown: list[int]
+    chances: list[float]
+    deferred: bool
+
+
+class Feedback(msgspec.Struct, array_like=True):
+    """What a product that was shown earned, by reward; `slot` is its place from the top."""
+
+    rewards: dict[str, float]
+    slot: int
+
+
+DECISION_KEY, FEEDBACK_KEY, ACTIVATION_KEY = b"d", b"f", b"a"
+
+
+def decision_key(decision_id: str) -> bytes:
+    """Return the key of a decision."""
+    return DECISION_KEY + decision_id.encode()
+
+
+def feedback_key(decision_id: str, feedback_id: str) -> bytes:
+    """Return the key of a feedback, which names its decision: `decision_of` reads it."""
+    name = decision_id.encode()
+    return FEEDBACK_KEY + len(name).to_bytes(2, "big") + name + feedback_id.encode()
+
+
+def activation_key(decision_id: str) -> bytes:
+    """Return the key of an activation."""
+    return ACTIVATION_KEY + decision_id.encode()
+
+
+def decision_of(row: Row) -> str:
+    """Return the id of the decision that a row is, or is about."""
+    key = row.key or b""
+    if row.kind is Kind.FEEDBACK:
+        stop = 3 + int.from_bytes(key[1:3], "big")
+        return key[3:stop].decode()
+    return key[1:].decode()
+
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+_DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
+    Kind.START: msgspec.msgpack.Decoder(Start),
+    Kind.DECISION: msgspec.msgpack.Decoder(Decision),
+    Kind.FEEDBACK: msgspec.msgpack.Decoder(Feedback),
+    Kind.PRODUCT: msgspec.msgpack.Decoder(Product),
+}
+
+
+def pack(body: msgspec.Struct) -> bytes:
+    """Return a record as bytes."""
+    return _encode(body)
+
+
+def unpack(row: Row) -> "Start | Decision | Feedback | Product":
+    """Return the record that a row holds; raises `DataError` for what is none."""
+    try:
+        record: Start | Decision | Feedback | Product = _DECODERS[row.kind].decode(row.body)
+    except (msgspec.MsgspecError, KeyError) as error:
+        raise DataError(f"log of the service: row {row.seq:,} cannot be read ({error})") from None
+    return record
+
+
+def pack_floats(values: FloatArray) -> bytes:
+    """Return numbers as bytes, 8 each, the same on every machine."""
+    return np.ascontiguousarray(values, "<f8").tobytes()
+
+
+def unpack_floats(packed: bytes) -> FloatArray:
+    """Return the numbers of `pack_floats`."""
+    return np.frombuffer(packed, "<f8")
+
+
+def pack_whole(values: IntArray) -> bytes:
+    """Return whole numbers from 0 to 2^32 - 1 as bytes, 4 each."""
+    return np.ascontiguousarray(values, "<u4").tobytes()
+
+
+def unpack_whole(packed: bytes) -> IntArray:
+    """Return the numbers of `pack_whole`."""
+    return np.frombuffer(packed, "<u4").astype(np.int64)
+
+
+def row_checksum(row: Row) -> bytes:
+    """Return the checksum that is stored beside a row: no flipped bit of it goes unnoticed."""
+    head = f"{row.seq} {row.time} {int(row.kind)} ".encode()
+    key = b"-" if row.key is None else len(row.key).to_bytes(4, "big") + row.key
+    return hashlib.blake2b(head + key + row.body, digest_size=8).digest()

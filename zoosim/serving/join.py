@@ -1,0 +1,165 @@
+"""Join feedback to decisions: which decisions are over, and what each earned.
+
+Nothing here looks at a clock: time is that of the log's rows, and decisions close at its ticks alone. What closes at a
+tick is sorted by decision, and feedback that came between two ticks by its key. So the same rows close the same
+decisions with the same rewards, whenever they are read, and rows between two ticks may come in any order.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zoosim.serving.events import Decision, Feedback, Row, decision_of
+from zoosim.serving.rules import Rules
+
+MICROSECONDS = 1_000_000
+
+
+class Closing(NamedTuple):
+    """A slot of a decision that is over: the position of its row in the log, the slot, and what it earned."""
+
+    seq: int
+    slot: int
+    reward: float
+
+
+class Open(msgspec.Struct, array_like=True):
+    """A slot of a decision that is not over: its row, when its wait ends, whether it counts yet, and its feedback.
+
+    `feedback` are triples: the number of ticks before it, its key, and its value.
+    """
+
+    seq: int
+    slot: int
+    due: int
+    active: bool
+    feedback: list[tuple[int, bytes, float]]
+
+    def values(self) -> list[float]:
+        """Return the values of feedback in the order in which they count."""
+        return [value for _, _, value in sorted(self.feedback)]
+
+
+class JoinState(msgspec.Struct):
+    """All that a join remembers, as plain values."""
+
+    open: dict[str, Open]
+    touched: list[str]
+    ticks: int
+    counts: dict[str, int]
+
+
+class Join:
+    """Open decisions, and the feedback that came to them.
+
+    `counts` says what came of feedback: `joined`, `late` after the wait, `unknown` of no decision, `inactive` of
+    decisions that were never activated, and of decisions: `learned`, and by `default` those without feedback.
+    """
+
+    def __init__(self, rules: Rules, weights: dict[str, float]) -> None:
+        """Start with nothing open.
+
+        Args:
+            rules: How feedback becomes rewards.
+            weights: The weight of each reward in what the policy learns.
+        """
+        self.rules = rules
+        self._weights = weights
+        self._open: dict[str, Open] = {}
+        self._by_due: list[tuple[int, int, str]] = []
+        self._touched: dict[str, Open] = {}
+        self._ticks = 0
+        self.counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def decide(self, row: Row, decision: Decision) -> None:
+        """Enter a decision: each product that it showed is a slot, and earns for itself."""
+        due = row.time + round(self.rules.wait * MICROSECONDS)
+        decision_id = decision_of(row)
+        for slot in range(len(decision.shown)):
+            name = _slot_name(decision_id, slot)
+            self._open[name] = Open(row.seq, slot, due, not decision.deferred, [])
+            heapq.heappush(self._by_due, (due, row.seq, name))
+
+    def earn(self, row: Row, feedback: Feedback) -> None:
+        """Enter feedback to a decision."""
+        name = _slot_name(decision_of(row), feedback.slot)
+        decision = self._open.get(name)
+        if decision is None or row.time > decision.due:
+            self.counts["late or unknown"] += 1
+            return
+        value = sum(self._weights.get(name, 0.0) * reward for name, reward in sorted(feedback.rewards.items()))
+        decision.feedback.append((self._ticks, row.key or b"", value))
+        self._touched[name] = decision
+        self.counts["joined"] += 1
+
+    def activate(self, row: Row) -> None:
+        """Let a deferred decision count."""
+        slot = 0
+        while (name := _slot_name(decision_of(row), slot)) in self._open:
+            decision = self._open[name]
+            if row.time <= decision.due:
+                decision.active = True
+                self._touched[name] = decision
+            slot += 1
+
+    def tick(self, time: int) -> list[Closing]:
+        """Return the decisions that are over at a time, in their order."""
+        closed = {**dict(self._closed_at_once()), **dict(self._closed_by(time))}
+        self._touched.clear()
+        self._ticks += 1
+        for name in closed:
+            del self._open[name]
+        closings = []
+        for decision in sorted(closed.values(), key=lambda decision: (decision.seq, decision.slot)):
+            if decision.active:
+                closings.append(Closing(decision.seq, decision.slot, self._reward_of(decision)))
+            else:
+                self.counts["never activated"] += 1
+        return closings
+
+    def state(self) -> dict[str, Any]:
+        """Return what is open, as plain values."""
+        state = JoinState(self._open, sorted(self._touched), self._ticks, dict(self.counts))
+        return dict(msgspec.to_builtins(state))
+
+    def load_state(self, state: Any) -> None:
+        """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
+        loaded = msgspec.convert(state, JoinState)
+        self._open = loaded.open
+        self._touched = {name: loaded.open[name] for name in loaded.touched}
+        self._ticks = loaded.ticks
+        self._by_due = [(decision.due, decision.seq, name) for name, decision in loaded.open.items()]
+        heapq.heapify(self._by_due)
+        self.counts = Counter(loaded.counts)
+
+    def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
+        """Yield the decisions that are over since their first feedback is in."""
+        if self.rules.aggregation != "earliest":
+            return
+        for name, decision in self._touched.items():
+            if decision.active and decision.feedback:
+                yield name, decision
+
+    def _closed_by(self, time: int) -> Iterator[tuple[str, Open]]:
+        """Yield the decisions whose wait is over."""
+        while self._by_due and self._by_due[0][0] <= time:
+            _, seq, name = heapq.heappop(self._by_due)
+            decision = self._open.get(name)
+            if decision is not None and decision.seq == seq:
+                yield name, decision
+
+    def _reward_of(self, decision: Open) -> float:
+        if not decision.feedback:
+            self.counts["default"] += 1
+            return self.rules.default_reward
+        return self.rules.aggregate(decision.values())
+
+
+def _slot_name(decision_id: str, slot: int) -> str:
+    return f"{slot}:{decision_id}"

@@ -1,0 +1,53 @@
+"""Figures of a service, as Prometheus reads them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from zoosim.serving.service import Service
+
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """Counts and times of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "zoosim_request_seconds", "Time to answer.", ["request"], buckets=BUCKETS, registry=self._registry
+        )
+        self._registry.register(self)
+
+    @contextmanager
+    def timed(self, request: str) -> Iterator[None]:
+        """Count a request, and how long it takes."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds.labels(request).observe(time.perf_counter() - began)
+
+    def text(self) -> bytes:
+        """Return all figures."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is read when it is asked for."""
+        service = self._service
+        happened = CounterMetricFamily("zoosim_events", "What happened to requests.", labels=["event"])
+        for name, count in sorted(service.counts.items()):
+            happened.add_metric([name], count)
+        yield happened
+        learned = CounterMetricFamily("zoosim_learner_events", "What came of decisions.", labels=["event"])
+        for name, count in sorted(service.learned.items()):
+            learned.add_metric([name], count)
+        yield learned
+        yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
+        yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", service.state)
+        yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
+        yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))

@@ -1,0 +1,136 @@
+"""What the learner tells the rankers: the lines of its state that changed, or all of it.
+
+A state is tens of megabytes, of which some kilobytes change with the rewards of a second. So arrays are compared in
+lines of 64 bytes, and what differs is sent. Where the state is no flat record of arrays, or arrays grew, all is sent.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from zoosim.policies.base import Policy
+from zoosim.policies.kernel import KernelPolicy
+from zoosim.policies.persistence import packed_state, unpack_state
+
+LINE = 64
+"""Bytes that are compared, and sent, together."""
+
+
+class PackedArray(msgspec.Struct, array_like=True):
+    """An array as plain values."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    content: bytes
+
+
+class Whole(msgspec.Struct, array_like=True, tag="whole"):
+    """All that was learned from the log up to a position; `model` and `rules` are those of its last start."""
+
+    position: int
+    model: str
+    rules: bytes
+    state: Any
+    arrays: dict[str, PackedArray]
+    counts: dict[str, int]
+
+
+class Changes(msgspec.Struct, array_like=True, tag="changes"):
+    """What changed in a state since the last message: by array, the numbers of lines and their bytes."""
+
+    position: int
+    lines: dict[str, tuple[bytes, bytes]]
+    counts: dict[str, int]
+
+
+Message = Whole | Changes
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Message).decode
+
+
+class Publisher:
+    """Remembers what rankers know of a policy, and says what is new."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NDArray[np.uint8]] | None = None
+        self._start: tuple[str, bytes] | None = None
+
+    def message(self, policy: Policy, position: int, model: str, rules: bytes, counts: dict[str, int]) -> Message:
+        """Return what is new in a policy's state, which is now at a position of the log."""
+        now = {name: _bytes_of(array) for name, array in _flat(policy).items()}
+        known, self._known = self._known, now or None
+        same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
+        is_same_start = (model, rules) == self._start
+        self._start = model, rules
+        if known is None or not same_sizes or not is_same_start:
+            state, arrays = packed_state(policy)
+            packed = {name: PackedArray(a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
+            return Whole(position, model, rules, state, packed, counts)
+        lines = {}
+        for name, array in now.items():
+            changed = _changed_lines(known[name], array)
+            if len(changed):
+                lines[name] = changed.astype("<u4").tobytes(), _padded(array)[changed].tobytes()
+        return Changes(position, lines, counts)
+
+
+def take_whole(policy: Policy, message: Whole) -> None:
+    """Give a policy a state that was published whole; raises `DataError` for one that does not fit it."""
+    arrays = {
+        name: np.frombuffer(array.content, array.dtype).reshape(array.shape) for name, array in message.arrays.items()
+    }
+    unpack_state(policy, message.state, arrays)
+
+
+def take_changes(policy: Policy, message: Changes) -> None:
+    """Write changed lines into the state of a policy that has what was published before."""
+    if not message.lines:
+        return
+    assert isinstance(policy, KernelPolicy)
+
+    def write(arrays: dict[str, np.ndarray]) -> None:
+        for name, (numbers, content) in message.lines.items():
+            target = arrays[name].reshape(-1).view(np.uint8)
+            lines = np.frombuffer(content, np.uint8).reshape(-1, LINE)
+            indices = np.frombuffer(numbers, "<u4").astype(np.int64)
+            full = len(target) // LINE
+            inside = indices < full
+            target[: full * LINE].reshape(-1, LINE)[indices[inside]] = lines[inside]
+            rest = len(target) - full * LINE
+            if rest and not inside.all():
+                target[full * LINE :] = lines[-1][:rest]
+
+    policy.change_state(write)
+
+
+def _flat(policy: Policy) -> dict[str, np.ndarray]:
+    """Return a state that is a flat record of arrays, else nothing."""
+    if not isinstance(policy, KernelPolicy):
+        return {}
+    state = policy.state_dict()
+    return {name: array for name, array in state.items() if name != "policy"}
+
+
+def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _padded(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return bytes as lines `(n, LINE)`, the last filled up with zeros."""
+    lines = -(-len(array) // LINE)
+    padded = np.zeros(lines * LINE, np.uint8)
+    padded[: len(array)] = array
+    return padded.reshape(-1, LINE)
+
+
+def _changed_lines(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the numbers of the lines that differ."""
+    full = len(after) // LINE * LINE
+    words = before[:full].view(np.uint64) != after[:full].view(np.uint64)
+    changed = np.flatnonzero(words.reshape(-1, LINE // 8).any(axis=1))
+    if not np.array_equal(before[full:], after[full:]):
+        changed = np.append(changed, full // LINE)
+    return changed

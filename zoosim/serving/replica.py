@@ -1,0 +1,163 @@
+"""What a service has learned, computed from its log alone: the same rows give the same state, to the bit."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.config import build
+from zoosim.core.errors import DataError
+from zoosim.core.types import Context, frozen
+from zoosim.policies.model import Model
+from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.events import (
+    Decision,
+    Feedback,
+    Kind,
+    Product,
+    Row,
+    Start,
+    unpack,
+    unpack_floats,
+    unpack_whole,
+)
+from zoosim.serving.join import Closing, Join
+from zoosim.serving.rules import Rules
+
+EVERY_REWARD = (-1e9, 1e9)
+
+
+def context_of(visitor: Any, candidates: Candidates) -> Context:
+    """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
+    return Context(
+        user_id=0,
+        user=visitor,
+        product_ids=candidates.ids,
+        products=candidates.features,
+        available=candidates.available,
+    )
+
+
+class Replica:
+    """A model's policy, its products and its open decisions, as they are after some rows of the log.
+
+    Attributes:
+        position: The row up to which the log has been read.
+        start: What the log says of the model and the rules; None before its first row.
+    """
+
+    def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
+        """Start before the first row.
+
+        Args:
+            load_model: Returns the model with a digest.
+            find_row: Returns the row of the log at a position, None where it is gone.
+        """
+        self._load_model = load_model
+        self._find_row = find_row
+        self.position = 0
+        self.start: Start | None = None
+        self.counts: Counter[str] = Counter()
+        self.model: Model
+        self.catalogue: ServedCatalogue
+        self.join: Join
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which it learns."""
+        return self.join.rules
+
+    def apply(self, row: Row) -> None:
+        """Read the next row of the log."""
+        if row.seq <= self.position:
+            raise DataError(
+                f"log of the service: got row {row.seq:,} behind row {self.position:,}, expected a later one"
+            )
+        _READERS[row.kind](self, row)
+        self.position = row.seq
+
+    def begin(self, start: Start) -> None:
+        """Go on with another model, from what its file holds, or with other rules."""
+        rules = build(Rules, rules_of(start), "log of the service: rules")
+        if self.start is None or self.start.model != start.model:
+            self.model = self._load_model(start.model)
+            self.catalogue = ServedCatalogue(self.model.catalogue)
+            self.join = Join(rules, dict(self.model.fitted.weights))
+        self.join.rules = rules
+        self.start = start
+
+    def _start(self, row: Row) -> None:
+        start = unpack(row)
+        assert isinstance(start, Start)
+        self.begin(start)
+
+    def _change_product(self, row: Row) -> None:
+        product = unpack(row)
+        assert isinstance(product, Product)
+        self.catalogue.change(product)
+
+    def _decide(self, row: Row) -> None:
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        if self.rules.mode == "logging-only":
+            return
+        self.join.decide(row, decision)
+        context = self._context(decision)
+        for action in decision.shown:
+            self._move(partial(self.model.policy.note_decision, context, action))
+
+    def _earn(self, row: Row) -> None:
+        feedback = unpack(row)
+        assert isinstance(feedback, Feedback)
+        self.join.earn(row, feedback)
+
+    def _activate(self, row: Row) -> None:
+        self.join.activate(row)
+
+    def _tick(self, row: Row) -> None:
+        for closing in self.join.tick(row.time):
+            self._learn(closing)
+
+    def _learn(self, closing: Closing) -> None:
+        """Let the policy learn what a decision earned."""
+        policy = self.model.policy
+        row = self._find_row(closing.seq)
+        if row is None:
+            self.counts["gone"] += 1
+            return
+        if not policy.learns_online:
+            return
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
+        self._move(partial(policy.update, self._context(decision), decision.shown[closing.slot], reward))
+        self.counts["learned"] += 1
+
+    def _context(self, decision: Decision) -> Context:
+        visitor = frozen(np.array(unpack_floats(decision.visitor)))
+        return context_of(visitor, self.catalogue.candidates(unpack_whole(decision.versions).tolist()))
+
+    def _move(self, move: Callable[[], None]) -> None:
+        """Do what moves the policy; what it refuses is counted, and nothing stops."""
+        try:
+            move()
+        except Exception:
+            self.counts["refused by the policy"] += 1
+
+
+def rules_of(start: Start) -> dict[str, Any]:
+    """Return the rules of a start, as plain values."""
+    return dict(json.loads(start.rules))
+
+
+_READERS: dict[Kind, Callable[[Replica, Row], None]] = {
+    Kind.START: Replica._start,
+    Kind.PRODUCT: Replica._change_product,
+    Kind.DECISION: Replica._decide,
+    Kind.FEEDBACK: Replica._earn,
+    Kind.ACTIVATION: Replica._activate,
+    Kind.TICK: Replica._tick,
+}

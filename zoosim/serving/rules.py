@@ -1,0 +1,66 @@
+"""By which rules feedback becomes the reward of a decision: how long it may take, and how several add up."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from zoosim.core.config import Strict
+
+AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
+    "earliest": lambda values: values[0],
+    "latest": lambda values: values[-1],
+    "sum": sum,
+    "average": lambda values: sum(values) / len(values),
+    "median": statistics.median,
+    "min": min,
+    "max": max,
+}
+MODES = ("online", "apprentice", "logging-only")
+
+Reward = Annotated[float, Field(ge=-1e9, le=1e9)]
+
+
+class Rules(Strict):
+    """How a service learns. A change of them is a row of its log, so that what was learned can be computed anew.
+
+    Args:
+        wait: Seconds after a decision in which its feedback counts. What comes later is logged, and not learned.
+        default_reward: What a decision earned of which no feedback came in time.
+        aggregation: What several feedbacks of a decision come to. With "earliest" the first is learned at once, with
+            the others the decision is learned when its wait is over.
+        lowest, highest: The range of rewards. Feedback beyond it is refused; a sum of several is cut to it. Policies
+            that learn from rewards in another range get them stretched to theirs.
+        mode: "online": the policy decides and learns; "apprentice": the first candidate is shown and the policy learns
+            what it earns; "logging-only": the first candidate is shown and nothing is learned.
+    """
+
+    wait: Annotated[float, Field(ge=0.1, le=172_800)] = 600.0
+    default_reward: Reward = 0.0
+    aggregation: Literal["earliest", "latest", "sum", "average", "median", "min", "max"] = "earliest"
+    lowest: Reward = 0.0
+    highest: Reward = 1.0
+    mode: Literal["online", "apprentice", "logging-only"] = "online"
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> "Rules":
+        if not self.lowest < self.highest:
+            raise ValueError(f"got rewards from {self.lowest:g} to {self.highest:g}, expected lowest below highest")
+        if not self.lowest <= self.default_reward <= self.highest:
+            raise ValueError(
+                f"default_reward: got {self.default_reward:g}, expected {self.lowest:g} to {self.highest:g}"
+            )
+        return self
+
+    def aggregate(self, values: Sequence[float]) -> float:
+        """Return what feedbacks, in the order in which they count, come to; within the range of rewards."""
+        total = float(AGGREGATIONS[self.aggregation](values))
+        return min(max(total, self.lowest), self.highest)
+
+    def stretched(self, reward: float, lowest: float, highest: float) -> float:
+        """Return a reward in the range that a policy learns from; unchanged where that one holds this one."""
+        if lowest <= self.lowest and self.highest <= highest:
+            return reward
+        share = (reward - self.lowest) / (self.highest - self.lowest)
+        return min(max(lowest + share * (highest - lowest), lowest), highest)

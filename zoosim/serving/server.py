@@ -1,0 +1,177 @@
+"""Run a service: the HTTP server in this process, the learner in another, and both of them until told to stop."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from zoosim.core.errors import ConfigError
+from zoosim.serving.application import Application
+from zoosim.serving.learner import STOP, LearnerJob, run_learner
+from zoosim.serving.publishing import decode
+from zoosim.serving.service import Service
+from zoosim.serving.settings import Settings
+
+DRAIN_SECONDS = 5
+"""How long requests may take to end once the service is told to stop."""
+
+SECONDS_BETWEEN_CLEANINGS = 60.0
+
+logger = logging.getLogger("zoosim.serving")
+
+
+def serve(settings: Settings, model_file: Path | None, announce: Callable[[str], None]) -> None:
+    """Serve a model until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: How the service runs.
+        model_file: The model; None for the one that the store knows.
+        announce: Called with a line once requests are answered.
+
+    Raises:
+        ConfigError: the store or the port cannot be used.
+        DataError: the model or the log is broken.
+    """
+    listener = _listener(settings)
+    try:
+        uvloop.run(_serve(settings, model_file, listener, announce))
+    finally:
+        listener.close()
+
+
+async def _serve(
+    settings: Settings, model_file: Path | None, listener: socket.socket, announce: Callable[[str], None]
+) -> None:
+    loop = asyncio.get_running_loop()
+    service = Service(settings, model_file, loop)
+    learner = LearnerProcess(service, loop)
+    server = _Server(_configuration(service))
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    gc.collect()
+    gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
+    jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service), _stop(server, stopping))]
+    host, port = listener.getsockname()[:2]
+    announce(f"serving on http://{host}:{port}, log and models in {service.folder}")
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        await service.tick()
+        await loop.run_in_executor(None, learner.stop)
+        service.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the service, which has more to end than the server."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+class LearnerProcess:
+    """The learner of a service, started again whenever it ends."""
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+        """Start it."""
+        self._service = service
+        self._loop = loop
+        self._job = LearnerJob(service.folder.resolve(), service.settings.snapshot, os.getpid())
+        self._stopping = threading.Event()
+        self._start()
+        self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Let it write a snapshot, and wait until it ended."""
+        self._stopping.set()
+        with contextlib.suppress(OSError):
+            self._connection.send_bytes(STOP)
+        self._process.join(DRAIN_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+        self._watcher.join(1)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=run_learner, args=(self._job, theirs), name="zoosim learner")
+        self._process.start()
+        theirs.close()
+
+    def _watch(self) -> None:
+        """Hand on what the learner publishes; start it again when it ends."""
+        pause = 0.1
+        while not self._stopping.is_set():
+            try:
+                message = decode(self._connection.recv_bytes())
+                self._loop.call_soon_threadsafe(self._service.take, message)
+                pause = 0.1
+            except (EOFError, OSError, RuntimeError):
+                self._process.join()
+                if self._stopping.wait(pause):
+                    return
+                logger.warning("the learner ended with code %s; it starts again", self._process.exitcode)
+                pause = min(2 * pause, 30.0)
+                self._start()
+
+
+async def _tick(service: Service) -> None:
+    while True:
+        await asyncio.sleep(service.settings.tick)
+        await service.tick()
+
+
+async def _clean(service: Service) -> None:
+    while True:
+        await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
+        await service.remove_old()
+
+
+async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
+    await stopping.wait()
+    server.should_exit = True
+
+
+def _configuration(service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        Application(service).starlette(),
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_keep_alive=75,
+        h11_max_incomplete_event_size=32_768,
+        server_header=False,
+    )
+
+
+def _listener(settings: Settings) -> socket.socket:
+    """Return a socket that listens; raises `ConfigError` where it cannot."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        where = f"{settings.host}:{settings.port}"
+        raise ConfigError(f"cannot listen on {where} ({error.strerror}); choose another --port or --host") from None
+    listener.listen(1_024)
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,537 @@
+"""What a service does, without HTTP: decide, take feedback, change products, learn, and survive being killed."""
+
+import asyncio
+import fcntl
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zoosim.core.errors import ConfigError, DataError, PolicyError, StoreError, ZoosimError
+from zoosim.core.packed import packed_digest
+from zoosim.core.parameters import shown, unknown
+from zoosim.core.types import FloatArray, frozen
+from zoosim.policies.base import policy_name
+from zoosim.policies.model import ID, PACKING, Model, name_of
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown
+from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.events import (
+    Decision,
+    Feedback,
+    Kind,
+    NewRow,
+    Product,
+    Row,
+    Start,
+    activation_key,
+    decision_key,
+    feedback_key,
+    pack,
+    pack_floats,
+    pack_whole,
+    unpack,
+    unpack_floats,
+    unpack_whole,
+)
+from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.learner import LOG, MODELS, SNAPSHOTS, load_served_model, model_path
+from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
+from zoosim.serving.ranker import Drawn, Units, draw, show_first
+from zoosim.serving.replica import Replica, rules_of
+from zoosim.serving.settings import Settings
+from zoosim.serving.snapshots import newest_position, newest_replica
+from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.writer import Writer
+
+SECRET, LOCK = "secret", "lock"
+DIGEST_CHARACTERS = 32
+"""Of the SHA-256 of a model's file, by which the log names it."""
+
+REMOVED_AT_ONCE = 10_000
+"""Rows of a log that are removed in one step, so that nothing waits long for it."""
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class Busy(ZoosimError):
+    """More requests wait than the service takes; the same request may succeed in a second."""
+
+
+class Conflict(ZoosimError):
+    """An id that was used for something else."""
+
+
+class NotFound(ZoosimError):
+    """An id of nothing that the service knows."""
+
+
+class Outcome(NamedTuple):
+    """What came of feedback: `accepted`, `duplicate` or `late`."""
+
+    status: str
+
+
+class Service:
+    """Decides by a model, logs what it decides, and takes in what it earned.
+
+    All methods are called in one thread, that of the event loop; what a request decides and the place of its rows in
+    the log are settled without waiting, so rows stand in the order in which they were made.
+    """
+
+    def __init__(self, settings: Settings, model_file: Path | None, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the folder, take up the state that was left there, and begin with a model.
+
+        Args:
+            settings: How the service runs.
+            model_file: The model; None for the one that the folder's log names last.
+            loop: The event loop in which the service is used.
+
+        Raises:
+            ConfigError: the folder cannot be used, or another service uses it; or there is no model.
+            DataError: the model, or the log, is broken.
+        """
+        self.settings = settings
+        self.folder = settings.folder
+        self.started = time.time()
+        self.counts: Counter[str] = Counter()
+        self.learned: Mapping[str, int] = {}
+        self.state = 0
+        self._knows_whole = False
+        self._loop = loop
+        self._lock = _locked(self.folder)
+        self._secret = _secret_of(self.folder)
+        self._store = SqliteStore(self.folder / LOG)
+        self._reader = SqliteStore(self.folder / LOG, read_only=True)
+        self._replica = _replayed(self.folder, self._reader)
+        self._time = 0 if (newest := self._reader.last()) is None else newest.time
+        self._unticked = True
+        self._begin(model_file)
+        self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
+        self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
+
+    @property
+    def model(self) -> Model:
+        """The model that decides."""
+        return self._replica.model
+
+    @property
+    def catalogue(self) -> ServedCatalogue:
+        """The products."""
+        return self._replica.catalogue
+
+    @property
+    def start(self) -> Start:
+        """What the log says of the model and the rules."""
+        assert self._replica.start is not None
+        return self._replica.start
+
+    @property
+    def failure(self) -> str:
+        """Why the log cannot be written now; empty when it can."""
+        return self._writer.failure
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the log."""
+        return self._writer.waiting
+
+    async def decide(self, body: DecideBody) -> DecisionAnswer:
+        """Decide what to show, and log it before it is answered.
+
+        Raises:
+            Busy: too many requests wait.
+            Conflict: the decision's id was used for another request.
+            PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none.
+            StoreError: the log cannot be written.
+        """
+        request = _hash_of(body)
+        if body.decision_id is not None:
+            answer = await self._earlier_answer(body.decision_id, request)
+            if answer is not None:
+                return answer
+        self._check_room()
+        decision_id = body.decision_id or uuid.uuid4().hex
+        candidates = self._candidates(body)
+        visitor = frozen(self.model.fitted.visitors.encode_one(body.visitor))
+        drawn = self._drawn(decision_id, visitor, candidates, body.count)
+        decision = Decision(
+            request=request,
+            model=self.start.model,
+            state=self.state,
+            visitor_id=body.visitor_id,
+            visitor=pack_floats(visitor),
+            versions=pack_whole(candidates.versions),
+            propensities=pack_floats(drawn.propensities),
+            shown=drawn.shown,
+            chances=drawn.chances,
+            deferred=body.defer,
+        )
+        row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
+        stored = self._append(row)
+        answer = _answer_of(decision_id, decision, candidates.names)
+        return await self._acknowledged(decision_id, answer, stored)
+
+    async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Outcome:
+        """Log what a decision earned; the learner takes it in once.
+
+        Raises:
+            Busy: too many requests wait.
+            NotFound: no such decision is in the log.
+            PolicyError: a reward is unknown or out of range, or the product was not shown.
+            StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
+        """
+        self._check_rewards(body.rewards)
+        row = self._decision_row(decision_id)
+        slot = 0 if body.product is None else self._slot_of(row, name_of(body.product))
+        self._check_room()
+        feedback_id = body.feedback_id or f"content {_hash_of(body).hex()}"
+        now = self._now()
+        event = NewRow(
+            now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
+        )
+        (position,) = await self._append(event, durable=True)
+        if position is None:
+            return self._counted("duplicate")
+        is_late = now > row.time + round(self.settings.wait * MICROSECONDS)
+        return self._counted("late" if is_late else "accepted")
+
+    async def activate(self, decision_id: str) -> Outcome:
+        """Let a deferred decision count; raises as `give_feedback`."""
+        self._decision_row(decision_id)
+        self._check_room()
+        event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
+        (position,) = await self._append(event, durable=True)
+        return Outcome("duplicate" if position is None else "accepted")
+
+    async def change_product(self, name: str, body: ProductBody) -> None:
+        """Add a product, change its features, or say whether it may be shown.
+
+        Raises:
+            Busy: too many requests wait.
+            NotFound: the product is not known, and its features are not given.
+            PolicyError: features are lacking.
+            StoreError: the log cannot be written.
+        """
+        self._check_room()
+        version = self.catalogue.version_of(name)
+        if body.features is not None:
+            features = self.model.product_features({ID: name, **body.features})
+        elif version is not None:
+            features = self.catalogue.features_of(version)
+        else:
+            raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
+        available = self.catalogue.may_be_shown(name) or version is None if body.available is None else body.available
+        product = Product(name, pack_floats(features), available)
+        if not self.catalogue.is_current(product):
+            await self._append(self._changed(product), durable=True)
+
+    def decision(self, decision_id: str) -> tuple[Row, Decision]:
+        """Return a decision and its row; raises `NotFound`."""
+        row = self._decision_row(decision_id)
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        return row, decision
+
+    def answer(self, decision_id: str) -> DecisionAnswer:
+        """Return what was answered to a decision; raises `NotFound`."""
+        _, decision = self.decision(decision_id)
+        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
+        return _answer_of(decision_id, decision, names)
+
+    async def tick(self) -> None:
+        """Let what is over be learned: a row of the log says that time has passed, where anything may be open."""
+        if not self._unticked and not self.learned.get("open"):
+            return
+        self._unticked = False
+        try:
+            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")])
+        except StoreError:
+            self._unticked = True
+
+    def take(self, message: Message) -> None:
+        """Take over what the learner has learned."""
+        if isinstance(message, Changes):
+            if not self._knows_whole:
+                return
+            take_changes(self.model.policy, message)
+        else:
+            self._knows_whole = (message.model, message.rules) == (self.start.model, self.start.rules)
+            if not self._knows_whole:  # the learner has not read of the model that decides now
+                return
+            take_whole(self.model.policy, message)
+        self.state = message.position
+        self.learned = message.counts
+
+    async def remove_old(self) -> int:
+        """Remove rows of the log that are older than the settings say; return how many."""
+        if not self.settings.keep_days:
+            return 0
+        learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
+        if learned is None:
+            return 0
+        before = min(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS, learned.time)
+        return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
+
+    async def check_writing(self) -> str:
+        """Return why the log cannot be written, by writing to it; empty when it can."""
+        try:
+            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")], durable=True)
+        except StoreError as error:
+            return str(error)
+        return ""
+
+    def lag(self) -> int:
+        """Return how many rows of the log the decisions do not know of yet."""
+        newest = self._reader.last()
+        return 0 if newest is None else newest.seq - self.state
+
+    def description(self) -> dict[str, Any]:
+        """Return what decides, by which rules it learns, and what came of decisions, as plain values."""
+        return {
+            "model": self.start.model,
+            "policy": policy_name(type(self.model.policy)),
+            "facts": self.model.facts,
+            "rules": rules_of(self.start),
+            "exploration": self.settings.exploration,
+            "products": len(self.catalogue.names()),
+            "state": self.state,
+            "learned": dict(self.learned),
+            "events": dict(self.counts),
+        }
+
+    def close(self) -> None:
+        """Store what waits, and let go of the folder."""
+        self._writer.close()
+        self._store.close()
+        self._reader.close()
+        os.close(self._lock)
+
+    def _begin(self, model_file: Path | None) -> None:
+        """Note in the log by which model and rules the service goes on, where they are new."""
+        before = self._replica.start
+        if model_file is None and before is None:
+            raise ConfigError(f"store {self.folder}: has no model yet, expected one: zoosim serve MODEL.zoosim")
+        if model_file is not None:
+            digest = _kept_model(self.folder, model_file)
+        else:
+            assert before is not None
+            digest = before.model
+        start = Start(digest, self.settings.rules.model_dump_json().encode())
+        if start != before:
+            self._replica.begin(start)
+            self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
+        self.state = self._replica.position
+        self.model.policy.prepare()
+
+    def _drawn(self, decision_id: str, visitor: FloatArray, candidates: Candidates, count: int) -> Drawn:
+        if count > len(candidates.names):
+            raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
+        if self.settings.mode != "online":
+            return show_first(candidates, count)
+        unit = Units(self._secret, decision_id)
+        return draw(self.model.policy, visitor, candidates, count, self.settings.exploration, unit)
+
+    async def _earlier_answer(self, decision_id: str, request: bytes) -> DecisionAnswer | None:
+        """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
+        if decision_id in self._in_flight:
+            await asyncio.wait([self._in_flight[decision_id]])
+        row = self._reader.find(decision_key(decision_id))
+        if row is None:
+            return None
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        if decision.request != request:
+            raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
+        return self.answer(decision_id)
+
+    async def _acknowledged(
+        self, decision_id: str, answer: DecisionAnswer, stored: "asyncio.Future[list[int | None]]"
+    ) -> DecisionAnswer:
+        """Return an answer once its decision is stored; others with the same id wait for it meanwhile."""
+        done: asyncio.Future[DecisionAnswer] = self._loop.create_future()
+        self._in_flight[decision_id] = done
+        try:
+            await asyncio.shield(stored)
+        finally:
+            del self._in_flight[decision_id]
+            done.cancel()
+        self.counts["decisions"] += 1
+        return answer
+
+    def _candidates(self, body: DecideBody) -> Candidates:
+        """Return a request's candidates; products that are new or have changed go to the log."""
+        if body.candidates is None:
+            return self._checked(self.catalogue.everything())
+        if len(body.candidates) > self.settings.most_candidates:
+            expected = f"at most {self.settings.most_candidates:,}"
+            raise PolicyError(f"candidates: got {len(body.candidates):,}, expected {expected}")
+        products = [self._product_of(candidate) for candidate in body.candidates]
+        names = [name for name, _ in products]
+        if len(set(names)) < len(names):
+            raise PolicyError(f"candidates: got {len(names) - len(set(names))} twice, expected each once")
+        for _, product in products:
+            if product is not None:
+                _heed(self._append(self._changed(product)))
+        versions = [self.catalogue.version_of(name) for name in names]
+        return self._checked(self.catalogue.candidates(v for v in versions if v is not None))
+
+    def _product_of(self, candidate: str | int | dict[str, Any]) -> tuple[str, Product | None]:
+        """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
+        name = name_of(candidate)
+        encoder = self.model.fitted.products
+        if isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names):
+            product = Product(name, pack_floats(self.model.product_features(candidate)), True)
+            return name, None if self.catalogue.is_current(product) else product
+        if self.catalogue.may_be_shown(name):
+            return name, None
+        if self.catalogue.version_of(name) is not None:
+            raise PolicyError(f"candidates: got {shown(name)}, which may not be shown (available: false)")
+        return name, Product(name, pack_floats(self.model.product_features(candidate)), True)
+
+    def _checked(self, candidates: Candidates) -> Candidates:
+        if not candidates.names:
+            raise PolicyError("candidates: got none, expected at least one product that may be shown")
+        return candidates
+
+    def _changed(self, product: Product) -> NewRow:
+        """Take over a product, and return the row of it, which must go to the log next."""
+        self.catalogue.change(product)
+        return NewRow(self._now(), Kind.PRODUCT, None, pack(product))
+
+    def _append(self, row: NewRow, durable: bool = False) -> "asyncio.Future[list[int | None]]":
+        self._unticked = True
+        return self._writer.append([row], durable)
+
+    def _undo(self, changes: int) -> None:
+        """Take changes of products back that could not be stored."""
+        self.catalogue.undo(changes)
+
+    def _decision_row(self, decision_id: str) -> Row:
+        row = self._reader.find(decision_key(decision_id))
+        if row is None:
+            raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
+        return row
+
+    def _slot_of(self, row: Row, product: str) -> int:
+        """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
+        products = [names[place] for place in decision.shown]
+        if product not in products:
+            raise PolicyError(unknown("product: was not shown", product, products))
+        return products.index(product)
+
+    def _check_rewards(self, rewards: Mapping[str, float]) -> None:
+        """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
+        weights = self.model.fitted.weights
+        for name in rewards:
+            if name not in weights:
+                raise PolicyError(unknown("rewards: unknown", name, list(weights)))
+        value = sum(weights[name] * reward for name, reward in rewards.items())
+        if not self.settings.lowest <= value <= self.settings.highest:
+            expected = f"{self.settings.lowest:g} to {self.settings.highest:g} (lowest and highest)"
+            raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
+
+    def _check_room(self) -> None:
+        if self._writer.waiting >= self.settings.most_waiting:
+            self.counts["turned away"] += 1
+            raise Busy(f"got more than {self.settings.most_waiting} requests at once; come again in a second")
+
+    def _counted(self, status: str) -> Outcome:
+        self.counts[f"feedback {status}"] += 1
+        return Outcome(status)
+
+    def _now(self) -> int:
+        """Return the time in microseconds since 1970; it never goes back."""
+        self._time = max(self._time, time.time_ns() // 1_000)
+        return self._time
+
+
+def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
+    """Let nobody wait for rows: if they are lost, so is what comes behind them, for which somebody waits."""
+    stored.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _hash_of(body: msgspec.Struct) -> bytes:
+    """Return a hash of what a request asks for."""
+    return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
+
+
+def _answer_of(decision_id: str, decision: Decision, names: tuple[str, ...]) -> DecisionAnswer:
+    places = zip(decision.shown, decision.chances, strict=True)
+    return DecisionAnswer(
+        decision_id=decision_id,
+        shown=[Shown(names[place], chance) for place, chance in places],
+        propensities=dict(zip(names, unpack_floats(decision.propensities).tolist(), strict=True)),
+        model=decision.model,
+        state=decision.state,
+    )
+
+
+def _locked(folder: Path) -> int:
+    """Make a folder ready, and hold its lock; raises `ConfigError`."""
+    try:
+        for part in (folder, folder / MODELS, folder / SNAPSHOTS):
+            part.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise ConfigError(f"store {folder}: another service uses it; stop that one, or name another folder") from None
+    return handle
+
+
+def _secret_of(folder: Path) -> bytes:
+    """Return the secret that draws follow from, made at the first start."""
+    path = folder / SECRET
+    if not path.exists():
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            os.fsync(file.fileno())
+    secret = path.read_bytes()
+    if len(secret) != 32:
+        raise DataError(f"{path}: got {len(secret)} bytes, expected 32; restore a backup, or name another folder")
+    return secret
+
+
+def _kept_model(folder: Path, model_file: Path) -> str:
+    """Copy a model into the service's folder, and return its digest; raises `DataError` for what is no model."""
+    digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
+    path = model_path(folder, digest)
+    if not path.exists():
+        temporary = path.with_suffix(".part")
+        shutil.copyfile(model_file, temporary)
+        temporary.replace(path)
+    return digest
+
+
+def _replayed(folder: Path, reader: SqliteStore) -> Replica:
+    """Return what was learned up to the newest snapshot, with the model and the products of the whole log."""
+
+    def complain(line: str) -> None:
+        logger.warning(line)
+
+    find: Callable[[int], Row | None] = reader.row
+    replica = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), find, complain)
+    position = replica.position
+    while rows := reader.read(position, 10_000):
+        for row in rows:
+            if row.kind in (Kind.START, Kind.PRODUCT):
+                replica.apply(row)
+        position = rows[-1].seq
+    return replica

@@ -1,0 +1,122 @@
+"""The settings of a service: from a YAML file, the environment and the command line, the later over the earlier."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from zoosim.core.config import build, read_yaml
+from zoosim.core.errors import ConfigError
+from zoosim.serving.rules import Rules
+
+PREFIX = "ZOOSIM_SERVE_"
+"""What the names of environment variables begin with: `ZOOSIM_SERVE_PORT` sets `port`."""
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+ROLES = ("decide", "feedback", "admin")
+KEYS = tuple(f"{role}_key" for role in ROLES)
+
+
+class Settings(Rules):
+    """How a service runs; the fields of `Rules`, by which it learns, are among its settings.
+
+    Args:
+        host, port: Where it listens. Beyond this machine it listens with keys alone.
+        store: Where its log, snapshots and models lie: `sqlite:FOLDER`.
+        exploration: The share of decisions that is spread evenly over all candidates, so that the log can judge other
+            policies.
+        key: The key that opens everything; clients send it as `Authorization: Bearer KEY`.
+        decide_key, feedback_key, admin_key: Keys that open one part.
+        sync: "feedback": feedback is on the disk before it is acknowledged, decisions are in the hands of the operating
+            system; "all": decisions too, which takes the time of the disk.
+        keep_days: Days after which rows of the log are removed; 0 keeps them for ever.
+        tick: Seconds between two steps of learning.
+        snapshot: Seconds between two snapshots.
+        most_bytes: The largest request body.
+        most_candidates: The most candidates of a request.
+        most_waiting: Requests that may wait for the log at once; further ones are told to come back (429).
+        rate: Requests per second that one key may make, 0 for any number.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8100
+    store: Annotated[str, Field(min_length=1)] = "sqlite:zoosim-service"
+    exploration: Annotated[float, Field(ge=0, le=1)] = 0.05
+    key: str = ""
+    decide_key: str = ""
+    feedback_key: str = ""
+    admin_key: str = ""
+    sync: Literal["feedback", "all"] = "feedback"
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    tick: Annotated[float, Field(ge=0.01, le=10)] = 0.1
+    snapshot: Annotated[float, Field(ge=0.1, le=86_400)] = 60.0
+    most_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 1_000_000
+    most_candidates: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    most_waiting: Annotated[int, Field(ge=1, le=100_000)] = 256
+    rate: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> "Settings":
+        if self.host not in LOOPBACK and not any(self.keys.values()):
+            raise ValueError(f"host: got {self.host}, which others can reach; set a key ({PREFIX}KEY) first")
+        for name, key in self.keys.items():
+            if key and len(key) < 16:
+                raise ValueError(f"{name}: got {len(key)} characters, expected at least 16 that nobody guesses")
+        return self
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The keys by the names of their settings."""
+        return {name: getattr(self, name) for name in ("key", *KEYS)}
+
+    @property
+    def rules(self) -> Rules:
+        """The settings by which the service learns."""
+        return Rules(**{name: getattr(self, name) for name in Rules.model_fields})
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the store."""
+        kind, _, where = self.store.partition(":")
+        if kind != "sqlite" or not where:
+            raise ConfigError(f"store: got {self.store!r}, expected sqlite:FOLDER")
+        return Path(where)
+
+
+def read_settings(
+    path: str | os.PathLike[str] | None, environment: Mapping[str, str], given: Mapping[str, Any]
+) -> Settings:
+    """Return the settings of a service.
+
+    Args:
+        path: A YAML file of settings, None for none.
+        environment: Variables, such as `os.environ`; those that begin with `ZOOSIM_SERVE_` are settings.
+        given: Settings that override both; None stands for what was not given.
+
+    Raises:
+        ConfigError: a setting is unknown, of another type or out of range.
+    """
+    values: dict[str, Any] = {} if path is None else dict(read_yaml(Path(path)))
+    for variable, text in environment.items():
+        if variable.startswith(PREFIX):
+            name = variable.removeprefix(PREFIX).lower()
+            values[name] = _read_value(name, variable, text)
+    values |= {name: value for name, value in given.items() if value is not None}
+    settings: Settings = build(Settings, values, "settings of the service" if path is None else str(path))
+    return settings
+
+
+def _read_value(name: str, variable: str, text: str) -> Any:
+    """Return the value of a variable in the type of its setting."""
+    field = Settings.model_fields.get(name)
+    if field is None:
+        raise ConfigError(f"{variable}: sets nothing; expected one of {', '.join(sorted(Settings.model_fields))}")
+    kinds = {int: "a whole number", float: "a number"}
+    if field.annotation not in kinds:
+        return text
+    try:
+        return field.annotation(text)
+    except ValueError:
+        raise ConfigError(f"{variable}: got {text!r}, expected {kinds[field.annotation]}") from None

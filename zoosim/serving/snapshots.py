@@ -1,0 +1,106 @@
+"""Snapshots of what a service has learned: a restart reads the newest sound one, and only the log behind it."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoosim.core.errors import ConfigError, DataError, ZoosimError
+from zoosim.core.packed import Packing, read_packed, write_packed
+from zoosim.policies.model import Model
+from zoosim.policies.persistence import packed_state, unpack_state
+from zoosim.serving.events import Row, Start
+from zoosim.serving.replica import Replica
+
+PACKING = Packing(b"zoosim state 1\n", "snapshot of a service", "remove it: the log holds all", "a service writes it")
+KEPT = 5
+"""Snapshots that are kept, the newest."""
+
+PREFIX = "state-"
+
+
+def write_snapshot(folder: Path, replica: Replica) -> Path:
+    """Write what a service has learned up to a tick of its log, whole or not at all, and drop the oldest snapshots."""
+    start = replica.start
+    assert start is not None
+    state, arrays = packed_state(replica.model.policy)
+    products, product_arrays = replica.catalogue.state()
+    header = {
+        "position": replica.position,
+        "model": start.model,
+        "rules": start.rules.decode(),
+        "state": state,
+        "products": products,
+        "join": replica.join.state(),
+        "counts": dict(replica.counts),
+    }
+    path = folder / f"{PREFIX}{replica.position:016}"
+    write_packed(path, PACKING, header, {**arrays, **product_arrays})
+    for old in _snapshots(folder)[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def newest_replica(
+    folder: Path,
+    load_model: Callable[[str], Model],
+    find_row: Callable[[int], Row | None],
+    complain: Callable[[str], None],
+) -> Replica:
+    """Return what a service had learned when the newest sound snapshot was written; a new replica where there is none.
+
+    Args:
+        folder: Where the snapshots lie.
+        load_model, find_row: As in `Replica`.
+        complain: Called with a line about each broken snapshot.
+    """
+    for path in reversed(_snapshots(folder)):
+        try:
+            return _read_snapshot(path, load_model, find_row)
+        except (DataError, ConfigError) as error:
+            complain(f"{error}; an older one is taken")
+    return Replica(load_model, find_row)
+
+
+def newest_position(folder: Path) -> int:
+    """Return the position of the newest snapshot, 0 where there is none."""
+    paths = _snapshots(folder)
+    return int(paths[-1].name.removeprefix(PREFIX)) if paths else 0
+
+
+def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> Replica:
+    header, arrays = read_packed(path, PACKING)
+    replica = Replica(load_model, find_row)
+    broken = DataError(f"{path}: is no {PACKING.what}, or broken; {PACKING.again}")
+    try:
+        replica.begin(Start(str(header["model"]), str(header["rules"]).encode()))
+        replica.join.load_state(header["join"])
+        replica.catalogue.load_state(header["products"], arrays)
+        unpack_state(replica.model.policy, header["state"], arrays)
+        replica.counts.update(_counts(header["counts"]))
+        replica.position = int(header["position"])
+    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        raise broken from None
+    return replica
+
+
+def _counts(values: Any) -> dict[str, int]:
+    return {str(name): int(count) for name, count in dict(values).items()}
+
+
+def _snapshots(folder: Path) -> list[Path]:
+    """Return the snapshots, oldest first."""
+    return sorted(path for path in folder.glob(f"{PREFIX}*") if path.name.removeprefix(PREFIX).isdigit())
+
+
+def state_digest(replica: Replica) -> str:
+    """Return a hash of all that was learned: equal ones mean states that are equal to the bit."""
+    state, arrays = packed_state(replica.model.policy)
+    digest = hashlib.sha256(json.dumps([state, replica.join.state()], sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

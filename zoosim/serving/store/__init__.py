@@ -1,0 +1,1 @@
+"""Where a service keeps its log."""

@@ -1,0 +1,175 @@
+"""Group commit: a thread that appends what waits, together, and tells those that wait once it is stored."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from zoosim.core.errors import DataError, StoreError
+from zoosim.serving.events import Kind, NewRow
+from zoosim.serving.store.base import Store
+
+MOST_TOGETHER = 512
+"""Requests that one commit stores, at most."""
+
+
+class _Waiting(NamedTuple):
+    """Rows that one request appends, whether they must be on the disk, and who waits for their positions.
+
+    `epoch` is the number of failures that the one who appends knew of.
+    """
+
+    rows: Sequence[NewRow]
+    durable: bool
+    epoch: int
+    done: "asyncio.Future[list[int | None]]"
+
+    @property
+    def products(self) -> int:
+        """How many rows change a product."""
+        return sum(row.kind is Kind.PRODUCT for row in self.rows)
+
+
+class _Task(NamedTuple):
+    """Something else to do with the store between two commits."""
+
+    run: Callable[[Store], int]
+    done: "asyncio.Future[int]"
+
+
+class Writer:
+    """Appends rows in the order in which they are given; several requests share a commit.
+
+    What is appended may rest on what was appended before it, such as a new product. So when a commit fails, all that
+    waits fails with it, up to what is appended once `on_failure` was called.
+
+    Attributes:
+        failure: Why the last commit failed, empty when it did not.
+        waiting: How many requests wait now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[int], None],
+        sync_all: bool = False,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            store: Where to append.
+            loop: The event loop of those who wait.
+            on_failure: Called in the event loop when commits failed, with the number of changes of products that are
+                lost with them.
+            sync_all: Whether everything must be on the disk, not feedback alone.
+        """
+        self.failure = ""
+        self.waiting = 0
+        self._store = store
+        self._loop = loop
+        self._on_failure = on_failure
+        self._sync_all = sync_all
+        self._epoch = 0
+        self._failed_epoch = -1
+        self._unstored_products = 0
+        self._queue: queue.SimpleQueue[_Waiting | _Task | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
+        self._thread.start()
+
+    def append(self, rows: Sequence[NewRow], durable: bool = False) -> "asyncio.Future[list[int | None]]":
+        """Give rows their place in the log; return their positions, once they are stored, as `Store.append` does.
+
+        Awaiting it raises `StoreError` where they could not be stored.
+        """
+        done: asyncio.Future[list[int | None]] = self._loop.create_future()
+        waiting = _Waiting(rows, durable or self._sync_all, self._epoch, done)
+        self.waiting += 1
+        self._unstored_products += waiting.products
+        self._queue.put(waiting)
+        return done
+
+    def run(self, task: Callable[[Store], int]) -> "asyncio.Future[int]":
+        """Do something else with the store; awaiting it raises `StoreError` as the task does."""
+        done: asyncio.Future[int] = self._loop.create_future()
+        self._queue.put(_Task(task, done))
+        return done
+
+    def close(self) -> None:
+        """Store what waits, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            item = self._queue.get()
+            batch: list[_Waiting] = []
+            while isinstance(item, _Waiting):
+                batch.append(item)
+                if len(batch) == MOST_TOGETHER or self._queue.empty():
+                    break
+                item = self._queue.get()
+            if batch:
+                self._commit(batch)
+            if item is None:
+                return
+            if isinstance(item, _Task):
+                self._do(item)
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        sound = [waiting for waiting in batch if waiting.epoch > self._failed_epoch]
+        self._tell(self._refuse, [waiting for waiting in batch if waiting.epoch <= self._failed_epoch])
+        if not sound:
+            return
+        rows = [row for waiting in sound for row in waiting.rows]
+        try:
+            positions = self._store.append(rows, any(waiting.durable for waiting in sound))
+        except (StoreError, DataError) as error:
+            self.failure = str(error)
+            self._failed_epoch = sound[-1].epoch
+            self._tell(self._refuse, sound)
+            return
+        self.failure = ""
+        self._tell(self._resolve, sound, positions)
+
+    def _do(self, task: _Task) -> None:
+        try:
+            result = task.run(self._store)
+        except (StoreError, DataError) as error:
+            self._tell(_fail, task.done, error)
+        else:
+            self._tell(_succeed, task.done, result)
+
+    def _tell(self, what: Callable[..., None], *values: Any) -> None:
+        """Call something in the event loop, unless that is over."""
+        if values[0] and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(what, *values)
+
+    def _resolve(self, batch: list[_Waiting], positions: list[int | None]) -> None:
+        start = 0
+        for waiting in batch:
+            stop = start + len(waiting.rows)
+            self.waiting -= 1
+            self._unstored_products -= waiting.products
+            _succeed(waiting.done, positions[start:stop])
+            start = stop
+
+    def _refuse(self, batch: list[_Waiting]) -> None:
+        if batch[-1].epoch == self._epoch:  # the first to hear of it: nothing that waits will be stored
+            self._epoch += 1
+            self._on_failure(self._unstored_products)
+            self._unstored_products = 0
+        for waiting in batch:
+            self.waiting -= 1
+            _fail(waiting.done, StoreError(self.failure))
+
+
+def _succeed(done: "asyncio.Future[Any]", result: Any) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: "asyncio.Future[Any]", error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)

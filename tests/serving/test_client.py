@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 
 import zoosim
@@ -63,7 +63,7 @@ def test_bad_candidates_are_refused_in_one_line(service: ServiceProcess, candida
 def test_wrong_keys_are_refused(service: ServiceProcess) -> None:
     with Client(service.url, key="another key, as long as that") as client, pytest.raises(ServiceError, match="key"):
         client.decide({})
-    answer = httpx.get(f"{service.url}/v1/model", headers={"Authorization": f"Bearer {KEY}"})
+    answer = httpx2.get(f"{service.url}/v1/model", headers={"Authorization": f"Bearer {KEY}"})
     assert answer.status_code == 401
     assert "expected the key for admin" in answer.json()["error"]
     assert KEY not in service.output
@@ -84,33 +84,34 @@ def test_wrong_keys_are_refused(service: ServiceProcess) -> None:
     ],
 )
 def test_bad_bodies_are_refused(service: ServiceProcess, body: bytes, line: str) -> None:
-    answer = httpx.post(f"{service.url}/v1/decisions", content=body, headers={"Authorization": f"Bearer {KEY}"})
+    answer = httpx2.post(f"{service.url}/v1/decisions", content=body, headers={"Authorization": f"Bearer {KEY}"})
     assert answer.status_code in (400, 413)
     assert line in answer.json()["error"]
 
 
 def test_what_the_service_says_of_itself(service: ServiceProcess) -> None:
-    assert httpx.get(f"{service.url}/livez").status_code == 200
-    assert httpx.get(f"{service.url}/readyz").json() == {"status": "ready"}
-    described = httpx.get(f"{service.url}/openapi.json").json()
+    assert httpx2.get(f"{service.url}/livez").status_code == 200
+    assert httpx2.get(f"{service.url}/readyz").json() == {"status": "ready"}
+    described = httpx2.get(f"{service.url}/openapi.json").json()
     assert "DecideBody" in described["components"]["schemas"]
-    assert httpx.get(f"{service.url}/nowhere").status_code == 404
+    assert httpx2.get(f"{service.url}/nowhere").status_code == 404
 
 
 def test_what_fails_on_its_way_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([httpx.ConnectError("refused"), httpx.Response(429, headers={"Retry-After": "0"})])
+    failure = httpx2.ConnectError("refused")
+    answers = iter([None, httpx2.Response(429, headers={"Retry-After": "0"})])
     bodies = []
 
-    def post(request: httpx.Request) -> httpx.Response:
+    def post(request: httpx2.Request) -> httpx2.Response:
         bodies.append(request.content)
-        answer = next(answers, httpx.Response(200, json={"status": "accepted"}))
-        if isinstance(answer, httpx.Response):
-            return answer
-        raise answer
+        answer = next(answers, httpx2.Response(200, json={"status": "accepted"}))
+        if answer is None:
+            raise failure
+        return answer
 
     monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
     client = Client("http://shop")
-    client._http = httpx.Client(base_url="http://shop", transport=httpx.MockTransport(post))
+    client._http = httpx2.Client(base_url="http://shop", transport=httpx2.MockTransport(post))
     assert client.give_feedback("d", {"click": 1.0}) == "accepted"
     assert len(bodies) == 3
     assert len(set(bodies)) == 1

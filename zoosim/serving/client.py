@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 from zoosim.core.errors import ZoosimError
 
@@ -121,7 +121,7 @@ class Client(_Requests):
 
     def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
         super().__init__(url, key, timeout)
-        self._http = httpx.Client(**self._options)
+        self._http = httpx2.Client(**self._options)
 
     def decide(
         self,
@@ -191,8 +191,8 @@ class Client(_Requests):
         pauses = _pauses()
         while True:
             try:
-                answer: httpx.Response | httpx.TransportError = self._http.post(call.path, json=call.body)
-            except httpx.TransportError as error:
+                answer: httpx2.Response | httpx2.TransportError = self._http.post(call.path, json=call.body)
+            except httpx2.TransportError as error:
                 answer = error
             pause = _pause_after(answer, pauses)
             if pause is None:
@@ -205,7 +205,7 @@ class AsyncClient(_Requests):
 
     def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
         super().__init__(url, key, timeout)
-        self._http = httpx.AsyncClient(**self._options)
+        self._http = httpx2.AsyncClient(**self._options)
 
     async def decide(
         self,
@@ -249,8 +249,8 @@ class AsyncClient(_Requests):
         pauses = _pauses()
         while True:
             try:
-                answer: httpx.Response | httpx.TransportError = await self._http.post(call.path, json=call.body)
-            except httpx.TransportError as error:
+                answer: httpx2.Response | httpx2.TransportError = await self._http.post(call.path, json=call.body)
+            except httpx2.TransportError as error:
                 answer = error
             pause = _pause_after(answer, pauses)
             if pause is None:
@@ -264,20 +264,20 @@ def _pauses() -> Iterator[float]:
         yield FIRST_PAUSE * 2**number
 
 
-def _pause_after(answer: httpx.Response | httpx.TransportError, pauses: Iterator[float]) -> float | None:
+def _pause_after(answer: httpx2.Response | httpx2.TransportError, pauses: Iterator[float]) -> float | None:
     """Return how long to wait before the request is sent again, None where it is not."""
-    if isinstance(answer, httpx.Response) and answer.status_code not in PASSING:
+    if isinstance(answer, httpx2.Response) and answer.status_code not in PASSING:
         return None
     pause = next(pauses, None)
-    if pause is None or isinstance(answer, httpx.TransportError):
+    if pause is None or isinstance(answer, httpx2.TransportError):
         return pause
     asked = answer.headers.get("retry-after", "")
     return min(max(pause, float(asked)), LONGEST_PAUSE) if asked.isdigit() else pause
 
 
-def _content(answer: httpx.Response | httpx.TransportError) -> dict[str, Any]:
+def _content(answer: httpx2.Response | httpx2.TransportError) -> dict[str, Any]:
     """Return what an answer holds; raises `ServiceError` for a refusal, or none."""
-    if isinstance(answer, httpx.TransportError):
+    if isinstance(answer, httpx2.TransportError):
         raise ServiceError(f"the service cannot be reached ({answer or type(answer).__name__})", 0)
     try:
         content = dict(answer.json())

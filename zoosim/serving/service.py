@@ -103,6 +103,7 @@ class Service:
         self.started = time.time()
         self.counts: Counter[str] = Counter()
         self.learned: Mapping[str, int] = {}
+        self.delay = 0.0
         self.state = 0
         self._knows_whole = False
         self._id_prefix = secrets.token_hex(12)
@@ -453,9 +454,9 @@ class Service:
             raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
 
     def _check_room(self) -> None:
-        if self._writer.waiting >= self.settings.most_waiting:
+        if self._writer.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
             self.counts["turned away"] += 1
-            raise Busy(f"got more than {self.settings.most_waiting} requests at once; come again in a second")
+            raise Busy("got more requests than can be answered now; come again in a second")
 
     def _counted(self, status: str) -> Outcome:
         self.counts[f"feedback {status}"] += 1

@@ -20,6 +20,7 @@ from zoosim.serving.events import (
     Product,
     Row,
     Start,
+    row_checksum,
     unpack,
     unpack_floats,
     unpack_whole,
@@ -46,6 +47,7 @@ class Replica:
 
     Attributes:
         position: The row up to which the log has been read.
+        checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
     """
 
@@ -59,6 +61,7 @@ class Replica:
         self._load_model = load_model
         self._find_row = find_row
         self.position = 0
+        self.checksum = b""
         self.start: Start | None = None
         self.counts: Counter[str] = Counter()
         self.model: Model
@@ -78,6 +81,7 @@ class Replica:
             )
         _READERS[row.kind](self, row)
         self.position = row.seq
+        self.checksum = row_checksum(row)
 
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import STOP, LearnerJob, run_learner
 from zoosim.serving.publishing import decode
@@ -95,7 +95,7 @@ class LearnerProcess:
         """Start it."""
         self._service = service
         self._loop = loop
-        self._job = LearnerJob(service.folder.resolve(), service.settings.snapshot, os.getpid())
+        self._job = LearnerJob(service.address, service.settings.snapshot, os.getpid())
         self._stopping = threading.Event()
         self._start()
         self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
@@ -144,7 +144,11 @@ async def _tick(service: Service) -> None:
 async def _clean(service: Service) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
-        await service.remove_old()
+        try:
+            await service.share_files()
+            await service.remove_old()
+        except (StoreError, DataError) as error:
+            logger.warning("old rows stay: %s", error)
 
 
 async def _watch(service: Service) -> None:

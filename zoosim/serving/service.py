@@ -1,6 +1,7 @@
 """What a service does, without HTTP: decide, take feedback, change products, learn, and survive being killed."""
 
 import asyncio
+import contextlib
 import fcntl
 import hashlib
 import logging
@@ -9,7 +10,7 @@ import secrets
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,13 +43,14 @@ from zoosim.serving.events import (
     unpack_whole,
 )
 from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import LOG, MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
+from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Units, draw, show_first
 from zoosim.serving.replica import Replica, rules_of
 from zoosim.serving.settings import Settings
-from zoosim.serving.snapshots import newest_position, newest_replica
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.snapshots import PREFIX, newest_position, newest_replica
+from zoosim.serving.store.address import open_store
+from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
 SECRET, LOCK = "secret", "lock"
@@ -99,7 +101,8 @@ class Service:
             DataError: the model, or the log, is broken.
         """
         self.settings = settings
-        self.folder = settings.folder
+        self.address = settings.address._replace(folder=settings.address.folder.resolve())
+        self.folder = self.address.folder
         self.started = time.time()
         self.counts: Counter[str] = Counter()
         self.learned: Mapping[str, int] = {}
@@ -109,14 +112,17 @@ class Service:
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
         self._loop = loop
-        self._lock = _locked(self.folder)
-        self._secret = _secret_of(self.folder)
-        self._store = SqliteStore(self.folder / LOG)
-        self._reader = SqliteStore(self.folder / LOG, read_only=True)
-        self._replica, dues = _replayed(self.folder, self._reader)
-        self._time = 0 if (newest := self._reader.last()) is None else newest.time
-        self._unticked = True
-        self._begin(model_file)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, _locked(self.folder))
+            self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
+            self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
+            self._store.fetch(self.folder)
+            self._secret = _secret_of(self.folder)
+            self._replica, dues = _replayed(self.folder, self._reader)
+            self._time = 0 if (newest := self._reader.last()) is None else newest.time
+            self._unticked = True
+            self._begin(model_file)
+            self._opened = opened.pop_all()
         self._dues = deque(sorted(dues))
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
@@ -250,8 +256,7 @@ class Service:
     def answer(self, decision_id: str) -> DecisionAnswer:
         """Return what was answered to a decision; raises `NotFound`."""
         _, decision = self.decision(decision_id)
-        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
-        return _answer_of(decision_id, decision, names)
+        return _answer_of(decision_id, decision, self._names_of(decision))
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
@@ -259,7 +264,7 @@ class Service:
         while self._dues and self._dues[0] <= now:
             self._dues.popleft()
             self._unticked = True
-        if not self._unticked:
+        if not self._unticked and not self.failure:
             return
         self._unticked = False
         try:
@@ -281,6 +286,10 @@ class Service:
         self.state = message.position
         self.learned = message.counts
 
+    async def share_files(self) -> None:
+        """Put models and snapshots where a service on another machine finds them, should it take over."""
+        await self._loop.run_in_executor(None, self._share_files)
+
     async def remove_old(self) -> int:
         """Remove rows of the log that are older than the settings say; return how many."""
         if not self.settings.keep_days:
@@ -301,8 +310,7 @@ class Service:
 
     def lag(self) -> int:
         """Return how many rows of the log the decisions do not know of yet."""
-        newest = self._reader.last()
-        return 0 if newest is None else newest.seq - self.state
+        return max(self._writer.position - self.state, 0)
 
     def description(self) -> dict[str, Any]:
         """Return what decides, by which rules it learns, and what came of decisions, as plain values."""
@@ -321,9 +329,9 @@ class Service:
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
         self._writer.close()
-        self._store.close()
-        self._reader.close()
-        os.close(self._lock)
+        with contextlib.suppress(StoreError):
+            self._share_files()
+        self._opened.close()
 
     def _begin(self, model_file: Path | None) -> None:
         """Note in the log by which model and rules the service goes on, where they are new."""
@@ -338,6 +346,7 @@ class Service:
         start = Start(digest, self.settings.rules.model_dump_json().encode())
         if start != before:
             self._replica.begin(start)
+            self._share_files()
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
         self.state = self._replica.position
         self.model.policy.prepare()
@@ -354,7 +363,7 @@ class Service:
         """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
         if decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
-        row = self._reader.find(decision_key(decision_id))
+        row = self._row_of(decision_id)
         if row is None:
             return None
         decision = unpack(row)
@@ -422,21 +431,43 @@ class Service:
     def _append(self, row: NewRow, durable: bool = False) -> "asyncio.Future[list[int | None]]":
         return self._writer.append([row], durable)
 
-    def _undo(self, changes: int) -> None:
-        """Take changes of products back that could not be stored."""
+    def _undo(self, changes: int, stored_after_all: Sequence[Row]) -> None:
+        """Take changes of products back that could not be stored, and take over those that are stored after all."""
         self.catalogue.undo(changes)
+        for row in stored_after_all:
+            if row.kind is Kind.PRODUCT:
+                self._replica.apply(row)
+
+    def _share_files(self) -> None:
+        paths = [self.folder / SECRET]
+        paths += (self.folder / MODELS).glob("*.zoosim")
+        paths += (self.folder / SNAPSHOTS).glob(f"{PREFIX}*")
+        self._store.share(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])
 
     def _decision_row(self, decision_id: str) -> Row:
-        row = self._reader.find(decision_key(decision_id))
+        row = self._row_of(decision_id)
         if row is None:
             raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
         return row
+
+    def _row_of(self, decision_id: str) -> Row | None:
+        """Return the row of a decision; raises `StoreError` also while the log and the products may not agree."""
+        if self.failure:
+            raise StoreError(self.failure)
+        return self._reader.find(decision_key(decision_id))
+
+    def _names_of(self, decision: Decision) -> tuple[str, ...]:
+        """Return the names of a decision's candidates; raises `StoreError` for products that another service added."""
+        versions = unpack_whole(decision.versions)
+        if versions.max() >= len(self.catalogue):
+            raise StoreError("decision: is of another service, which has taken the log over; send requests to that one")
+        return self.catalogue.candidates(versions.tolist()).names
 
     def _slot_of(self, row: Row, product: str) -> int:
         """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
+        names = self._names_of(decision)
         products = [names[place] for place in decision.shown]
         if product not in products:
             raise PolicyError(unknown("product: was not shown", product, products))
@@ -536,7 +567,7 @@ def _kept_model(folder: Path, model_file: Path) -> str:
     return digest
 
 
-def _replayed(folder: Path, reader: SqliteStore) -> tuple[Replica, list[int]]:
+def _replayed(folder: Path, reader: Store) -> tuple[Replica, list[int]]:
     """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
 
     def complain(line: str) -> None:

@@ -110,6 +110,12 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(self._path, error) from None
 
+    def share(self, folder: Path, names: Sequence[str]) -> None:
+        """Do nothing: the log lies in the folder, too."""
+
+    def fetch(self, folder: Path) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()

@@ -159,7 +159,10 @@ def test_products_that_could_not_be_stored_are_unknown(
         outcomes = await asyncio.gather(*(service.decide(new) for _ in range(3)), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreError] * 3
         assert service.failure == "disk full"
+        with pytest.raises(StoreError, match="disk full"):
+            await service.decide(DecideBody())
         monkeypatch.setattr(service._store, "append", append)
+        await service.tick()
         with pytest.raises(PolicyError, match="'q1'"):
             await service.decide(DecideBody(candidates=["q1", "p1"]))
         assert set((await service.decide(new)).propensities) == {"q1", "p1"}
@@ -190,12 +193,11 @@ def test_products_that_are_stored_after_all_are_known(
         monkeypatch.setattr(service._store, "append", lose_the_answer)
         new = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"], decision_id="d")
         other = DecideBody(candidates=[{"id": "q2", "category": "c2"}, "p1"])
-        with pytest.raises(StoreError, match="timeout"):
-            await service.decide(new)
-        with pytest.raises(StoreError, match="timeout"):
-            await service.decide(new)
-        with pytest.raises(StoreError, match="send the request again"):
-            await service.decide(other)
+        for body in (new, new, other):
+            with pytest.raises(StoreError, match="timeout"):
+                await service.decide(body)
+        await service.tick()
+        assert "send the request again" in service.failure
         await service.tick()
         assert set((await service.decide(new)).propensities) == {"q1", "p1"}
         assert set((await service.decide(other)).propensities) == {"q2", "p1"}

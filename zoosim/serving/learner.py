@@ -144,6 +144,8 @@ class _Learner:
                 break
             if not rows_read:
                 time.sleep(PAUSE)
+        while self._catch_up():  # the last snapshot holds all that the ranker stored before it said stop
+            continue
         if self._replica.position > self._saved_position:
             self._save()
 

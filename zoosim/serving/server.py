@@ -67,7 +67,7 @@ async def _serve(
         asyncio.create_task(job) for job in (_tick(service), _clean(service), _watch(service), _stop(server, stopping))
     ]
     host, port = listener.getsockname()[:2]
-    announce(f"serving on http://{host}:{port}, log and models in {service.folder}")
+    announce(f"serving on http://{host}:{port}, {service.address.text()}")
     try:
         await server.serve(sockets=[listener])
     finally:

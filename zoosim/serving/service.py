@@ -485,6 +485,9 @@ class Service:
             raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
 
     def _check_room(self) -> None:
+        """Refuse what cannot be stored now; each tick tries whether the log can be written again."""
+        if self.failure:
+            raise StoreError(self.failure)
         if self._writer.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.store.test_contract import row
@@ -69,7 +70,7 @@ def test_rows_whose_answer_was_lost_are_not_taken_for_lost(
 
     def lose_the_answer(*values: Any) -> None:
         append(*values)
-        raise redis_module.redis.TimeoutError("lost")
+        raise redis.TimeoutError("lost")
 
     monkeypatch.setattr(store, "_append", lose_the_answer)
     with pytest.raises(StoreError, match="lost"):

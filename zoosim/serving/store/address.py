@@ -28,6 +28,18 @@ class Address(NamedTuple):
     server: str = ""
     loop: str = ""
 
+    def text(self) -> str:
+        """Return in words where everything lies."""
+        if not self.server:
+            return f"log and models in {self.folder}"
+        return f"{log_name(self.server, self.loop)}, models in {self.folder}"
+
+
+def log_name(server: str, loop: str) -> str:
+    """Return what messages call a log on a server."""
+    url = urlsplit(server)
+    return f"log {loop} on {url.hostname}:{url.port or 6379}"
+
 
 def parse_address(text: str) -> Address:
     """Return where a setting says that the log lies; raises `ConfigError`."""

@@ -29,6 +29,7 @@ from redis.retry import Retry
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row, row_checksum
+from zoosim.serving.store.address import log_name
 from zoosim.serving.store.base import StoredAfterAll
 
 SECONDS_TO_ANSWER = 5.0
@@ -108,7 +109,7 @@ class RedisStore:
             socket_connect_timeout=SECONDS_TO_ANSWER,
             retry=Retry(NoBackoff(), 0),
         )
-        self._name = f"log {loop} on the server"
+        self._name = log_name(server, loop)
         self._log, self._keys, self._lease, self._owner, self._files = (
             f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "owner", "files")
         )

@@ -231,12 +231,21 @@ def _write_evaluation(
     from zoosim.report.evaluation import build_page
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
-    typed = "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
-    typed += "".join(_as_typed(*option) for option in options.items())
+    typed = f"{typed_policies(policies)}{typed_options(options)}"
     command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
     write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))
+
+
+def typed_policies(policies: Mapping[str, Any]) -> str:
+    """Return policies by name as the command line takes them."""
+    return "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
+
+
+def typed_options(options: Mapping[str, Any]) -> str:
+    """Return options by name as the command line takes them."""
+    return "".join(_as_typed(*option) for option in options.items())
 
 
 def _as_typed(name: str, value: Any) -> str:

@@ -156,7 +156,8 @@ class BoostModel(Model):
                 raise PolicyError(f"learn: {name}: got {shown(ids)}, expected a list of products' ids")
         clicked, purchased = list(clicked), list(purchased)
         ranking = self.requests.ranking(context, boosts)
-        names = [self.requests.names[row] for row in self._rows(context)[ranking]]
+        rows = self._rows(context)[ranking]
+        names = [self.requests.names[row] for row in rows]
         strangers = (set(clicked) | set(purchased)) - set(names)
         if strangers:
             raise PolicyError(
@@ -165,10 +166,7 @@ class BoostModel(Model):
         clicks = np.array([name in set(clicked) for name in names], np.float64)
         purchases = np.array([name in set(purchased) for name in names], np.float64)
         feedback = self.requests.feedback(context, ranking, clicks, purchases)
-        table = context.product_table.rows(ranking)
-        weights = self.requests.schema.reward
-        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
-        reward = float(purchases @ worth + weights.clicks * clicks.sum())
+        reward = float(purchases @ self.requests.worth[rows] + self.requests.schema.reward.clicks * clicks.sum())
         self.policy.update(context, np.asarray(boosts, np.float64), reward, feedback)
 
     def context(self, visitor: Mapping[str, Any], candidates: Any) -> Context:

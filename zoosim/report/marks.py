@@ -10,6 +10,7 @@ from zoosim.core.number_format import ends
 from zoosim.core.statistics import Interval
 from zoosim.report.drawing import (
     CHARACTER,
+    MUTED,
     NAME,
     axis_style,
     dot_style,
@@ -17,6 +18,7 @@ from zoosim.report.drawing import (
     escaped,
     label_of,
     layout_style,
+    legend_style,
     row_axis_style,
     shortened,
 )
@@ -46,6 +48,35 @@ def add_mark(figure: go.Figure, mark: Mark, y: float, **place: Any) -> None:
     bar = error_bar(mean, *(end if end is not None and math.isfinite(end) else None for end in (low, high)))
     dot = dot_style(mark.color, mark.symbol)
     figure.add_scatter(x=[mean], y=[y], error_x=bar, hovertemplate=f"{words}<extra></extra>", **dot, **place)
+
+
+class Line(NamedTuple):
+    """Values `y` at places `x`, drawn in a colour; as dots where they have intervals, from `low` to `high`."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    color: str
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def lines_figure(lines: Sequence[Line], x_title: str, y_title: str) -> go.Figure:
+    """Draw lines over whole numbers; those with intervals as dots."""
+    figure = go.Figure(layout=layout_style(height=320, margin={"l": 64, "r": 24, "t": 40, "b": 54}))
+    for line in lines:
+        style: dict[str, Any] = {"mode": "lines", "line": {"color": line.color, "width": 2}}
+        if line.low:
+            up = [high - value for high, value in zip(line.high, line.y, strict=True)]
+            down = [value - low for low, value in zip(line.low, line.y, strict=True)]
+            style = dot_style(line.color) | {"error_y": {"array": up, "arrayminus": down, "thickness": 1.8, "width": 0}}
+        name = escaped(line.name)
+        hover = f"{name}, {x_title} %{{x:.0f}}: %{{y:.4g}}<extra></extra>"
+        figure.add_scatter(x=list(line.x), y=list(line.y), name=name, hovertemplate=hover, **style)
+    figure.update_xaxes(**axis_style(), title_text=x_title, dtick=max(1, len(lines[0].x) // 10), ticklabelstandoff=8)
+    figure.update_yaxes(**axis_style(), title_text=y_title, rangemode="tozero")
+    figure.update_layout(legend_style(1.02, MUTED))
+    return figure
 
 
 def marks_figure(rows: Mapping[str, Sequence[Mark]], title: str) -> go.Figure:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import plotly.graph_objects as go
-
 from zoosim.core.number_format import ends
 from zoosim.core.statistics import Interval
 from zoosim.logs.log import Log
@@ -13,11 +11,11 @@ from zoosim.off_policy.results import Evaluation, Result
 from zoosim.off_policy.sentences import sentences, usual_estimator
 from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import TASTES, BoostModel
-from zoosim.report.drawing import COLORS, MUTED, axis_style, escaped, layout_style, legend_style
+from zoosim.report.drawing import COLORS, MUTED
 from zoosim.report.evaluation import TERMS as EVALUATION_TERMS
 from zoosim.report.evaluation import lifts_tables, reasons_table, results_table
 from zoosim.report.evaluation_figures import VERDICT_COLORS
-from zoosim.report.marks import Mark, marks_figure
+from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
 from zoosim.report.sections import Drawing, Page, Table
 
 LOGGED = "the logged choices"
@@ -48,11 +46,15 @@ def build_page(training: Training, earlier: Log, later: Log, uses: Uses) -> Page
         drawings.append(_values_drawing(training))
         tables.append(_values(training))
     if training.losses:
+        losses = [
+            Line(name, range(1, len(values) + 1), values, color)
+            for color, (name, values) in zip(COLORS, training.losses.items(), strict=False)
+        ]
         drawings.append(
             Drawing(
                 "Training",
                 "Mean squared error of the rewards in each epoch, on the rows that were learned from.",
-                losses_figure(training.losses),
+                lines_figure(losses, "epoch", "squared error"),
             )
         )
     columns = _search_columns(training.model) if isinstance(training.model, BoostModel) else _columns(training, uses)
@@ -141,20 +143,6 @@ def _values(training: Training) -> Table:
         place = heads.index("predicted")
         heads, *rows = [(*cells[:place], *cells[place + 1 :]) for cells in (heads, *rows)]
     return Table("What the policies would earn", heads, rows, n_text=4)
-
-
-def losses_figure(losses: Mapping[str, tuple[float, ...]]) -> go.Figure:
-    """Draw the loss of each epoch, a line per policy."""
-    figure = go.Figure(layout=layout_style(height=320, margin={"l": 64, "r": 24, "t": 40, "b": 54}))
-    for color, (name, values) in zip(COLORS, losses.items(), strict=False):
-        epochs = list(range(1, len(values) + 1))
-        line = {"mode": "lines", "line": {"color": color, "width": 2}, "name": escaped(name)}
-        hover = f"{escaped(name)}, epoch %{{x}}: %{{y:.4g}}<extra></extra>"
-        figure.add_scatter(x=epochs, y=values, **line, hovertemplate=hover)
-    figure.update_xaxes(**axis_style(), title_text="epoch")
-    figure.update_yaxes(**axis_style(), title_text="squared error")
-    figure.update_layout(legend_style(1.02, MUTED))
-    return figure
 
 
 def _rows(earlier: Log, later: Log) -> Table:

@@ -148,6 +148,11 @@ def training_learns(model: BoostModel) -> bool:
         ({"segment": "whales", "query_type": "browse"}, SCORES, "unknown segment 'whales'"),
         ({"segment": "savers"}, SCORES, "unknown query type 'None'"),
         ({**VISITOR, "price_taste": "low"}, SCORES, "could not convert"),
+        (
+            {**VISITOR, "price_tast": 1.0},
+            SCORES,
+            r"unknown key 'price_tast' \(did you mean price_taste\?\); known: segment",
+        ),
         ("savers", SCORES, "expected segment, query_type and tastes"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError, PolicyError
-from zoosim.core.parameters import shown
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.base import policy_name
@@ -21,6 +21,9 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import text_of
 
 TASTES = ("price_taste", "label_taste")
+VISITOR = ("segment", "query_type", *TASTES)
+"""What may be said of a visitor."""
+
 SEARCH = "search"
 """The key of a model's file under which stands what only models of boosts have."""
 
@@ -172,6 +175,9 @@ class BoostModel(Model):
     def context(self, visitor: Mapping[str, Any], candidates: Any) -> Context:
         """Return a search as policies see it; see `decide`."""
         rows, scores = self._scored(candidates)
+        strangers = [key for key in visitor if key not in VISITOR] if isinstance(visitor, Mapping) else []
+        if strangers:
+            raise PolicyError(unknown("visitor: unknown key", str(strangers[0]), list(VISITOR)))
         try:
             segment = self.requests.schema.number("segments", visitor.get("segment"))
             query_type = self.requests.schema.number("query_types", visitor.get("query_type"))

@@ -83,7 +83,11 @@ def train(
     training = _training(kept, seed)
     text = ""
     if page is not None:
-        options = {"share": share if share != SHARE else None, "seed": seed or None, "skip_bad": skip_bad}
+        options: dict[str, Any] = {
+            "share": share if share != SHARE else None,
+            "seed": seed or None,
+            "skip_bad": skip_bad,
+        }
         options |= {"propensity_model": propensity_model, "out": out, "report": report}
         text = _page(training, kept, by_name, options)
     if out is not None:

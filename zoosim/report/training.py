@@ -139,10 +139,9 @@ def _values(training: Training) -> Table:
         figures = ("", f"{logged.mean:.4g}", ends(logged.low, logged.high, 4), f"{training.evaluation.n:,}")
         rows.append((LOGGED, "", "", "", *figures))
     heads = ("policy", "chosen", "verdict", "estimator", "predicted", "estimate", "interval", "effective rows")
-    if not training.predicted:
-        place = heads.index("predicted")
-        heads, *rows = [(*cells[:place], *cells[place + 1 :]) for cells in (heads, *rows)]
-    return Table("What the policies would earn", heads, rows, n_text=4)
+    kept = [place for place, head in enumerate(heads) if head != "predicted" or training.predicted]
+    cells = [[row[place] for place in kept] for row in (heads, *rows)]
+    return Table("What the policies would earn", cells[0], cells[1:], n_text=4)
 
 
 def _rows(earlier: Log, later: Log) -> Table:

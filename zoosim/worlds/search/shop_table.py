@@ -65,7 +65,7 @@ class ShopTable:
         if len(bad_rows):
             row = bad_rows[0]
             raise DataError(f"{self.file}: row {row + 1}, column {name}: got {values[row]:g}, expected 0 or 1")
-        return values == 1.0
+        return np.asarray(values == 1.0)
 
     def ids(self) -> IntArray:
         """Return the numbers of the ids in the column `id`, `(n,)`: whole numbers or texts, each once."""

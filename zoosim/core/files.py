@@ -51,6 +51,16 @@ def make_folder(folder: Path) -> None:
     check_writable(folder)
 
 
+def checked_file(what: str, path: str | os.PathLike[str], suffix: str) -> Path:
+    """Return where to write `what`; raises `ConfigError` for another ending or a folder that is not there."""
+    where = Path(path)
+    if where.suffix != suffix or where.is_dir() or not where.parent.is_dir():
+        raise ConfigError(f"{what}: got {str(path)!r}, expected a file in a folder that is there, ending in {suffix}")
+    if not os.access(where.parent, os.W_OK):
+        raise ConfigError(f"{what}: got {str(path)!r}, in a folder that cannot be written to")
+    return where
+
+
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` atomically, in UTF-8."""
     with atomic(path) as temporary:

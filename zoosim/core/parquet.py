@@ -14,11 +14,11 @@ META = "zoosim"
 """The key of our metadata in a Parquet file."""
 
 
-def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:
+def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any]) -> None:
     """Write a frame with `meta` as JSON in the file's metadata, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as temporary:
-        frame.write_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
+        frame.lazy().sink_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
 
 
 def read_meta(path: Path) -> dict[str, Any]:

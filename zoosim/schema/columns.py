@@ -1,10 +1,11 @@
 """The types that a column of a shop's table can have, each fitted to data once: what it becomes for policies.
 
-A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode`), to the same bits.
+A fitted column encodes values one at a time (`encode_one`) and in bulk (`encode_distinct`), to the same bits.
 """
 
 import math
 from abc import abstractmethod
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -16,11 +17,11 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from zoosim.core.config import Strict
 from zoosim.core.errors import ConfigError
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.values import (
     checked_zone,
     counted,
-    encode_distinct,
+    distinct_values,
     level_hash,
     number_of,
     numbers_of,
@@ -28,6 +29,7 @@ from zoosim.schema.values import (
     time_of,
     to_the_minute,
     truth_of,
+    which,
 )
 
 MOST_LEVELS = 50
@@ -94,13 +96,13 @@ class Column(Strict):
     def encode_one(self, value: Any) -> list[float]:
         """Return the features of a value; never NaN or infinite."""
 
-    def reads(self, value: Any) -> bool:
-        """Return whether a value that is not missing can be read at all."""
-        return True
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which of the values, of which none is missing, can be read at all."""
+        return np.ones(values.len(), bool)
 
-    def knows(self, value: Any) -> bool:
-        """Return whether a value that is not missing is one of those that the column was fitted to, or among them."""
-        return self.reads(value)
+    def knows(self, values: pl.Series) -> BoolArray:
+        """Return which of the values, of which none is missing, are such as the column was fitted to."""
+        return self.reads(values)
 
     def most_unknown(self, n: int) -> float:
         """Return how many of `n` values may be unknown without being news."""
@@ -111,9 +113,16 @@ class Column(Strict):
         """What unknown values are, in words."""
         return "new"
 
-    def encode(self, column: pl.Series) -> FloatArray:
-        """Return the features of many values `(n, w)`."""
-        return encode_distinct(column, len(self.features), self.encode_one)
+    def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
+        """Return the different features `(m, w)` of a column's values, and which of them each row has `(n,)`."""
+        values, value_of_row = distinct_values(column)
+        # Keys are bytes, so that rows that are equal but for a sign of zero stay apart.
+        places: dict[bytes, int] = {}
+        place_of_value = [
+            places.setdefault(array("d", self.encode_one(value)).tobytes(), len(places)) for value in values
+        ]
+        features = np.frombuffer(b"".join(places)).reshape(-1, len(self.features))
+        return features, np.array(place_of_value, np.int64)[value_of_row]
 
     def _with_missing(self, features: Iterable[str]) -> tuple[str, ...]:
         return (*features, f"{self.name} is missing") if self.missing else tuple(features)
@@ -186,8 +195,8 @@ class NumberColumn(Column):
         scaled = (clipped - self.center) / self.scale
         return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
 
-    def encode(self, column: pl.Series) -> FloatArray:
-        """Return the scaled numbers."""
+    def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
+        """Return the scaled numbers, one per row, since most differ."""
         numbers = numbers_of(column)
         is_missing = np.isnan(numbers)
         clipped = np.minimum(np.maximum(numbers, self.low), self.high)
@@ -195,16 +204,17 @@ class NumberColumn(Column):
             clipped = np.log(clipped)
         scaled = (clipped - self.center) / self.scale + 0.0
         scaled[is_missing] = 0.0
-        return np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
+        features = np.column_stack([scaled, is_missing] if self.missing else [scaled])
+        return features, np.arange(column.len())
 
-    def reads(self, value: Any) -> bool:
-        """Return whether it is a number."""
-        return number_of(value) is not None
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are numbers."""
+        return ~np.isnan(numbers_of(values))
 
-    def knows(self, value: Any) -> bool:
-        """Return whether it is a number in the range."""
-        number = number_of(value)
-        return number is not None and self.low <= number <= self.high
+    def knows(self, values: pl.Series) -> BoolArray:
+        """Return which are numbers in the range."""
+        numbers = numbers_of(values)
+        return (self.low <= numbers) & (numbers <= self.high)
 
     def most_unknown(self, n: int) -> float:
         """Return how many are beyond the range anyhow."""
@@ -221,7 +231,7 @@ def _is_log_better(numbers: FloatArray) -> bool:
 
 def _skewness(numbers: FloatArray) -> float:
     scaled = (numbers - numbers.mean()) / numbers.std()
-    return float((scaled**3).mean())
+    return float((scaled * scaled * scaled).mean())
 
 
 class YesNoColumn(Column):
@@ -232,7 +242,7 @@ class YesNoColumn(Column):
     @classmethod
     def fitted(cls, name: str, column: pl.Series, **options: Any) -> "YesNoColumn":
         """Note whether values are missing."""
-        return cls(name=name, missing=any(truth_of(value) is None for value in column.unique().to_list()))
+        return cls(name=name, missing=not cls(name=name).reads(column).all())
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -244,9 +254,9 @@ class YesNoColumn(Column):
         truth = truth_of(value)
         return self._or_missing(None if truth is None else [float(truth)], 1)
 
-    def reads(self, value: Any) -> bool:
-        """Return whether it is one of both."""
-        return truth_of(value) is not None
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are one of both."""
+        return which(values, lambda value: truth_of(value) is not None)
 
 
 class CategoryColumn(Column):
@@ -267,7 +277,7 @@ class CategoryColumn(Column):
     ) -> "CategoryColumn":
         """Take the levels that come up most often, in the order of their names; hash the others."""
         counts: Counter[str | None] = Counter()
-        for value, count in counted(column):
+        for value, count in counted(column).iter_rows():
             counts[text_of(value)] += count
         is_missing = counts.pop(None, 0) > 0
         levels = most_frequent(counts, most_levels)
@@ -311,9 +321,9 @@ class CategoryColumn(Column):
         second = first + 1 + step % (self.buckets - 1)
         return [n_levels + first, n_levels + second % self.buckets]
 
-    def knows(self, value: Any) -> bool:
-        """Return whether it is one of the levels."""
-        return text_of(value) in self.levels
+    def knows(self, values: pl.Series) -> BoolArray:
+        """Return which are one of the levels."""
+        return which(values, lambda value: text_of(value) in self.levels)
 
     def most_unknown(self, n: int) -> float:
         """Return how many are hashed where their share is about what it was; without hashing none."""
@@ -341,7 +351,7 @@ class WordsColumn(Column):
         """Take the words that come up most often, in the order of their names."""
         counts: Counter[str] = Counter()
         is_missing = False
-        for value, count in counted(column):
+        for value, count in counted(column).iter_rows():
             words = split_words(value, separator)
             is_missing |= words is None
             for word in words or ():
@@ -363,9 +373,9 @@ class WordsColumn(Column):
         features = [float(level in words) for level in self.levels]
         return self._or_missing([*features, float(not words.issubset(self.levels))], width)
 
-    def knows(self, value: Any) -> bool:
-        """Return whether all words are among the levels."""
-        return (split_words(value, self.separator) or set()).issubset(self.levels)
+    def knows(self, values: pl.Series) -> BoolArray:
+        """Return whose words are all among the levels."""
+        return which(values, lambda value: (split_words(value, self.separator) or set()).issubset(self.levels))
 
 
 class TimeColumn(Column):
@@ -383,9 +393,8 @@ class TimeColumn(Column):
         cls, name: str, column: pl.Series, *, time_zone: str = "UTC", epoch: Epoch | None = None, **options: Any
     ) -> "TimeColumn":
         """Note whether times are missing."""
-        zone = ZoneInfo(time_zone)
-        is_missing = any(time_of(value, zone, epoch) is None for value in to_the_minute(column).unique().to_list())
-        return cls(name=name, missing=is_missing, time_zone=time_zone, epoch=epoch)
+        fitted = cls(name=name, time_zone=time_zone, epoch=epoch)
+        return fitted.model_copy(update={"missing": not fitted.reads(column).all()})
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -403,13 +412,14 @@ class TimeColumn(Column):
         of_week = CIRCLE[round(moment.weekday() * 1440 / 7)]
         return self._or_missing([*of_day, *of_week], 4)
 
-    def encode(self, column: pl.Series) -> FloatArray:
-        """Return the features of many times; those of one minute are the same."""
-        return super().encode(to_the_minute(column))
+    def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
+        """Return the different features; those of all times of one minute are the same."""
+        return super().encode_distinct(to_the_minute(column))
 
-    def reads(self, value: Any) -> bool:
-        """Return whether it is a time."""
-        return time_of(value, ZoneInfo(self.time_zone), self.epoch) is not None
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are times."""
+        zone = ZoneInfo(self.time_zone)
+        return which(to_the_minute(values), lambda value: time_of(value, zone, self.epoch) is not None)
 
 
 class VectorColumn(Column):
@@ -441,10 +451,9 @@ class VectorColumn(Column):
             return self._or_missing(None, self.length)
         return self._or_missing([number / self.scale for number in numbers], self.length)
 
-    def reads(self, value: Any) -> bool:
-        """Return whether it is as long as it should be."""
-        numbers = _vector(value)
-        return numbers is not None and len(numbers) == self.length
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are as long as they should be."""
+        return which(values, lambda value: len(_vector(value) or ()) == self.length)
 
 
 AnyColumn = Annotated[

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.types import BoolArray
-from zoosim.schema.values import UNREADABLE, encode_distinct, number_of, numbers_of, text_of_any, truth_of
+from zoosim.schema.values import UNREADABLE, numbers_of, text_of_any, truth_of, which
 
 EVIDENCE = 10.0
 """Rows of which chance would have to explain that they fit a rule, for the rule to count."""
@@ -60,11 +60,15 @@ def _needs(column: pl.Series, reward: pl.Series) -> bool:
 
 def _holds_something(column: pl.Series) -> BoolArray:
     """Return which values are neither missing nor no nor 0."""
-    return encode_distinct(column, 1, lambda value: [float(_is_something(value))])[:, 0] > 0.0
+    numbers = numbers_of(column)
+    holds = numbers != 0.0
+    no_number = np.isnan(numbers)
+    holds[no_number] = which(column.filter(no_number), _is_something)
+    return holds
 
 
 def _is_something(value: Any) -> bool:
-    return text_of_any(value) is not None and truth_of(value) is not False and number_of(value) != 0.0
+    return text_of_any(value) is not None and truth_of(value) is not False
 
 
 def _is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:

@@ -33,8 +33,9 @@ def known_too_late(column: pl.Series, action: pl.Series, rewards: Iterable[pl.Se
         rewards = [reward.gather(rows) for reward in rewards]
     if _follows(column, action):
         return f"has one value for each {action.name}, so it describes the product"
+    held = _holds_something(column)
     for reward in rewards:
-        if _needs(column, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
+        if _needs(held, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
             return f"follows from {reward.name}, so nobody knows it before the product is chosen"
     return ""
 
@@ -52,16 +53,16 @@ def _follows(column: pl.Series, given: pl.Series) -> bool:
     return _is_a_rule(n_repeats * (1.0 - commonest / column.len()), column.len() - int(usual.sum()))
 
 
-def _needs(column: pl.Series, reward: pl.Series) -> bool:
-    """Return whether the column holds something only where the reward does."""
-    held, earned = _holds_something(column), _holds_something(reward)
+def _needs(held: BoolArray, reward: pl.Series) -> bool:
+    """Return whether a column, known by where it holds something, does so only where the reward does."""
+    earned = _holds_something(reward)
     return _is_a_rule(held.sum() * (1.0 - earned.mean()), int((held & ~earned).sum()))
 
 
 def _holds_something(column: pl.Series) -> BoolArray:
     """Return which values are neither missing nor no nor 0."""
     numbers = numbers_of(column)
-    holds = numbers != 0.0
+    holds: BoolArray = numbers != 0.0
     no_number = np.isnan(numbers)
     holds[no_number] = which(column.filter(no_number), _is_something)
     return holds

@@ -33,7 +33,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
-from zoosim.schema.columns import Epoch, Options, Separator, Zone
+from zoosim.schema.column import Epoch, Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late

@@ -201,8 +201,10 @@ def numbers_of(column: pl.Series) -> FloatArray:
         numbers = readable.cast(pl.Float64, strict=False)
     elif (column.dtype.is_numeric() and not column.dtype.is_decimal()) or column.dtype == pl.Boolean:
         numbers = column.cast(pl.Float64, strict=False)
-    else:
+    elif column.dtype.is_decimal() or column.dtype == pl.Object:
         numbers = pl.Series(map(number_of, column.to_list()), dtype=pl.Float64)
+    else:
+        return np.full(column.len(), math.nan)
     array = numbers.fill_null(math.nan).to_numpy().astype(float, copy=True)
     array[~(np.abs(array) <= LARGEST_NUMBER)] = math.nan
     return array
@@ -224,7 +226,7 @@ def distinct_values(column: pl.Series) -> tuple[list[Any], IntArray]:
 def which(column: pl.Series, condition: Callable[[Any], bool]) -> BoolArray:
     """Return where a condition holds `(n,)`; each different value is tested once."""
     values, value_of_row = distinct_values(column)
-    return np.array([condition(value) for value in values], bool)[value_of_row]
+    return np.asarray(np.array([condition(value) for value in values], bool)[value_of_row])
 
 
 def present(column: pl.Series) -> BoolArray:
@@ -233,5 +235,5 @@ def present(column: pl.Series) -> BoolArray:
         words = column.cast(pl.String).str.strip_chars(BLANK)
         return (words.is_not_null() & ~words.is_in(MISSING)).to_numpy()
     if column.dtype.is_numeric():
-        return ~np.isnan(column.cast(pl.Float64).to_numpy())
+        return np.asarray(~np.isnan(column.cast(pl.Float64).to_numpy()))
     return which(column, lambda value: text_of_any(value) is not None)

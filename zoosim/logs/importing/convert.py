@@ -271,7 +271,7 @@ def _candidate_names(
     """
     if schema.actions is not None:
         return _texts(schema.actions)
-    names = set(texts_of(actions).drop_nulls())
+    names = set(texts_of(actions.unique()).drop_nulls())
     if lists is not None:
         names |= lists.all_names()
     if products is not None:
@@ -357,7 +357,7 @@ def _unavailable_column(
 
 def _completed(frame: pl.DataFrame, schema: Schema, product_ids: pl.Series) -> pl.DataFrame:
     """Fill in what Records have and the table does not: ids by the row, the position 0."""
-    defaults = {
+    defaults: dict[str, pl.Expr | pl.Series] = {
         "decision_id": pl.format("row-{}", pl.int_range(pl.len())),
         "position": pl.lit(0, pl.Int32),
         "policy": pl.lit(schema.policy),

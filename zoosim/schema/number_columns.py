@@ -131,9 +131,7 @@ class VectorColumn(Column):
     def fitted(cls, name: str, column: pl.Series, **options: Any) -> "VectorColumn":
         """Take the length that most lists have, and scale their numbers to a mean square of 1."""
         lists = _lists(column)
-        lengths = [] if lists is None else lists.list.len().unique().drop_nulls().to_list()
-        by_length = [_vectors(lists, length) for length in lengths if length]
-        readable = [(rows, numbers) for rows, numbers in by_length if len(rows)]
+        readable = [] if lists is None else _by_length(lists)
         if not readable:
             return cls(name=name, missing=True, length=1, scale=1.0)
         rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
@@ -179,6 +177,13 @@ def _lists(column: pl.Series) -> pl.Series | None:
     if column.dtype == pl.Array:
         return column.arr.to_list()
     return column if column.dtype == pl.List else None
+
+
+def _by_length(lists: pl.Series) -> list[tuple[IntArray, FloatArray]]:
+    """Return the rows and the numbers of the lists of each length of which some can be read."""
+    lengths = lists.list.len().unique().drop_nulls().to_list()
+    vectors = [_vectors(lists, length) for length in lengths if length]
+    return [(rows, numbers) for rows, numbers in vectors if len(rows)]
 
 
 def _vectors(lists: pl.Series, length: int) -> tuple[IntArray, FloatArray]:

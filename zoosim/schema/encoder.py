@@ -12,6 +12,7 @@ from pydantic import model_validator
 from zoosim.core.config import Strict, build
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
+from zoosim.core.threads import map_in_threads
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.column import Options
 from zoosim.schema.columns import COLUMN_TYPES, AnyColumn
@@ -92,8 +93,11 @@ class Encoder(Strict):
     def encode_distinct(self, frame: pl.DataFrame) -> Encoded:
         """Return the same features, but each different one of a column once."""
         nothing = pl.Series([None], dtype=pl.String).new_from_index(0, frame.height)
-        values = (frame[column.name] if column.name in frame.columns else nothing for column in self.columns)
-        return Encoded([column.encode_distinct(held) for column, held in zip(self.columns, values, strict=True)])
+
+        def encode(column: AnyColumn) -> tuple[FloatArray, IntArray]:
+            return column.encode_distinct(frame[column.name] if column.name in frame.columns else nothing)
+
+        return Encoded(map_in_threads(encode, self.columns))
 
     def encode_one(self, values: Mapping[str, Any]) -> FloatArray:
         """Return the features of one visitor or product `(d,)`, given by column; what is not given is missing."""
@@ -104,15 +108,14 @@ class Encoder(Strict):
 
     def drift(self, frame: pl.DataFrame) -> dict[str, str]:
         """Tell which columns of a table hold what the encoder was not fitted to, and how much of it, by column."""
-        notes = {}
-        for column in self.columns:
+
+        def note(column: AnyColumn) -> str:
             if column.name not in frame.columns:
-                notes[column.name] = "the column is gone; all its values count as missing"
-                continue
-            note = _drift_of(column, frame[column.name])
-            if note:
-                notes[column.name] = note
-        return notes
+                return "the column is gone; all its values count as missing"
+            return _drift_of(column, frame[column.name])
+
+        notes = zip(self.names, map_in_threads(note, self.columns), strict=True)
+        return {name: words for name, words in notes if words}
 
 
 def fit_encoder(
@@ -131,21 +134,27 @@ def fit_encoder(
         ConfigError: a type or an option is unknown.
         DataError: a column is missing or cannot be encoded.
     """
-    fitted: list[Any] = []
-    for name, wanted in types.items():
+
+    def fit(name: str) -> Any:
         if name not in frame.columns:
             raise DataError(f"{source}: got no column {shown(name)}, expected one of {', '.join(frame.columns)}")
-        column = frame[name]
-        if column.dtype in UNREADABLE:
-            expected = "numbers, words, times or lists of them"
-            raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
-        given = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
-        wishes: Options = build(Options, {**options, **given}, f"{source}: column {name}")
-        kind = wishes.type or infer_type(column).type or "category"
-        fitted.append(COLUMN_TYPES[kind].fitted(name, column, **wishes.model_dump(exclude={"type"})))
-        if fitted[-1].missing:
-            _check_readable(fitted[-1], column, source)
-    return Encoder(columns=tuple(fitted))
+        wanted = types[name]
+        own = {"type": wanted} if isinstance(wanted, str) else dict(wanted or {})
+        return _fit_column(frame[name], build(Options, {**options, **own}, f"{source}: column {name}"), source)
+
+    return Encoder(columns=tuple(map_in_threads(fit, list(types))))
+
+
+def _fit_column(column: pl.Series, options: Options, source: str) -> Any:
+    """Fit the type that `options` name, or the inferred one, to a column; raises `DataError` where it cannot be."""
+    if column.dtype in UNREADABLE:
+        expected = "numbers, words, times or lists of them"
+        raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, expected {expected}")
+    kind = options.type or infer_type(column).type or "category"
+    fitted: Any = COLUMN_TYPES[kind].fitted(column.name, column, **options.model_dump(exclude={"type"}))
+    if fitted.missing:
+        _check_readable(fitted, column, source)
+    return fitted
 
 
 def _check_readable(fitted: AnyColumn, column: pl.Series, source: str) -> None:

@@ -19,8 +19,23 @@ def cache_folder() -> Path:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that replaces it when the block ends well, and goes when it does not."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    """Yield a temporary path beside `path` that replaces it when the block ends well, and goes when it does not.
+
+    Raises `OSError` that names `path` where the temporary file cannot be written.
+    """
+    prefix = f".{path.name}."
+    try:
+        with _temporary(path, prefix) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.filename is None or Path(str(error.filename)).name.startswith(prefix):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+        raise
+
+
+@contextmanager
+def _temporary(path: Path, prefix: str) -> Iterator[Path]:
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:

@@ -38,7 +38,7 @@ from zoosim.logs.schema import A_MAX, SCHEMA_VERSION
 from zoosim.logs.searches import write_shop
 from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.search_requests import SearchRequests, SearchSchema
-from zoosim.schema.columns import Epoch, Zone
+from zoosim.schema.column import Epoch, Zone
 from zoosim.schema.values import texts_of
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.tables import (

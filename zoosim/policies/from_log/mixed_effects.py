@@ -1,5 +1,6 @@
 """A mixed model of the rewards, learned from a log: what visitors like in products, and each product's own effect."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ class MixedEffects(FromLog):
     """
 
     name = "mixed-effects"
-    _by_product: ClassVar = ("own", "size_own")
+    _by_product: ClassVar = {"own": "shared", "size_own": "size_shared"}
 
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         visitors = scale_blocks(log.features)
@@ -64,11 +65,11 @@ class MixedEffects(FromLog):
             "scale": visitors.scale,
         }
 
-    def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
-        predicted = self._linear("own", "shared", places, traits, represented)
+    def _guess(self, weights: Mapping[str, FloatArray], represented: FloatArray) -> FloatArray:
+        predicted = super()._guess(weights, represented)
         if not self._model["has_two_parts"]:
             return predicted
-        log_size = self._linear("size_own", "size_shared", places, traits, represented)
+        log_size = weights["size_own"] @ represented
         return np.asarray(special.expit(predicted) * np.exp(log_size))
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:

@@ -136,7 +136,7 @@ def print_training(training: "Training") -> None:
     if training.predicted:
         ordered = sorted(training.predicted.items(), key=lambda item: -item[1])
         values = ", ".join(f"{name} {value:.4g}" for name, value in ordered)
-        lines.append(f"Chosen by the reward per visit that a mixed model of the later rows predicts: {values}.")
+        lines.append(f"Chosen by the reward per later visit that a mixed model of all rows predicts: {values}.")
         if training.evaluation is None:
             lines.append("That is right as far as the log's features say why products were shown to whom.")
     _print_lines(result_console(), lines)

@@ -27,8 +27,8 @@ class Training:
     """What `train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
     `evaluation` is None for a log without propensities, on which nothing can be judged unless they are estimated.
-    `predicted` is the reward per visit that a mixed model of the later rows predicts for each policy, by which the best
-    was chosen; it is empty where there was no such choice. `notes` say why policies were left out.
+    `predicted` is the reward per visit that a mixed model of all rows predicts for each policy in the later ones, by
+    which the best was chosen; it is empty where there was no such choice. `notes` say why policies were left out.
     """
 
     model: "Model"
@@ -51,10 +51,10 @@ def train(
 ) -> Training:
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
-    Of several the best is the one for which a mixed model of the later rows predicts the most, unless doubly robust
-    estimates that can be trusted show another to be better; where products and features are too many for that model,
-    the one with the highest doubly robust estimate. Of boosts, the one with the highest self-normalised estimate that
-    can be used.
+    Of several the best is the one for which a mixed model of all rows predicts the most in the later ones, unless
+    doubly robust estimates of these that can be trusted show another to be better; where products and features are too
+    many for that model, the one with the highest doubly robust estimate. Of boosts, the one with the highest
+    self-normalised estimate that can be used.
 
     Args:
         log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
@@ -119,7 +119,7 @@ def train(
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
             evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
-        best, predicted = _best(trained, later, evaluation)
+        best, predicted = _best(trained, loaded, later, evaluation)
     kept = Kept(models, best, evaluation, failures, predicted)
     return finish(kept, loaded, earlier, later, seed, out)
 
@@ -231,9 +231,9 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
 
 
 def _best(
-    policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None"
+    policies: "Mapping[str, Policy]", log: "Log", later: "Log", evaluation: "Evaluation | None"
 ) -> tuple[str, dict[str, float]]:
-    """Return the policy to keep, and the rewards that a model of the later rows predicts for those to choose from."""
+    """Return the policy to keep, and what a model of the log predicts for those to choose from in the later rows."""
     from zoosim.off_policy.predicted import predict_values
 
     worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
@@ -241,7 +241,7 @@ def _best(
     if len(candidates) == 1:
         return next(iter(candidates)), {}
     try:
-        predicted = predict_values(candidates, replace(later, user_ids=None))
+        predicted = predict_values(candidates, replace(log, user_ids=None), replace(later, user_ids=None))
     except ConfigError as error:
         return _highest_estimate(candidates, evaluation, error), {}
     return max(predicted, key=lambda name: predicted[name]), predicted

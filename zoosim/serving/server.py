@@ -145,8 +145,7 @@ async def _clean(service: Service) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
         try:
-            await service.share_files()
-            await service.remove_old()
+            await service.clean()
         except (StoreError, DataError) as error:
             logger.warning("old rows stay: %s", error)
 

@@ -286,16 +286,15 @@ class Service:
         self.state = message.position
         self.learned = message.counts
 
-    async def share_files(self) -> None:
-        """Put models and snapshots where a service on another machine finds them, should it take over."""
-        await self._loop.run_in_executor(None, self._share_files)
+    async def clean(self) -> int:
+        """Share models and snapshots with other machines; remove rows of the log that the settings call old.
 
-    async def remove_old(self) -> int:
-        """Remove rows of the log that are older than the settings say; return how many."""
-        if not self.settings.keep_days:
-            return 0
+        Returns:
+            How many rows were removed: none that is not in a snapshot which other machines find.
+        """
         learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
-        if learned is None:
+        await self._loop.run_in_executor(None, self._share_files)
+        if learned is None or not self.settings.keep_days:
             return 0
         before = min(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS, learned.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))

@@ -111,6 +111,9 @@ class _Learner:
             _complain(str(error))
             return 0
         for row in rows:
+            expected = self._replica.position + 1
+            if row.seq != expected:
+                raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
             self._replica.apply(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()

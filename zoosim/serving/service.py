@@ -480,7 +480,7 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 
 def _hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for."""
-    return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).digest()
 
 
 def _answer_of(decision_id: str, decision: Decision, names: tuple[str, ...]) -> DecisionAnswer:

@@ -424,6 +424,7 @@ class Service:
 
     def _undo(self, changes: int) -> None:
         """Take changes of products back that could not be stored."""
+        logger.error("the log cannot be written: %s", self._writer.failure)
         self.catalogue.undo(changes)
 
     def _decision_row(self, decision_id: str) -> Row:

@@ -1,8 +1,6 @@
 """A Valkey server of the tests' own: started, killed and started again."""
 
 import contextlib
-import os
-import signal
 import socket
 import subprocess
 import time
@@ -61,15 +59,6 @@ class ValkeyServer:
         self.kill()
         time.sleep(0.3)
         self.start()
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Let it answer nothing."""
-        os.kill(self._process.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self._process.pid, signal.SIGCONT)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
+from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
@@ -65,6 +66,7 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     warnings.simplefilter("ignore")
+    write_json_lines()
     try:
         _Learner(job, _Parent(job.parent, ranker)).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
@@ -153,6 +155,9 @@ class _Learner:
         """Read what is new in the log; return how many rows it was."""
         rows = self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
         for row in rows:
+            expected = self._replica.position + 1
+            if row.seq != expected:
+                raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
             self._replica.apply(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()

@@ -125,6 +125,7 @@ class Service:
             self._opened = opened.pop_all()
         self._dues = deque(sorted(dues))
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
+        self._is_failing = False
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
 
     @property
@@ -271,6 +272,8 @@ class Service:
             await self._writer.append([NewRow(now, Kind.TICK, None, b"")])
         except StoreError:
             self._unticked = True
+        else:
+            self._is_failing = False
 
     def take(self, message: Message) -> None:
         """Take over what the learner has learned."""
@@ -432,6 +435,9 @@ class Service:
 
     def _undo(self, changes: int, stored_after_all: Sequence[Row]) -> None:
         """Take changes of products back that could not be stored, and take over those that are stored after all."""
+        if not self._is_failing:
+            logger.error("the log cannot be written: %s", self._writer.failure)
+        self._is_failing = True
         self.catalogue.undo(changes)
         for row in stored_after_all:
             if row.kind is Kind.PRODUCT:
@@ -513,7 +519,7 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 
 def _hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for."""
-    return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).digest()
 
 
 def _answer_of(decision_id: str, decision: Decision, names: tuple[str, ...]) -> DecisionAnswer:

@@ -282,6 +282,19 @@ def import_table(
     typer.echo(f"Log: {out}")
 
 
+@app.command("export")
+def export_service(folder: option.ServiceFolder, out: option.ExportedLog, debug: option.Debug = False) -> None:
+    """Write what a service decided as a log, a Parquet file with the table of products beside it.
+
+    Decisions whose wait for feedback is not over are left out. The service may go on meanwhile; `zoosim train`,
+    `evaluate` and `fit-world` read its folder directly, too.
+    """
+    from zoosim.api.served import export_log
+
+    _print_skipped(export_log(folder, out))
+    typer.echo(f"Log: {out}")
+
+
 def _print_skipped(skipped: dict[str, int]) -> None:
     """Print how many rows were left out, by reason."""
     for reason, count in skipped.items():

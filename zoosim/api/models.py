@@ -57,8 +57,9 @@ def train(
     can be used.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
-            which policies of boosts learn (of a log of searches without densities one alone).
+        log: A Parquet file of Records, such as `zoosim import` writes, the folder of a service, or a `Log`; of
+            products, or of searches, from which policies of boosts learn (of a log of searches without densities one
+            alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
@@ -79,9 +80,9 @@ def train(
 
     from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.api.logs import new_policy
+    from zoosim.api.served import open_log
     from zoosim.core.action_space import ActionSpace
     from zoosim.core.checks import check_number, check_whole
-    from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
@@ -103,7 +104,7 @@ def train(
             propensity_model=propensity_model,
             progress=progress,
         )
-    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not by_name:
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:

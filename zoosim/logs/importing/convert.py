@@ -1,6 +1,5 @@
 """Convert a user's table to a log of Records."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
-from zoosim.core.parquet import write_parquet
 from zoosim.logs.checks import Fault, reward_faults, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
@@ -22,7 +20,8 @@ from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
-from zoosim.logs.schema import A_MAX, OWN, REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import A_MAX, OWN
+from zoosim.logs.write import checked_out, write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
@@ -30,7 +29,6 @@ from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import text_of, texts_of
 
-VERSION = {"schema_version": SCHEMA_VERSION}
 MOST_SHOWN = 5
 """Candidates that a message names."""
 
@@ -84,9 +82,7 @@ def import_log(
         ConfigError: the schema is wrong, or `out` is no Parquet file.
         DataError: the table lacks a column or has a bad row, which is named; nothing is written.
     """
-    path = Path(out)
-    if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
-        raise ConfigError(f"import: got {str(out)!r}, expected a file that ends in .parquet, in a folder that is there")
+    path = checked_out(out, "import")
     if isinstance(table, str | os.PathLike) and path.exists() and Path(table).exists() and path.samefile(table):
         raise ConfigError(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
@@ -95,15 +91,7 @@ def import_log(
     checked, notes = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
-    digest = _digest(converted.products)
-    product_ids = converted.products["product_id"]
-    records = converted.records.with_columns(
-        pl.lit(digest).alias("catalogue"),
-        product_ids[converted.records["action"].to_numpy()].alias("product_id"),
-    )
-    write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
-    meta = {REWARDS: list(checked.rewards), "fitted": converted.fitted.model_dump_json()}
-    write_parquet(records, path, {"schema": "record", **VERSION, **meta})
+    write_records(converted.records, converted.products, path, converted.fitted, list(checked.rewards))
     if schema is not None or like is not None:  # inference alone has left such columns out already
         notes = {**notes, **_doubts(frame, checked, converted.fitted)}
     return converted.imported._replace(notes=notes)
@@ -118,11 +106,6 @@ def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[s
         if reason:
             doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
     return doubts
-
-
-def _digest(products: pl.DataFrame) -> str:
-    """Hash what is known of the products, so that another description gets another file."""
-    return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
 
 
 def _fitted_like(path: Path) -> FittedSchema:

@@ -122,7 +122,10 @@ class SqliteStore:
         return self._checked(rows[0]) if rows else None
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except UnicodeDecodeError:  # words where there should be bytes
+            raise DataError(f"{self._path}: a row is broken: it is not what was written; restore a backup") from None
 
     def _checked(self, values: tuple[Any, ...]) -> Row:
         """Return a row of the table; raises `DataError` where it is not what was written."""

@@ -13,7 +13,7 @@ from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
 from zoosim.logs.checks import Fault, reward_faults, sound_rows
-from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
+from zoosim.logs.importing.candidates import CandidateLists, listed_column, read_lists
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
@@ -170,7 +170,7 @@ def to_records(
     expected = _expected_action(names, product_table)
     faults = list(_conversion_faults(table, frame, schema, expected))
     if lists is not None:
-        column, list_faults = _unavailable_column(lists, names, frame, schema, expected)
+        column, list_faults = _candidate_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
         faults += list_faults
     space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
@@ -320,20 +320,18 @@ def _conversion_faults(
         yield Fault(name, "a number", (frame[name].is_null() & table[name].is_not_null()).to_numpy())
 
 
-def _unavailable_column(
+def _candidate_column(
     lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
 ) -> tuple[pl.Series, list[Fault]]:
-    """Return the column `unavailable`, and the rows whose lists are wrong or lack the logged action."""
+    """Return the column `candidates` or `unavailable`, and the rows whose lists are wrong or lack the logged action."""
     are_candidates = schema.columns.candidates is not None
     name = "candidates" if are_candidates else "unavailable"
-    column, unknown_name, empty = unavailable(lists, names, frame.height, are_candidates=are_candidates)
-    faults = [
-        Fault(name, f"a list of products, each {expected}", unknown_name),
-        Fault(name, "at least one product", empty),
-    ]
+    column, unknown_name, empty = listed_column(name, lists, names, frame.height)
+    faults = [Fault(name, f"a list of products, each {expected}", unknown_name)]
     if are_candidates:
-        gone = pl.DataFrame([column, frame["action"]]).select(pl.col("unavailable").list.contains(pl.col("action")))
-        outside = (gone.to_series().fill_null(False) & frame["action"].is_not_null()).to_numpy()
+        is_listed = pl.DataFrame([column, frame["action"]]).select(pl.col(name).list.contains(pl.col("action")))
+        outside = (~is_listed.to_series().fill_null(True) & frame["action"].is_not_null()).to_numpy()
+        faults.append(Fault(name, "at least one product", empty))
         faults.append(Fault("action", f"one of the row's {schema.columns.candidates}", outside))
     return column, faults
 

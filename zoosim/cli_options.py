@@ -212,6 +212,7 @@ ServiceFolder = Annotated[
     Path,
     typer.Argument(metavar="FOLDER", help="Folder of a service, as named by `zoosim serve --store sqlite:FOLDER`."),
 ]
+VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]
 ExportedLog = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen at [default: 127.0.0.1].")]
 Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen at, 0 for any [default: 8100].")]

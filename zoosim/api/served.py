@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
@@ -57,3 +58,32 @@ def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> d
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))
     return dict(log.skipped)
+
+
+def forget_visitor(folder: str | os.PathLike[str], visitor_id: str) -> int:
+    """Take a visitor out of the log of a service: the id, the features, and the hash of each request.
+
+    Rows keep their positions and what was shown. Decisions of the visitor are learned from no more, and no tool reads
+    them. What was learned before stays in snapshots and models: only a service that learns anew from its log's first
+    row, its snapshots removed, has never known the visitor.
+
+    Args:
+        folder: The folder of the service, which may go on meanwhile.
+        visitor_id: The `visitor_id` of the visitor's requests.
+
+    Returns:
+        How many decisions there were.
+
+    Raises:
+        ConfigError: `visitor_id` is empty.
+        DataError: the folder is not that of a service, or its log is broken.
+        StoreError: the log cannot be written.
+    """
+    from zoosim.serving import forgetting
+    from zoosim.serving.served_log import is_service
+
+    if not visitor_id:
+        raise ConfigError("forget: got an empty visitor_id, expected that of a visitor")
+    if not is_service(folder):
+        raise DataError(f"forget: got {str(folder)!r}, expected the folder of a service (zoosim serve --store)")
+    return forgetting.forget_visitor(Path(folder), visitor_id)

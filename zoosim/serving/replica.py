@@ -102,7 +102,7 @@ class Replica:
     def _decide(self, row: Row) -> None:
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        if self.rules.mode == "logging-only":
+        if self.rules.mode == "logging-only" or decision.is_forgotten:
             return
         self.join.decide(row, decision)
         context = self._context(decision)
@@ -132,6 +132,9 @@ class Replica:
             return
         decision = unpack(row)
         assert isinstance(decision, Decision)
+        if decision.is_forgotten:
+            self.counts["forgotten"] += 1
+            return
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         self._move(partial(policy.update, self._context(decision), decision.shown[closing.slot], reward))
         self.counts["learned"] += 1

@@ -17,6 +17,7 @@ from benchmarks.quality import (
     search_templates,
 )
 from benchmarks.speed import (
+    candidate_lists,
     command_line,
     decision,
     gauntlet,
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S15": decision.joint_features,
     "S16": importing.main,
     "S17": serving.main,
+    "S18": candidate_lists.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

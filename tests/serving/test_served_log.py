@@ -48,7 +48,7 @@ async def wait_over(service: Service) -> None:
     assert await service.check_writing() == ""
 
 
-def visitor(number: int) -> dict[str, str]:
+def visitor(number: int) -> dict[str, Any]:
     return {"country": COUNTRIES[number % len(COUNTRIES)]}
 
 
@@ -57,7 +57,9 @@ def test_a_visit_is_what_was_decided_and_what_came_of_it(tmp_path: Path, model: 
 
     async def use(service: Service) -> None:
         for number in range(6):
-            body = DecideBody(visitor(number), candidates=PRODUCTS[number : number + 3], visitor_id=f"v{number % 2}")
+            body = DecideBody(
+                visitor(number), candidates=list(PRODUCTS[number : number + 3]), visitor_id=f"v{number % 2}"
+            )
             answer = await service.decide(body)
             ids.append(answer)
             if number % 2:
@@ -173,7 +175,7 @@ def test_a_model_that_follows_adds_rows_where_its_schema_is_the_same(
 
     async def use(service: Service) -> None:
         for number in range(5):
-            await service.decide(DecideBody(visitor(number), candidates=PRODUCTS[3:6]))
+            await service.decide(DecideBody(visitor(number), candidates=list(PRODUCTS[3:6])))
         await service.change_product("p3", ProductBody(features={"category": "c0"}))
         await wait_over(service)
 

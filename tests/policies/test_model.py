@@ -16,13 +16,13 @@ import zoosim
 from tests.policies.from_log.test_from_log import described
 from tests.schema.shop import N_PRODUCTS, product_name, schema, write_shop
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.files import checked_file
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.model import (
     PACKING,
     Catalogue,
     Model,
-    checked_path,
     load_model,
     save_model,
     schema_of_model,
@@ -270,6 +270,14 @@ def test_a_new_product_is_given_with_its_features(model: Model) -> None:
     assert model.decide({"country": "fr"}, [{"id": "SKU-01"}, {"id": "SKU-02"}]).propensities == by_id
 
 
+def test_the_whole_catalogue_is_worked_out_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    for visitor in VISITORS:
+        model.decide(visitor)
+    monkeypatch.setattr(type(model.policy), "_candidates", None)
+    for visitor in VISITORS:
+        model.decide(visitor)
+
+
 def test_a_number_is_one_product_however_it_is_written(tmp_path: Path) -> None:
     rows = ["item,click,country"]
     rows += [f"{('7', '7.0', ' 7', '007', 'x')[i % 5]},{i % 5 // 3},{'de' if i % 2 else 'fr'}" for i in range(400)]
@@ -324,4 +332,4 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_training(
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(ConfigError, match=r"m\.zoosim', in a folder that cannot be written to"):
-        checked_path(tmp_path / "m.zoosim")
+        checked_file("model", tmp_path / "m.zoosim", ".zoosim")

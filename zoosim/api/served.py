@@ -47,10 +47,11 @@ def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> d
         ConfigError: `out` does not end in .parquet, or its folder is not there.
         DataError: the folder is not that of a service, its log is broken, or no decision is over.
     """
-    from zoosim.logs.write import checked_out, to_records, write_records
+    from zoosim.core.files import checked_file
+    from zoosim.logs.write import to_records, write_records
     from zoosim.serving.served_log import is_service, read_served_log
 
-    path = checked_out(out, "export")
+    path = checked_file("export", out, ".parquet")
     if not is_service(folder):
         raise DataError(f"export: got {str(folder)!r}, expected the folder of a service (zoosim serve --store)")
     log, decision_ids = read_served_log(folder)

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.errors import ConfigError
 from zoosim.core.parquet import write_parquet
 from zoosim.logs.importing.columns import list_column
 from zoosim.logs.log import Log
@@ -19,35 +18,26 @@ from zoosim.schema.schema import FittedSchema
 VERSION = {"schema_version": SCHEMA_VERSION}
 
 
-def checked_out(out: Any, command: str) -> Path:
-    """Return where a command writes a log; raises `ConfigError` for another ending or a folder that is not there."""
-    path = Path(out)
-    if path.suffix != ".parquet" or path.is_dir() or not path.parent.is_dir():
-        expected = "a file that ends in .parquet, in a folder that is there"
-        raise ConfigError(f"{command}: got {str(out)!r}, expected {expected}")
-    return path
-
-
 def write_records(
-    records: pl.DataFrame, products: pl.DataFrame, path: Path, fitted: FittedSchema, rewards: Sequence[str]
+    records: pl.DataFrame | pl.LazyFrame,
+    products: pl.DataFrame,
+    path: Path,
+    fitted: FittedSchema,
+    rewards: Sequence[str],
 ) -> None:
     """Write Records, and the table of their products as `catalogue-HASH.parquet` beside them.
 
     Args:
-        records: The Records, but for `catalogue` and `product_id`, which are added.
+        records: The Records, but for `catalogue`, which is added.
         products: A row per product: `product_id`, `product` (features) and, where it is known, `category`.
         path: The file.
         fitted: How visitors and products were encoded.
         rewards: The columns of rewards by name.
     """
     digest = _digest(products)
-    columns = [
-        pl.lit(digest).alias("catalogue"),
-        products["product_id"][records["action"].to_numpy()].alias("product_id"),
-    ]
     write_parquet(products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     meta = {REWARDS: list(rewards), "fitted": fitted.model_dump_json()}
-    write_parquet(records.with_columns(columns), path, {"schema": "record", **VERSION, **meta})
+    write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})
 
 
 def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -71,6 +61,7 @@ def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.
     by_visit = pl.DataFrame(columns)[visits]
     by_position = {
         "action": log.actions.ravel(),
+        "product_id": pl.Series(log.names)[log.actions.ravel()],
         "position": np.tile(np.arange(length, dtype=np.int32), len(log)),
         **({"propensity": log.propensities.ravel()} if log.has_propensities else {}),
         "reward": log.rewards.ravel(),

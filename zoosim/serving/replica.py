@@ -47,6 +47,8 @@ class Replica:
     Attributes:
         position: The row up to which the log has been read.
         start: What the log says of the model and the rules; None before its first row.
+        known_versions: The versions of products that the policy has met as candidates.
+        counts: What came of learning.
     """
 
     def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
@@ -60,6 +62,7 @@ class Replica:
         self._find_row = find_row
         self.position = 0
         self.start: Start | None = None
+        self.known_versions: set[int] = set()
         self.counts: Counter[str] = Counter()
         self.model: Model
         self.catalogue: ServedCatalogue
@@ -86,6 +89,7 @@ class Replica:
             self.model = self._load_model(start.model)
             self.catalogue = ServedCatalogue(self.model.catalogue)
             self.join = Join(rules, dict(self.model.fitted.weights))
+            self.known_versions = set()
         self.join.rules = rules
         self.start = start
 
@@ -105,8 +109,13 @@ class Replica:
         if self.rules.mode == "logging-only" or decision.is_forgotten:
             return
         self.join.decide(row, decision)
-        context = self._context(decision)
-        for action in decision.shown:
+        versions = unpack_whole(decision.versions).tolist()
+        are_known = self.known_versions.issuperset(versions)
+        self.known_versions.update(versions)
+        for place in decision.shown:
+            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
+            candidates, action = ([versions[place]], 0) if are_known else (versions, place)
+            context = self._context(decision.visitor, candidates)
             self._move(partial(self.model.policy.note_decision, context, action))
 
     def _earn(self, row: Row) -> None:
@@ -136,12 +145,13 @@ class Replica:
             self.counts["forgotten"] += 1
             return
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        self._move(partial(policy.update, self._context(decision), decision.shown[closing.slot], reward))
+        version = int(unpack_whole(decision.versions)[decision.shown[closing.slot]])
+        self._move(partial(policy.update, self._context(decision.visitor, [version]), 0, reward))
         self.counts["learned"] += 1
 
-    def _context(self, decision: Decision) -> Context:
-        visitor = frozen(np.array(unpack_floats(decision.visitor)))
-        return context_of(visitor, self.catalogue.candidates(unpack_whole(decision.versions).tolist()))
+    def _context(self, visitor: bytes, versions: list[int]) -> Context:
+        """Return a request; that for one product is enough where a policy learns of it, as it keeps it by its id."""
+        return context_of(frozen(np.array(unpack_floats(visitor))), self.catalogue.candidates(versions))
 
     def _move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""

@@ -35,6 +35,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "state": state,
         "products": products,
         "join": replica.join.state(),
+        "known_versions": sorted(replica.known_versions),
         "counts": dict(replica.counts),
     }
     path = folder / f"{PREFIX}{replica.position:016}"
@@ -80,6 +81,7 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.join.load_state(header["join"])
         replica.catalogue.load_state(header["products"], arrays)
         unpack_state(replica.model.policy, header["state"], arrays)
+        replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
         replica.position = int(header["position"])
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError):

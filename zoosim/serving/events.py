@@ -86,6 +86,11 @@ class Decision(msgspec.Struct, array_like=True):
     chances: list[float]
     deferred: bool
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        return not self.request
+
 
 class Feedback(msgspec.Struct, array_like=True):
     """What a product that was shown earned, by reward; `slot` is its place from the top."""

@@ -110,7 +110,7 @@ class Replica:
     def _decide(self, row: Row) -> None:
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        if self.rules.mode == "logging-only":
+        if self.rules.mode == "logging-only" or decision.is_forgotten:
             return
         self.join.decide(row, decision)
         versions = unpack_whole(decision.versions).tolist()
@@ -145,6 +145,9 @@ class Replica:
             return
         decision = unpack(row)
         assert isinstance(decision, Decision)
+        if decision.is_forgotten:
+            self.counts["forgotten"] += 1
+            return
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         version = int(unpack_whole(decision.versions)[decision.shown[closing.slot]])
         self._move(partial(policy.update, self._context(decision.visitor, [version]), 0, reward))

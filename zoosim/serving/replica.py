@@ -11,23 +11,28 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import Context, frozen
-from zoosim.policies.model import Model
+from zoosim.policies.model import ID, Model, product_ids
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
 from zoosim.serving.events import (
     Decision,
     Feedback,
     Kind,
     Product,
+    RawRequest,
     Row,
     Start,
     unpack,
     unpack_floats,
+    unpack_raw,
     unpack_whole,
 )
 from zoosim.serving.join import Closing, Join
 from zoosim.serving.rules import Rules
 
 EVERY_REWARD = (-1e9, 1e9)
+
+WARM_UP, GROWN_FROM = "warm_up", "grown_from"
+"""Facts of a model: it stands in while a schema is inferred; it grew from the requests of the one with this digest."""
 
 
 def context_of(visitor: Any, candidates: Candidates) -> Context:
@@ -47,6 +52,7 @@ class Replica:
     Attributes:
         position: The row up to which the log has been read.
         start: What the log says of the model and the rules; None before its first row.
+        early: What was over before there was a schema: the policy that grows from the first requests learns it.
     """
 
     def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
@@ -61,6 +67,7 @@ class Replica:
         self.position = 0
         self.start: Start | None = None
         self.counts: Counter[str] = Counter()
+        self.early: list[Closing] = []
         self.model: Model
         self.catalogue: ServedCatalogue
         self.join: Join
@@ -82,12 +89,30 @@ class Replica:
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""
         rules = build(Rules, rules_of(start), "log of the service: rules")
-        if self.start is None or self.start.model != start.model:
-            self.model = self._load_model(start.model)
-            self.catalogue = ServedCatalogue(self.model.catalogue)
-            self.join = Join(rules, dict(self.model.fitted.weights))
+        if self.start is None or self.start.origin != start.origin:
+            self._take_model(start)
         self.join.rules = rules
         self.start = start
+
+    def _take_model(self, start: Start) -> None:
+        """Go on with a model as its file holds it; one that grew from the first requests learns what they earned."""
+        before = None if self.start is None else self.start.model
+        self.model = self._load_model(start.model)
+        self.catalogue = ServedCatalogue(self.model.catalogue)
+        if before is not None and self.model.facts.get(GROWN_FROM) == before:
+            self._learn_early()
+        else:
+            self.join = Join(Rules(), dict(self.model.fitted.weights))
+            self.early = []
+
+    def _learn_early(self) -> None:
+        early, self.early = self.early, []
+        for seq in sorted({closing.seq for closing in early} | self.join.rows()):
+            row = self._find_row(seq)
+            if row is not None:
+                self._note(_decision_in(row))
+        for closing in early:
+            self._learn(closing)
 
     def _start(self, row: Row) -> None:
         start = unpack(row)
@@ -100,14 +125,11 @@ class Replica:
         self.catalogue.change(product)
 
     def _decide(self, row: Row) -> None:
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
+        decision = _decision_in(row)
         if self.rules.mode == "logging-only":
             return
         self.join.decide(row, decision)
-        context = self._context(decision)
-        for action in decision.shown:
-            self._move(partial(self.model.policy.note_decision, context, action))
+        self._note(decision)
 
     def _earn(self, row: Row) -> None:
         feedback = unpack(row)
@@ -124,20 +146,31 @@ class Replica:
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
         policy = self.model.policy
+        if WARM_UP in self.model.facts:
+            self.early.append(closing)
+            return
         row = self._find_row(closing.seq)
         if row is None:
             self.counts["gone"] += 1
             return
         if not policy.learns_online:
             return
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
+        decision = _decision_in(row)
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        self._move(partial(policy.update, self._context(decision), decision.shown[closing.slot], reward))
+        self._move(partial(policy.update, self._context(decision, closing.slot), decision.shown[closing.slot], reward))
         self.counts["learned"] += 1
 
-    def _context(self, decision: Decision) -> Context:
-        visitor = frozen(np.array(unpack_floats(decision.visitor)))
+    def _note(self, decision: Decision) -> None:
+        """Let the policy move what a decision moves."""
+        if WARM_UP in self.model.facts:
+            return
+        for slot, action in enumerate(decision.shown):
+            self._move(partial(self.model.policy.note_decision, self._context(decision, slot), action))
+
+    def _context(self, decision: Decision, slot: int) -> Context:
+        if decision.raw:
+            return raw_context(self.model, unpack_raw(decision.raw), slot)
+        visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
         return context_of(visitor, self.catalogue.candidates(unpack_whole(decision.versions).tolist()))
 
     def _move(self, move: Callable[[], None]) -> None:
@@ -146,6 +179,24 @@ class Replica:
             move()
         except Exception:
             self.counts["refused by the policy"] += 1
+
+
+def raw_context(model: Model, request: RawRequest, slot: int) -> Context:
+    """Return a request as it came as policies see it in a slot, by the schema of a model."""
+    names = tuple(name for name, _ in request.candidates)
+    encoder = model.fitted.products
+    features = np.array([encoder.encode_one({**columns, ID: name}) for name, columns in request.candidates], float)
+    candidates = Candidates(
+        np.zeros(len(names), np.int64), names, product_ids(names), frozen(features.reshape(len(names), -1))
+    )
+    columns = request.visitors[slot if slot < len(request.visitors) else 0]
+    return context_of(frozen(model.fitted.visitors.encode_one(columns)), candidates)
+
+
+def _decision_in(row: Row) -> Decision:
+    decision = unpack(row)
+    assert isinstance(decision, Decision)
+    return decision
 
 
 def rules_of(start: Start) -> dict[str, Any]:

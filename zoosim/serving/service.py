@@ -7,10 +7,11 @@ import logging
 import os
 import secrets
 import shutil
+import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +22,17 @@ from zoosim.core.packed import packed_digest
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import ID, PACKING, Model, name_of
-from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown
+from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown, SlotBody
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.changes import changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
     Feedback,
     Kind,
     NewRow,
     Product,
+    RawRequest,
     Row,
     Start,
     activation_key,
@@ -40,19 +43,37 @@ from zoosim.serving.events import (
     pack_whole,
     unpack,
     unpack_floats,
+    unpack_raw,
     unpack_whole,
+)
+from zoosim.serving.fresh import (
+    EXPLORATION,
+    FIRST_REQUESTS,
+    compile_policy,
+    first_requests,
+    grown_model,
+    warm_up_model,
 )
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.learner import LOG, MODELS, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
-from zoosim.serving.ranker import Drawn, Units, draw, show_first
-from zoosim.serving.replica import Replica, rules_of
+from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.snapshots import newest_position, newest_replica
 from zoosim.serving.store.sqlite import SqliteStore
 from zoosim.serving.writer import Writer
 
 SECRET, LOCK = "secret", "lock"
+SETTINGS = "settings"
+"""The part of a folder's changes that are settings."""
+
+DELETED = "deleted"
+"""The part of a folder's changes that says up to where the log is deleted."""
+
+REPEATED = 150
+"""Seconds within which the same values for a decision, sent without an id, are a repetition."""
+
 DIGEST_CHARACTERS = 32
 """Of the SHA-256 of a model's file, by which the log names it."""
 
@@ -92,14 +113,14 @@ class Service:
 
         Args:
             settings: How the service runs.
-            model_file: The model; None for the one that the folder's log names last.
+            model_file: The model; None for the one that the folder's log names last, or to grow one from the first
+                requests where there is none.
             loop: The event loop in which the service is used.
 
         Raises:
-            ConfigError: the folder cannot be used, or another service uses it; or there is no model.
+            ConfigError: the folder cannot be used, or another service uses it.
             DataError: the model, or the log, is broken.
         """
-        self.settings = settings
         self.folder = settings.folder
         self.started = time.time()
         self.counts: Counter[str] = Counter()
@@ -108,12 +129,17 @@ class Service:
         self._knows_whole = False
         self._loop = loop
         self._lock = _locked(self.folder)
+        self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
         self._secret = _secret_of(self.folder)
         self._store = SqliteStore(self.folder / LOG)
         self._reader = SqliteStore(self.folder / LOG, read_only=True)
         self._replica = _replayed(self.folder, self._reader)
         self._time = 0 if (newest := self._reader.last()) is None else newest.time
         self._unticked = True
+        self._switching = asyncio.Lock()
+        self._start_before: Start | None = None
+        self._first_requests = 0
+        self._growing: asyncio.Task[None] | None = None
         self._begin(model_file)
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
@@ -144,8 +170,20 @@ class Service:
         """How many requests wait for the log."""
         return self._writer.waiting
 
-    async def decide(self, body: DecideBody) -> DecisionAnswer:
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        return WARM_UP in self.model.facts
+
+    async def decide(
+        self, body: DecideBody, slots: Sequence[SlotBody] = (), request: bytes | None = None
+    ) -> DecisionAnswer:
         """Decide what to show, and log it before it is answered.
+
+        Args:
+            body: The request.
+            slots: What to fill, where slots differ; else `count` of the body says how many are alike.
+            request: The hash of the request, where the body is not all of it.
 
         Raises:
             Busy: too many requests wait.
@@ -153,16 +191,17 @@ class Service:
             PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none.
             StoreError: the log cannot be written.
         """
-        request = _hash_of(body)
+        request = request or _hash_of(body)
         if body.decision_id is not None:
-            answer = await self._earlier_answer(body.decision_id, request)
+            answer = await self._earlier_answer(body, request)
             if answer is not None:
                 return answer
         self._check_room()
         decision_id = body.decision_id or uuid.uuid4().hex
         candidates = self._candidates(body)
-        visitor = frozen(self.model.fitted.visitors.encode_one(body.visitor))
-        drawn = self._drawn(decision_id, visitor, candidates, body.count)
+        visitor = self._encoded(body.visitor)
+        to_fill = self._slots(body, slots, visitor, candidates)
+        drawn = self._drawn(decision_id, to_fill, candidates)
         decision = Decision(
             request=request,
             model=self.start.model,
@@ -174,6 +213,9 @@ class Service:
             shown=drawn.shown,
             chances=drawn.chances,
             deferred=body.defer,
+            slots=[slot.id for slot in slots],
+            visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
+            raw=self._raw(body, slots) if self.is_warming_up else b"",
         )
         row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
         stored = self._append(row)
@@ -204,9 +246,33 @@ class Service:
         is_late = now > row.time + round(self.settings.wait * MICROSECONDS)
         return self._counted("late" if is_late else "accepted")
 
-    async def activate(self, decision_id: str) -> Outcome:
-        """Let a deferred decision count; raises as `give_feedback`."""
-        self._decision_row(decision_id)
+    async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
+        """Log what the slots of a decision earned in units of the objective; of unknown decisions too.
+
+        Args:
+            decision_id: The decision.
+            values: What each slot earned.
+            feedback_id: The caller's own id; without one the same values are a repetition for some time.
+
+        Raises:
+            Busy: too many requests wait.
+            StoreError: the log cannot be written; nothing counts then, and all may be sent again.
+        """
+        self._check_room()
+        feedback_id = feedback_id or self._id_of_values(decision_id, values)
+        name, weight = next((name, weight) for name, weight in self.model.fitted.weights.items() if weight)
+        rows = []
+        for slot, value in values.items():
+            key = feedback_key(decision_id, f"{feedback_id}/{slot}")
+            rows.append(NewRow(self._now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
+        self._unticked = True
+        positions = await self._writer.append(rows, durable=True)
+        self._counted("duplicate" if None in positions else "accepted")
+
+    async def activate(self, decision_id: str, known: bool = True) -> Outcome:
+        """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
+        if known:
+            self._decision_row(decision_id)
         self._check_room()
         event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         (position,) = await self._append(event, durable=True)
@@ -241,14 +307,17 @@ class Service:
         assert isinstance(decision, Decision)
         return row, decision
 
-    def answer(self, decision_id: str) -> DecisionAnswer:
-        """Return what was answered to a decision; raises `NotFound`."""
+    def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer:
+        """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
         _, decision = self.decision(decision_id)
-        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
+        if names is None:
+            names = self._names_in(decision)
         return _answer_of(decision_id, decision, names)
 
     async def tick(self) -> None:
         """Let what is over be learned: a row of the log says that time has passed, where anything may be open."""
+        if self._first_requests >= FIRST_REQUESTS and self._growing is None:
+            self._growing = self._loop.create_task(self._grow())
         if not self._unticked and not self.learned.get("open"):
             return
         self._unticked = False
@@ -264,7 +333,7 @@ class Service:
                 return
             take_changes(self.model.policy, message)
         else:
-            self._knows_whole = (message.model, message.rules) == (self.start.model, self.start.rules)
+            self._knows_whole = (message.model, message.rules) == (self.start.origin, self.start.rules)
             if not self._knows_whole:  # the learner has not read of the model that decides now
                 return
             take_whole(self.model.policy, message)
@@ -273,13 +342,38 @@ class Service:
 
     async def remove_old(self) -> int:
         """Remove rows of the log that are older than the settings say; return how many."""
-        if not self.settings.keep_days:
-            return 0
         learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
         if learned is None:
             return 0
-        before = min(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS, learned.time)
+        limits = [read_changes(self.folder).get(DELETED, {}).get("time", 0)]
+        if self.settings.keep_days:
+            limits.append(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS)
+        still_open = self._now() - round(self.settings.wait * MICROSECONDS)
+        before = min(max(limits), still_open, learned.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
+
+    def log_reach(self) -> tuple[float, float] | None:
+        """Return when the first and the newest of what is logged came, in seconds; None where nothing was."""
+        position = read_changes(self.folder).get(DELETED, {}).get("position", 0)
+        newest = self._reader.last()
+        while newest is not None and (rows := self._reader.read(position, 1_000)):
+            for row in rows:
+                if row.kind in (Kind.DECISION, Kind.FEEDBACK):
+                    return row.time / MICROSECONDS, newest.time / MICROSECONDS
+            position = rows[-1].seq
+        return None
+
+    async def delete_log(self) -> None:
+        """Delete what is logged: at once for whoever reads of it, from the disk once it is learned."""
+        newest = self._reader.last()
+        if newest is not None:
+            write_changes(self.folder, DELETED, {"position": newest.seq, "time": newest.time})
+        await self.remove_old()
+
+    def time_of(self, position: int) -> float:
+        """Return when a row of the log came, in seconds since 1970; 0 where it is gone."""
+        row = self._reader.row(position)
+        return 0.0 if row is None else row.time / MICROSECONDS
 
     async def check_writing(self) -> str:
         """Return why the log cannot be written, by writing to it; empty when it can."""
@@ -318,30 +412,124 @@ class Service:
     def _begin(self, model_file: Path | None) -> None:
         """Note in the log by which model and rules the service goes on, where they are new."""
         before = self._replica.start
-        if model_file is None and before is None:
-            raise ConfigError(f"store {self.folder}: has no model yet, expected one: zoosim serve MODEL.zoosim")
         if model_file is not None:
             digest = _kept_model(self.folder, model_file)
-        else:
-            assert before is not None
+        elif before is not None:
             digest = before.model
-        start = Start(digest, self.settings.rules.model_dump_json().encode())
+        else:
+            digest = self._begin_fresh()
+        turn = 0 if before is None else before.turn + (digest != before.model)
+        start = Start(digest, self.settings.rules.model_dump_json().encode(), turn)
         if start != before:
             self._replica.begin(start)
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
+        if self.is_warming_up:
+            self._first_requests = FIRST_REQUESTS  # counted in the log at the first tick
+            compile_policy()
         self.state = self._replica.position
         self.model.policy.prepare()
 
-    def _drawn(self, decision_id: str, visitor: FloatArray, candidates: Candidates, count: int) -> Drawn:
+    def _begin_fresh(self) -> str:
+        """Keep a model that stands in until there is a schema; return its digest."""
+        rewards = {} if "lowest" in self.settings.model_fields_set else {"lowest": -1.0}
+        self.settings = changed_settings(self.settings, rewards)
+        write_changes(self.folder, SETTINGS, rewards)
+        return self.keep_model(warm_up_model())
+
+    def keep_model(self, model: Model) -> str:
+        """Keep a model in the service's folder; return its digest."""
+        with tempfile.TemporaryDirectory(dir=self.folder / MODELS) as folder:
+            return _kept_model(self.folder, save_model(model, Path(folder) / f"model{SUFFIX}"))
+
+    async def switch_model(self, digest: str) -> None:
+        """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one."""
+        async with self._switching:
+            await self._switch(Start(digest, self.start.rules, self.start.turn + 1))
+
+    async def change_settings(self, changes: Mapping[str, Any]) -> None:
+        """Change settings for good; raises `ConfigError` for what they cannot be, or `StoreError`."""
+        async with self._switching:
+            settings = changed_settings(self.settings, changes)
+            await self._switch(Start(self.start.model, settings.rules.model_dump_json().encode(), self.start.turn))
+            self.settings = settings
+            write_changes(self.folder, SETTINGS, {**read_changes(self.folder).get(SETTINGS, {}), **changes})
+
+    async def _switch(self, start: Start) -> None:
+        """Note in the log by which model and rules the service goes on."""
+        if start == self.start:
+            return
+        reason = await self.check_writing()
+        if reason:
+            raise StoreError(reason)
+        before = self.start
+        self._replica.begin(start)
+        if start.origin != before.origin:
+            self.model.policy.prepare()
+            self._knows_whole = False
+            self.state = 0
+        self._start_before = before
+        try:
+            await self._append(NewRow(self._now(), Kind.START, None, pack(start)), durable=True)
+        finally:
+            self._start_before = None
+
+    async def _grow(self) -> None:
+        """Infer a schema from the first requests, and go on with the policy that grows from them."""
+        model = self.start.model
+        try:
+            requests = await asyncio.to_thread(_first_requests, self.folder, model)
+            self._first_requests = len(requests)
+            if len(requests) == FIRST_REQUESTS:
+                grown = await asyncio.to_thread(lambda: self.keep_model(grown_model(requests, model)))
+                if self.start.model == model:
+                    await self.switch_model(grown)
+                self._first_requests = 0
+        except ZoosimError as error:
+            logger.warning("no schema from the first requests: %s", error)
+        finally:
+            self._growing = None
+
+    def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
+        return frozen(self.model.fitted.visitors.encode_one(columns))
+
+    def _slots(
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, candidates: Candidates
+    ) -> list[Slot]:
+        """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
+        count = len(slots) or body.count
         if count > len(candidates.names):
             raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
-        if self.settings.mode != "online":
-            return show_first(candidates, count)
-        unit = Units(self._secret, decision_id)
-        return draw(self.model.policy, visitor, candidates, count, self.settings.exploration, unit)
+        if not slots:
+            return [Slot(visitor)] * count
+        places = {name: place for place, name in enumerate(candidates.names)}
+        to_fill = []
+        for slot in slots:
+            excluded = tuple(places[name] for name in slot.excluded if name in places)
+            features = self._encoded({**body.visitor, **slot.visitor})
+            to_fill.append(Slot(features, places.get(slot.baseline), excluded))
+        return to_fill
 
-    async def _earlier_answer(self, decision_id: str, request: bytes) -> DecisionAnswer | None:
+    def _raw(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
+        """Return a request as it came, packed: its schema comes later."""
+        self._first_requests += 1
+        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        candidates = []
+        for candidate in body.candidates or []:
+            columns = candidate if isinstance(candidate, dict) else {}
+            candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
+        return pack(RawRequest(visitors, candidates))
+
+    def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
+        unit = Units(self._secret, decision_id)
+        if self.settings.mode != "online":
+            return draw(None, slots, candidates, 0.0, unit)
+        if self.is_warming_up:
+            return draw(None, slots, candidates, max(self.settings.exploration, EXPLORATION), unit)
+        return draw(self.model.policy, slots, candidates, self.settings.exploration, unit)
+
+    async def _earlier_answer(self, body: DecideBody, request: bytes) -> DecisionAnswer | None:
         """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
+        decision_id = body.decision_id or ""
         if decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
         row = self._reader.find(decision_key(decision_id))
@@ -351,7 +539,13 @@ class Service:
         assert isinstance(decision, Decision)
         if decision.request != request:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
-        return self.answer(decision_id)
+        names = None if body.candidates is None else [name_of(candidate) for candidate in body.candidates]
+        return self.answer(decision_id, names)
+
+    def _names_in(self, decision: Decision) -> Sequence[str]:
+        if decision.raw:
+            return [name for name, _ in unpack_raw(decision.raw).candidates]
+        return self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
 
     async def _acknowledged(
         self, decision_id: str, answer: DecisionAnswer, stored: "asyncio.Future[list[int | None]]"
@@ -412,7 +606,14 @@ class Service:
         return self._writer.append([row], durable)
 
     def _undo(self, changes: int) -> None:
-        """Take changes of products back that could not be stored."""
+        """Take changes back that could not be stored: those of products, and a switch to another model or rules."""
+        before = self._start_before
+        if before is not None and before.origin != self.start.origin:
+            self._replica = _replayed(self.folder, self._reader)
+            self._knows_whole = False
+            return
+        if before is not None:
+            self._replica.begin(before)
         self.catalogue.undo(changes)
 
     def _decision_row(self, decision_id: str) -> Row:
@@ -425,11 +626,22 @@ class Service:
         """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        names = self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
+        names = self._names_in(decision)
         products = [names[place] for place in decision.shown]
         if product not in products:
             raise PolicyError(unknown("product: was not shown", product, products))
         return products.index(product)
+
+    def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
+        """Return an id for values without one: that of the same values if they came just now, else a new one."""
+        content = hashlib.blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
+        slot = min(values)
+        number = 0
+        while row := self._reader.find(feedback_key(decision_id, f"values {content} {number}/{slot}")):
+            if self._now() - row.time <= REPEATED * MICROSECONDS:
+                break
+            number += 1
+        return f"values {content} {number}"
 
     def _check_rewards(self, rewards: Mapping[str, float]) -> None:
         """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
@@ -467,7 +679,15 @@ def _hash_of(body: msgspec.Struct) -> bytes:
     return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
 
 
-def _answer_of(decision_id: str, decision: Decision, names: tuple[str, ...]) -> DecisionAnswer:
+def _first_requests(folder: Path, model: str) -> list[RawRequest]:
+    store = SqliteStore(folder / LOG, read_only=True)
+    try:
+        return first_requests(store, model)
+    finally:
+        store.close()
+
+
+def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:
     places = zip(decision.shown, decision.chances, strict=True)
     return DecisionAnswer(
         decision_id=decision_id,

@@ -26,6 +26,7 @@ from benchmarks.speed import (
     off_policy,
     optimizers,
     search,
+    serving,
 )
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S14": memory.main,
     "S15": decision.joint_features,
     "S16": importing.main,
+    "S17": serving.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from zoosim.logs.importing.convert import import_log
     from zoosim.policies.base import Policy
     from zoosim.policies.persistence import load_policy, save_policy
+    from zoosim.serving.client import AsyncClient, Client
     from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
     from zoosim.worlds.search.import_searches import import_searches
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Context",
     "Description",
     "Outcome",
@@ -52,6 +55,7 @@ __all__ = [
 _MODULES = {
     "zoosim.api.runs": ("RunResult", "read_run", "run"),
     "zoosim.core.errors": ("ZoosimError",),
+    "zoosim.serving.client": ("AsyncClient", "Client"),
     "zoosim.core.parameters": ("parameter",),
     "zoosim.core.types": ("Context", "PolicySpec"),
     "zoosim.api.logs": ("evaluate", "fit_world"),

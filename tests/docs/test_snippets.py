@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import yaml
 
 from studies.__main__ import make_parser
 from studies.study import FLAGS, STUDIES
+from tests.serving.process import serving
+from tests.serving.shop import make_model
 from zoosim.arena.plan import Plan
 from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
@@ -33,6 +35,19 @@ COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(zoosim .*)$", re.MULTILINE)
 PHRASE = re.compile(r"`((?:\.venv/bin/)?zoosim (?:run|list|policies|log|report|describe|check-policy)\b[^`]*)`")
 STUDY = re.compile(r"(?:^|`)python -m studies ([^`\n]+)", re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+
+
+ADDRESS = "http://127.0.0.1:8100"
+"""Where pages ask a service; the tests' own one stands in for it."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running service of the products that pages name."""
+    folder = tmp_path_factory.mktemp("shop")
+    model = make_model(folder, names=[f"SKU-{number}" for number in range(1, 9)])
+    with serving(folder / "service", model) as running:
+        yield running.url
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -67,10 +82,13 @@ def plan_of(params: dict[str, Any]) -> Plan:
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=page_id)
-def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     well = "assert not [r for r in list(globals().values()) if getattr(r, 'failures', ())], 'a policy failed'"
-    (tmp_path / "snippet.py").write_text("\n\n".join([*blocks(page, "python"), well]), encoding="utf-8")
+    snippet = "\n\n".join([*blocks(page, "python"), well])
+    if ADDRESS in snippet:
+        snippet = snippet.replace(ADDRESS, request.getfixturevalue("service"))
+    (tmp_path / "snippet.py").write_text(snippet, encoding="utf-8")
     run_script("snippet.py", tmp_path)
 
 

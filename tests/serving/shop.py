@@ -1,7 +1,7 @@
 """A small shop, its model, and a service of it in the test's own process."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,19 @@ PRODUCTS = [f"p{number}" for number in range(8)]
 COUNTRIES = ("de", "fr", "it")
 
 
-def make_model(folder: Path, policy: str = "adaptive") -> Path:
+def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PRODUCTS) -> Path:
     """Train a policy on a small table, and return its file."""
     rng = np.random.default_rng(1)
     rows = 400
     table = pl.DataFrame(
         {
-            "item": rng.choice(PRODUCTS, rows),
-            "propensity": np.full(rows, 1 / len(PRODUCTS)),
+            "item": rng.choice(names, rows),
+            "propensity": np.full(rows, 1 / len(names)),
             "click": (rng.random(rows) < 0.3).astype(int),
             "country": rng.choice(COUNTRIES, rows),
         }
     )
-    products = pl.DataFrame({"item": PRODUCTS, "category": [f"c{number % 3}" for number in range(len(PRODUCTS))]})
+    products = pl.DataFrame({"item": names, "category": [f"c{number % 3}" for number in range(len(names))]})
     products.write_csv(folder / "products.csv")
     schema = folder / "schema.yaml"
     schema.write_text(

@@ -127,6 +127,10 @@ class Join:
                 self.counts["never activated"] += 1
         return closings
 
+    def dues(self) -> list[int]:
+        """Return when the waits of open decisions end."""
+        return [decision.due for decision in self._open.values()]
+
     def state(self) -> dict[str, Any]:
         """Return what is open, as plain values."""
         state = JoinState(self._open, sorted(self._touched), self._ticks, dict(self.counts))

@@ -48,6 +48,7 @@ class Metrics:
             learned.add_metric([name], count)
         yield learned
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
+        yield GaugeMetricFamily("zoosim_delay_seconds", "Time that requests wait for their turn.", service.delay)
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", service.state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
         yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))

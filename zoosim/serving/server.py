@@ -26,6 +26,8 @@ DRAIN_SECONDS = 5
 """How long requests may take to end once the service is told to stop."""
 
 SECONDS_BETWEEN_CLEANINGS = 60.0
+SECONDS_BETWEEN_LOOKS = 0.01
+"""Between two measurements of how long requests wait for their turn."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -61,7 +63,9 @@ async def _serve(
         loop.add_signal_handler(number, stopping.set)
     gc.collect()
     gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
-    jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service), _stop(server, stopping))]
+    jobs = [
+        asyncio.create_task(job) for job in (_tick(service), _clean(service), _watch(service), _stop(server, stopping))
+    ]
     host, port = listener.getsockname()[:2]
     announce(f"serving on http://{host}:{port}, log and models in {service.folder}")
     try:
@@ -141,6 +145,15 @@ async def _clean(service: Service) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
         await service.remove_old()
+
+
+async def _watch(service: Service) -> None:
+    """Measure how long what is ready to run waits for its turn."""
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        service.delay = loop.time() - began - SECONDS_BETWEEN_LOOKS
 
 
 async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:

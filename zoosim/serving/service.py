@@ -3,15 +3,15 @@
 import asyncio
 import fcntl
 import hashlib
+import heapq
 import logging
 import os
 import secrets
 import shutil
 import tempfile
 import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ from zoosim.serving.fresh import (
     warm_up_model,
 )
 from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import LOG, MODELS, SNAPSHOTS, load_served_model, model_path
+from zoosim.serving.learner import LOG, MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.replica import WARM_UP, Replica, rules_of
@@ -125,15 +125,18 @@ class Service:
         self.started = time.time()
         self.counts: Counter[str] = Counter()
         self.learned: Mapping[str, int] = {}
+        self.delay = 0.0
         self.state = 0
         self._knows_whole = False
+        self._id_prefix = secrets.token_hex(12)
+        self._ids_made = 0
         self._loop = loop
         self._lock = _locked(self.folder)
         self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
         self._secret = _secret_of(self.folder)
         self._store = SqliteStore(self.folder / LOG)
         self._reader = SqliteStore(self.folder / LOG, read_only=True)
-        self._replica = _replayed(self.folder, self._reader)
+        self._replica, dues = _replayed(self.folder, self._reader)
         self._time = 0 if (newest := self._reader.last()) is None else newest.time
         self._unticked = True
         self._switching = asyncio.Lock()
@@ -141,6 +144,7 @@ class Service:
         self._first_requests = 0
         self._growing: asyncio.Task[None] | None = None
         self._begin(model_file)
+        self._dues = sorted(dues)  # a heap
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
 
@@ -197,7 +201,7 @@ class Service:
             if answer is not None:
                 return answer
         self._check_room()
-        decision_id = body.decision_id or uuid.uuid4().hex
+        decision_id = body.decision_id or self._new_id()
         candidates = self._candidates(body)
         visitor = self._encoded(body.visitor)
         to_fill = self._slots(body, slots, visitor, candidates)
@@ -219,6 +223,7 @@ class Service:
         )
         row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
         stored = self._append(row)
+        heapq.heappush(self._dues, row.time + round(self.settings.wait * MICROSECONDS))
         answer = _answer_of(decision_id, decision, candidates.names)
         return await self._acknowledged(decision_id, answer, stored)
 
@@ -240,6 +245,7 @@ class Service:
         event = NewRow(
             now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
         )
+        self._unticked = True
         (position,) = await self._append(event, durable=True)
         if position is None:
             return self._counted("duplicate")
@@ -275,6 +281,7 @@ class Service:
             self._decision_row(decision_id)
         self._check_room()
         event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
+        self._unticked = True
         (position,) = await self._append(event, durable=True)
         return Outcome("duplicate" if position is None else "accepted")
 
@@ -315,14 +322,18 @@ class Service:
         return _answer_of(decision_id, decision, names)
 
     async def tick(self) -> None:
-        """Let what is over be learned: a row of the log says that time has passed, where anything may be open."""
+        """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
         if self._first_requests >= FIRST_REQUESTS and self._growing is None:
             self._growing = self._loop.create_task(self._grow())
-        if not self._unticked and not self.learned.get("open"):
+        now = self._now()
+        while self._dues and self._dues[0] <= now:
+            heapq.heappop(self._dues)
+            self._unticked = True
+        if not self._unticked:
             return
         self._unticked = False
         try:
-            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")])
+            await self._writer.append([NewRow(now, Kind.TICK, None, b"")])
         except StoreError:
             self._unticked = True
 
@@ -580,6 +591,8 @@ class Service:
 
     def _product_of(self, candidate: str | int | dict[str, Any]) -> tuple[str, Product | None]:
         """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
+        if isinstance(candidate, str) and self.catalogue.may_be_shown(candidate):
+            return candidate, None
         name = name_of(candidate)
         encoder = self.model.fitted.products
         if isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names):
@@ -602,14 +615,13 @@ class Service:
         return NewRow(self._now(), Kind.PRODUCT, None, pack(product))
 
     def _append(self, row: NewRow, durable: bool = False) -> "asyncio.Future[list[int | None]]":
-        self._unticked = True
         return self._writer.append([row], durable)
 
     def _undo(self, changes: int) -> None:
         """Take changes back that could not be stored: those of products, and a switch to another model or rules."""
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
-            self._replica = _replayed(self.folder, self._reader)
+            self._replica, _ = _replayed(self.folder, self._reader)
             self._knows_whole = False
             return
         if before is not None:
@@ -655,13 +667,18 @@ class Service:
             raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
 
     def _check_room(self) -> None:
-        if self._writer.waiting >= self.settings.most_waiting:
+        if self._writer.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
             self.counts["turned away"] += 1
-            raise Busy(f"got more than {self.settings.most_waiting} requests at once; come again in a second")
+            raise Busy("got more requests than can be answered now; come again in a second")
 
     def _counted(self, status: str) -> Outcome:
         self.counts[f"feedback {status}"] += 1
         return Outcome(status)
+
+    def _new_id(self) -> str:
+        """Return an id that no decision had: random for each start of the service, and then counted."""
+        self._ids_made += 1
+        return f"{self._id_prefix}-{self._ids_made:x}"
 
     def _now(self) -> int:
         """Return the time in microseconds since 1970; it never goes back."""
@@ -740,18 +757,20 @@ def _kept_model(folder: Path, model_file: Path) -> str:
     return digest
 
 
-def _replayed(folder: Path, reader: SqliteStore) -> Replica:
-    """Return what was learned up to the newest snapshot, with the model and the products of the whole log."""
+def _replayed(folder: Path, reader: SqliteStore) -> tuple[Replica, list[int]]:
+    """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
 
     def complain(line: str) -> None:
         logger.warning(line)
 
-    find: Callable[[int], Row | None] = reader.row
-    replica = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), find, complain)
+    replica = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), reader.row, complain)
+    dues = [] if replica.start is None else replica.join.dues()
     position = replica.position
-    while rows := reader.read(position, 10_000):
+    while rows := reader.read(position, ROWS_AT_ONCE):
         for row in rows:
             if row.kind in (Kind.START, Kind.PRODUCT):
                 replica.apply(row)
+            elif row.kind is Kind.DECISION:
+                dues.append(row.time + round(replica.rules.wait * MICROSECONDS))
         position = rows[-1].seq
-    return replica
+    return replica, dues

@@ -184,3 +184,14 @@ def test_dropout_draws_one_function_a_decision() -> None:
     joint = made(DropoutTS, 2, line)
     assert len({joint.select_action(context(np.array([1.0, -1.0]), line)) for _ in range(200)}) < 8
     assert joint.state.joint[0]
+
+
+@pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
+def test_probabilities_for_known_categories_copy_nothing(
+    cls: type[HeadsPolicy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = made(cls, 2, CATEGORIES)
+    policy.note_decision(context(np.zeros(2), CATEGORIES), 0)
+    monkeypatch.setattr("zoosim.policies.products.neural_linear.copy.deepcopy", pytest.fail)
+    propensities = policy.propensities(context(np.zeros(2), CATEGORIES[::2]))
+    assert propensities.sum() == pytest.approx(1.0)

@@ -72,6 +72,24 @@ def number(categories: Categories, products: FloatArray, most: int) -> tuple[Cat
     return categories, numbers[row_of], numbers[is_new], anew
 
 
+def all_numbered(categories: Categories, products: FloatArray) -> bool:
+    """Tell whether each of the products `(K, d_p)` has a number already, so that `number` would move nothing."""
+    if not categories.seen[0] or not still_binary(categories.binary, products)[categories.binary].all():
+        return False
+    columns = categories.binary if categories.binary.any() else ~categories.binary
+    rows, _ = distinct_rows(np.ascontiguousarray(products[:, columns]))
+    return _are_known(categories.table, rows)
+
+
+@jit
+def _are_known(table: IdTable, rows: FloatArray) -> bool:
+    """Tell whether each of the patterns `(R, d)` has a slot."""
+    r = 0
+    while r < rows.shape[0] and find_slot(table, hash_row(rows[r])) != UNKNOWN:
+        r += 1
+    return bool(r == rows.shape[0])
+
+
 @jit
 def _claim(table: IdTable, rows: FloatArray, numbers: IntArray, is_new: BoolArray) -> None:
     """Write the number of each distinct pattern to `numbers (R,)`: 0 for those there is no room for at once."""

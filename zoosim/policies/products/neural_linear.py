@@ -29,7 +29,8 @@ from zoosim.models.row_memory import new_row_memory
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import DRAWS, distinct_rows, draw_number, first_of_each, posterior_key
 from zoosim.policies.kernel import DrawingPolicy, Kernel, KernelPolicy, nothing_decided, saved_length
-from zoosim.policies.products.categories import Categories, count, new_categories, number
+from zoosim.policies.products.categories import Categories, all_numbered, count, new_categories, number
+from zoosim.policies.requests import checked_candidates
 
 MAX_HEADS = 64
 """Heads of the network: number 0 serves all products when there are more than 63 categories, which have the others."""
@@ -299,8 +300,10 @@ class HeadsPolicy(KernelPolicy):
 
     def _reader(self, context: Context) -> DrawingPolicy:
         # Categories that are new get heads, until one head serves all.
-        moves_nothing = self.state.joint[0] or self._is_attached(context)
-        return self if moves_nothing else copy.deepcopy(self)
+        if self.state.joint[0] or self._is_attached(context):
+            return self
+        _, products = checked_candidates(context, self.spec)
+        return self if all_numbered(self.state.categories, products) else copy.deepcopy(self)
 
     def _sound(self, saved: Mapping[str, Any]) -> bool:
         heads = self._heads()

@@ -1,0 +1,231 @@
+"""S17: a service under load: 300 decisions among 50 candidates and 100 feedbacks per second for a minute.
+
+Requests are sent at their times, whether earlier ones were answered or not. In the same run: a plain Starlette handler
+that parses the same bodies and answers, how long the disk takes to sync, how soon a reward is used in decisions, what
+five times the load does, how fast a state is computed anew from the log, and how long a start takes.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+import numpy as np
+import polars as pl
+
+import zoosim
+from tests.serving.process import serving
+from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.replica import Replica
+from zoosim.serving.store.sqlite import SqliteStore
+
+NUMBERS, PRODUCTS, CANDIDATES = 60, 300, 50
+DECISIONS, FEEDBACKS, SECONDS = 300, 100, 60
+POLICIES = ("adaptive", "neural-linear")
+
+PLAIN = """
+import msgspec, sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+from zoosim.serving.bodies import DecideBody
+decode, encode = msgspec.json.Decoder(DecideBody).decode, msgspec.json.Encoder().encode
+async def decide(request):
+    body = decode(await request.body())
+    return Response(encode({"propensities": {name: 0.02 for name in body.candidates}}), media_type="application/json")
+app = Starlette(routes=[Route("/v1/decisions", decide, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[1]), log_level="error", access_log=False)
+"""
+
+
+class Load(NamedTuple):
+    """Seconds that each answer took, by kind of request, and how often each status came."""
+
+    seconds: dict[str, list[float]]
+    statuses: Counter[int]
+
+    def line(self, what: str) -> str:
+        """Return the median and the 99th percentile of a kind, in milliseconds."""
+        taken = np.array(self.seconds[what]) * 1e3
+        return f"{what} p50 {np.quantile(taken, 0.5):.1f} ms, p99 {np.quantile(taken, 0.99):.1f} ms ({len(taken):,})"
+
+
+def main() -> None:
+    """Print how a service answers, learns and starts, beside what does less."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print(f"S17 disk: fdatasync p50 {sync_time(folder, 0.5):.1f} ms, p99 {sync_time(folder, 0.99):.1f} ms")
+        print(f"S17 plain handler: {asyncio.run(plain_load(folder)).line('decide')}")
+        for policy in POLICIES:
+            measure_policy(folder, policy)
+
+
+def measure_policy(folder: Path, policy: str) -> None:
+    """Print all figures of a policy."""
+    model = make_model(folder, policy)
+    store = folder / f"service-{policy}"
+    began = time.monotonic()
+    with serving(store, model, wait=5.0) as service:
+        first_start = time.monotonic() - began
+        load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
+        print(f"S17 {policy}: {load.line('decide')}; {load.line('feedback')}; statuses {dict(load.statuses)}")
+        fresh = asyncio.run(freshness(service.url))
+        print(
+            f"S17 {policy}: a reward is used after p50 {np.quantile(fresh, 0.5):.0f} ms, p99 {np.quantile(fresh, 0.99):.0f} ms"
+        )
+        over = asyncio.run(send(service.url, 5 * DECISIONS, 0, 10))
+        refused = np.array(over.seconds.get("refused", [0.0])) * 1e3
+        print(
+            f"S17 {policy}, five times the load: statuses {dict(over.statuses)}, 429 after p50 "
+            f"{np.quantile(refused, 0.5):.0f} ms, p99 {np.quantile(refused, 0.99):.0f} ms"
+        )
+        time.sleep(5)
+        after = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, 5))
+        print(f"S17 {policy}, 5 s later: {after.line('decide')}; statuses {dict(after.statuses)}")
+        service.stop()
+        began = time.monotonic()
+        service.start()
+        second_start = time.monotonic() - began
+    print(f"S17 {policy}: answers {first_start:.1f} s after its first start, {second_start:.1f} s after its second")
+    print(f"S17 {policy}: computes its state anew from {rebuild(store)}")
+
+
+def make_model(folder: Path, policy: str) -> Path:
+    """Train a policy on a table of 64 features: 60 numbers of visitors, 4 categories of products."""
+    rng = np.random.default_rng(0)
+    rows = 3_000
+    names = [f"SKU-{number}" for number in range(PRODUCTS)]
+    columns = {
+        "item": rng.choice(names, rows),
+        "propensity": np.full(rows, 1 / PRODUCTS),
+        "click": (rng.random(rows) < 0.1).astype(int),
+        **{f"x{number}": rng.normal(size=rows).round(3) for number in range(NUMBERS)},
+    }
+    products = pl.DataFrame({"item": names, "category": [f"c{number % 4}" for number in range(PRODUCTS)]})
+    products.write_csv(folder / "products.csv")
+    schema = {
+        "columns": {"action": "item", "propensity": "propensity"},
+        "rewards": {"click": "click"},
+        "features": {f"x{number}": "number" for number in range(NUMBERS)},
+        "products": {"table": str(folder / "products.csv"), "id": "item", "features": {"category": "category"}},
+    }
+    zoosim.import_log(pl.DataFrame(columns), schema, folder / "log.parquet")
+    zoosim.train(folder / "log.parquet", [policy], folder / f"{policy}.zoosim")
+    return folder / f"{policy}.zoosim"
+
+
+async def send(url: str, decisions: int, feedbacks: int, seconds: float) -> Load:
+    """Send requests at even distances; feedback goes to decisions that were answered."""
+    rng = np.random.default_rng(1)
+    names = [f"SKU-{number}" for number in range(PRODUCTS)]
+    load = Load({}, Counter())
+    answered: list[str] = []
+    limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
+    async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
+
+        async def decide() -> None:
+            body = {
+                "visitor": {f"x{number}": value for number, value in enumerate(rng.normal(size=NUMBERS).tolist())},
+                "candidates": [names[k] for k in rng.choice(PRODUCTS, CANDIDATES, replace=False)],
+            }
+            answer = await timed(load, "decide", client.post("/v1/decisions", json=body))
+            if answer.status_code == 200 and "decision_id" in (content := answer.json()):
+                answered.append(content["decision_id"])
+
+        async def give_feedback() -> None:
+            if answered:
+                path = f"/v1/decisions/{answered.pop(0)}/feedback"
+                await timed(load, "feedback", client.post(path, json={"rewards": {"click": float(rng.random() < 0.1)}}))
+
+        await asyncio.gather(evenly(decide, decisions, seconds), evenly(give_feedback, feedbacks, seconds))
+    return load
+
+
+async def timed(load: Load, what: str, request: Awaitable[httpx2.Response]) -> httpx2.Response:
+    """Await an answer, and note how long it took."""
+    began = time.perf_counter()
+    answer = await request
+    taken = time.perf_counter() - began
+    load.seconds.setdefault("refused" if answer.status_code == 429 else what, []).append(taken)
+    load.statuses[answer.status_code] += 1
+    return answer
+
+
+async def evenly(act: Callable[[], Awaitable[None]], rate: int, seconds: float) -> None:
+    """Begin something `rate` times a second, and wait until all of it has ended."""
+    began = time.monotonic()
+    tasks = []
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+        tasks.append(asyncio.ensure_future(act()))
+    await asyncio.gather(*tasks)
+
+
+async def freshness(url: str) -> Sequence[float]:
+    """Return how many milliseconds pass until decisions know of a feedback, 50 times."""
+    delays = []
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        for _ in range(50):
+            decision = (await client.post("/v1/decisions", json={})).json()
+            body = {"rewards": {"click": 1.0}}
+            await client.post(f"/v1/decisions/{decision['decision_id']}/feedback", json=body)
+            began = time.perf_counter()
+            learned = (await client.get("/v1/model")).json()["learned"].get("learned", 0)
+            while (await client.get("/v1/model")).json()["learned"].get("learned", 0) == learned:
+                await asyncio.sleep(0.005)
+            delays.append((time.perf_counter() - began) * 1e3)
+    return delays
+
+
+async def plain_load(folder: Path) -> Load:
+    """Return how a handler answers that parses a body and does nothing else."""
+    (folder / "plain.py").write_text(PLAIN)
+    environment = {**os.environ, "PYTHONPATH": str(Path(zoosim.__file__).parents[1])}
+    port = "8197"
+    server = subprocess.Popen([sys.executable, str(folder / "plain.py"), port], env=environment)
+    try:
+        async with httpx2.AsyncClient() as client:
+            for _ in range(200):
+                try:
+                    await client.get(f"http://127.0.0.1:{port}/")
+                    break
+                except httpx2.TransportError:
+                    await asyncio.sleep(0.05)
+        return await send(f"http://127.0.0.1:{port}", DECISIONS, 0, 20)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def rebuild(store: Path) -> str:
+    """Return how many rows of a log are read in a second, and learned from."""
+    reader = SqliteStore(store / LOG, read_only=True)
+    replica = Replica(lambda digest: load_served_model(store, digest), reader.row)
+    rows = reader.read(0, 10_000_000)
+    replica.apply(rows[0])
+    replica.model.policy.prepare()
+    began = time.perf_counter()
+    for row in rows[1:]:
+        replica.apply(row)
+    taken = time.perf_counter() - began
+    return f"{len(rows):,} rows, {len(rows) / taken:,.0f} per second ({replica.counts['learned']:,} learned)"
+
+
+def sync_time(folder: Path, quantile: float) -> float:
+    """Return how many milliseconds a sync of the disk takes."""
+    taken = []
+    handle = os.open(folder / "sync", os.O_WRONLY | os.O_CREAT)
+    for _ in range(200):
+        os.write(handle, b"x" * 4_096)
+        began = time.perf_counter()
+        os.fdatasync(handle)
+        taken.append((time.perf_counter() - began) * 1e3)
+    os.close(handle)
+    return float(np.quantile(taken, quantile))

@@ -1,0 +1,108 @@
+"""A service as a process of its own, started, killed and stopped by tests."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STARTING, STOPPING = 120.0, 20.0
+"""Seconds that a start, which may compile, and a stop may take."""
+
+
+class ServiceProcess:
+    """`zoosim serve` in a folder, at a port that stays the same when it is started again."""
+
+    def __init__(self, folder: Path, model: Path | None, **settings: object) -> None:
+        self.folder = folder
+        self._model = model
+        self._settings = {f"ZOOSIM_SERVE_{name.upper()}": f"{value}" for name, value in settings.items()}
+        self._port = 0
+        self._output_file = folder.parent / f"{folder.name}.out"
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers requests."""
+        command = [
+            sys.executable,
+            "-m",
+            "zoosim",
+            "serve",
+            "--store",
+            f"sqlite:{self.folder}",
+            "--port",
+            f"{self._port}",
+        ]
+        command += [] if self._model is None else [str(self._model)]
+        environment = {**os.environ, **self._settings, "PYTHONUNBUFFERED": "1"}
+        offset = len(self.output)
+        with self._output_file.open("a") as output:
+            self._process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + STARTING
+        while True:
+            written = self.output[offset:]
+            match = re.search(r"serving on http://127\.0\.0\.1:(\d+)", written)
+            if match:
+                self._port = int(match[1])
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the service did not start: {written}")
+            time.sleep(0.05)
+
+    @property
+    def output(self) -> str:
+        """What it has written so far, over all starts."""
+        return _text_of(self._output_file)
+
+    def learner(self) -> int:
+        """Return the process id of its learner, 0 while there is none."""
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        for child in (int(word) for word in _text_of(children).split()):
+            if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
+                return child
+        return 0
+
+    def kill(self) -> None:
+        """Kill it, so that it can do nothing more, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    def kill_learner(self) -> None:
+        """Kill its learner alone."""
+        learner = self.learner()
+        if learner:
+            os.kill(learner, signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to end; return its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(STOPPING)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def serving(folder: Path, model: Path | None, **settings: object) -> Iterator[ServiceProcess]:
+    """Run a service until the block ends."""
+    service = ServiceProcess(folder, model, **settings)
+    try:
+        yield service
+    finally:
+        if service.is_running():
+            service.kill()

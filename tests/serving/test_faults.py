@@ -1,0 +1,120 @@
+"""A service that is killed: what it acknowledged is there, once, and its state is that of its log."""
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.serving.process import ServiceProcess, serving
+from tests.serving.shop import PRODUCTS, make_model
+from tests.serving.test_service import replayed
+from zoosim.serving.client import Client, ServiceError
+from zoosim.serving.events import Kind, decision_key, decision_of, feedback_key
+from zoosim.serving.learner import LOG, SNAPSHOTS, load_served_model
+from zoosim.serving.snapshots import newest_replica, state_digest
+from zoosim.serving.store.sqlite import SqliteStore
+
+CLIENTS = 4
+
+
+class Shop(threading.Thread):
+    """Visitors of a service, each of whose requests is sent 1 to 3 times; remembers what was acknowledged."""
+
+    def __init__(self, url: str, seed: int, stop: threading.Event) -> None:
+        super().__init__()
+        self._url = url
+        self._rng = random.Random(seed)
+        self._stop_event = stop
+        self.decisions: dict[str, str] = {}
+        self.feedback: set[tuple[str, str]] = set()
+
+    def run(self) -> None:
+        """Visit until told to stop."""
+        with Client(self._url, timeout=2.0) as client:
+            number = 0
+            while not self._stop_event.is_set():
+                number += 1
+                try:
+                    self._visit(client, f"{self._rng.getrandbits(64):x}", number)
+                except ServiceError:
+                    time.sleep(0.05)
+
+    def _visit(self, client: Client, name: str, number: int) -> None:
+        candidates = self._rng.sample(PRODUCTS, 5)
+        for _ in range(self._rng.randint(1, 3)):
+            decision = client.decide({"country": "de"}, candidates, decision_id=name)
+            assert self.decisions.setdefault(name, decision.product) == decision.product
+        if self._rng.random() < 0.6:
+            for _ in range(self._rng.randint(1, 3)):
+                client.give_feedback(name, {"click": 1.0}, feedback_id="only")
+                self.feedback.add((name, "only"))
+
+
+def disturbed(service: ServiceProcess, kills: int, seed: int) -> list[Shop]:
+    """Let clients visit while the service and its learner are killed in turn; return what was acknowledged."""
+    rng = random.Random(seed)
+    stop = threading.Event()
+    shops = [Shop(service.url, number, stop) for number in range(CLIENTS)]
+    for shop in shops:
+        shop.start()
+    for number in range(kills):
+        time.sleep(rng.uniform(0.2, 1.0))
+        if number % 2:
+            service.kill_learner()
+        else:
+            service.kill()
+            service.start()
+    time.sleep(0.5)
+    stop.set()
+    for shop in shops:
+        shop.join()
+    return shops
+
+
+def check_nothing_is_lost(folder: Path, shops: list[Shop]) -> None:
+    """Compare what was acknowledged with the log, and the last snapshot with the log read anew."""
+    store = SqliteStore(folder / LOG, read_only=True)
+    for shop in shops:
+        for name in shop.decisions:
+            assert store.find(decision_key(name)) is not None
+        for name, feedback_id in shop.feedback:
+            assert store.find(feedback_key(name, feedback_id)) is not None
+    rows = store.read(0, 10_000_000)
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    closed = [decision_of(row) for row in rows if row.kind is Kind.FEEDBACK]
+    assert len(closed) == len(set(closed))
+    kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.row, pytest.fail)
+    undisturbed = replayed(folder)
+    assert kept.position == undisturbed.position
+    assert state_digest(kept) == state_digest(undisturbed)
+    assert undisturbed.join.counts["joined"] == len(closed)
+
+
+@pytest.mark.timeout(280)
+def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
+    with serving(tmp_path / "service", make_model(tmp_path), wait=30.0, snapshot=0.3) as service:
+        shops = disturbed(service, kills=4, seed=0)
+        assert service.stop() == 0
+    assert sum(len(shop.feedback) for shop in shops) > 10
+    check_nothing_is_lost(tmp_path / "service", shops)
+
+
+@pytest.mark.timeout(280)
+def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+    with serving(folder, make_model(tmp_path), wait=30.0, snapshot=0.2) as service:
+        with Client(service.url) as client:
+            for number in range(30):
+                client.give_feedback(client.decide({}, decision_id=f"{number}").id, {"click": 1.0})
+                time.sleep(0.02)
+        assert service.stop() == 0
+        *_, newest = sorted((folder / SNAPSHOTS).iterdir())
+        content = bytearray(newest.read_bytes())
+        content[len(content) // 2] ^= 4
+        newest.write_bytes(content)
+        service.start()
+        assert f"{newest.name}: is no snapshot" in service.output
+        assert service.stop() == 0
+    check_nothing_is_lost(folder, [])

@@ -1,0 +1,299 @@
+"""Ask a service what to show, and tell it what that earned; requests that fail on their way are sent again."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from zoosim.core.errors import ZoosimError
+
+TRIES = 4
+FIRST_PAUSE = 0.1
+"""Seconds before a request is sent again; each further pause is twice as long, or as long as the service asks for."""
+
+LONGEST_PAUSE = 5.0
+PASSING = (429, 502, 503, 504)
+"""Statuses of what may go well a little later."""
+
+Candidate = str | int | Mapping[str, Any]
+
+
+class ServiceError(ZoosimError):
+    """The service refused a request, or could not be reached; `status` is 0 where it gave no answer."""
+
+    def __init__(self, line: str, status: int) -> None:
+        super().__init__(line)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a service decided to show.
+
+    Attributes:
+        id: The decision's id, which feedback names.
+        products: Ids of what to show, from the top.
+        chances: The probability of each, given those above it.
+        propensities: The probability of each candidate to stand at the top.
+    """
+
+    id: str
+    products: tuple[str, ...]
+    chances: tuple[float, ...]
+    propensities: Mapping[str, float]
+
+    @property
+    def product(self) -> str:
+        """What to show at the top."""
+        return self.products[0]
+
+    @property
+    def propensity(self) -> float:
+        """The probability with which `product` was drawn."""
+        return self.chances[0]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A request to send: its path and body."""
+
+    path: str
+    body: Mapping[str, Any]
+
+
+class _Requests:
+    """What both clients send and read."""
+
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
+        """Name the service.
+
+        Args:
+            url: Where it listens, such as `http://127.0.0.1:8100`.
+            key: Its key, where it has one.
+            timeout: Seconds that one try may take.
+        """
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._options: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+
+    @staticmethod
+    def _decide(
+        visitor: Mapping[str, Any],
+        candidates: Sequence[Candidate] | None,
+        count: int,
+        decision_id: str | None,
+        visitor_id: str,
+        defer: bool,
+    ) -> _Call:
+        body: dict[str, Any] = {
+            "visitor": dict(visitor),
+            "count": count,
+            "decision_id": decision_id or uuid.uuid4().hex,
+        }
+        if candidates is not None:
+            body["candidates"] = list(candidates)
+        if visitor_id:
+            body["visitor_id"] = visitor_id
+        if defer:
+            body["defer"] = True
+        return _Call("/v1/decisions", body)
+
+    @staticmethod
+    def _feedback(
+        decision_id: str, rewards: Mapping[str, float], product: str | None, feedback_id: str | None
+    ) -> _Call:
+        body: dict[str, Any] = {"rewards": dict(rewards), "feedback_id": feedback_id or uuid.uuid4().hex}
+        if product is not None:
+            body["product"] = product
+        return _Call(f"/v1/decisions/{quote(decision_id, safe='')}/feedback", body)
+
+    @staticmethod
+    def _activate(decision_id: str) -> _Call:
+        return _Call(f"/v1/decisions/{quote(decision_id, safe='')}/activation", {})
+
+
+class Client(_Requests):
+    """A service, asked one request at a time. Use it as a context, or `close` it."""
+
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
+        super().__init__(url, key, timeout)
+        self._http = httpx2.Client(**self._options)
+
+    def decide(
+        self,
+        visitor: Mapping[str, Any],
+        candidates: Sequence[Candidate] | None = None,
+        *,
+        count: int = 1,
+        decision_id: str | None = None,
+        visitor_id: str = "",
+        defer: bool = False,
+    ) -> Decision:
+        """Return what to show.
+
+        Args:
+            visitor: What is known of the visitor and the request, by column.
+            candidates: What may be shown: ids of products, or mappings of an `id` and the columns of a product's
+                features. Default: all products of the service.
+            count: How many to show, from the top.
+            decision_id: An id of your own; made where left out.
+            visitor_id: Who the visitor is.
+            defer: Let the decision count only once it is activated.
+
+        Raises:
+            ServiceError: the service refused, or could not be reached in `TRIES` tries.
+        """
+        return _decision(self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
+
+    def give_feedback(
+        self,
+        decision_id: str,
+        rewards: Mapping[str, float],
+        *,
+        product: str | None = None,
+        feedback_id: str | None = None,
+    ) -> str:
+        """Tell what a decision earned, by reward; it counts once, however often it is sent.
+
+        Args:
+            decision_id: The `id` of the decision.
+            rewards: What was earned, by reward.
+            product: Which of the shown products earned it; the first where left out.
+            feedback_id: An id of your own: feedback with the same one counts once; made where left out.
+
+        Returns:
+            "accepted", "duplicate", or "late", which is logged and not learned.
+
+        Raises:
+            ServiceError: as `decide`.
+        """
+        return str(self._send(self._feedback(decision_id, rewards, product, feedback_id))["status"])
+
+    def activate(self, decision_id: str) -> str:
+        """Let a deferred decision count; returns and raises as `give_feedback`."""
+        return str(self._send(self._activate(decision_id))["status"])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _send(self, call: _Call) -> dict[str, Any]:
+        pauses = _pauses()
+        while True:
+            try:
+                answer: httpx2.Response | httpx2.TransportError = self._http.post(call.path, json=call.body)
+            except httpx2.TransportError as error:
+                answer = error
+            pause = _pause_after(answer, pauses)
+            if pause is None:
+                return _content(answer)
+            time.sleep(pause)
+
+
+class AsyncClient(_Requests):
+    """A service, asked from an event loop. Use it as an asynchronous context, or `close` it."""
+
+    def __init__(self, url: str, key: str = "", timeout: float = 5.0) -> None:
+        super().__init__(url, key, timeout)
+        self._http = httpx2.AsyncClient(**self._options)
+
+    async def decide(
+        self,
+        visitor: Mapping[str, Any],
+        candidates: Sequence[Candidate] | None = None,
+        *,
+        count: int = 1,
+        decision_id: str | None = None,
+        visitor_id: str = "",
+        defer: bool = False,
+    ) -> Decision:
+        """Return what to show; see `Client.decide`."""
+        return _decision(await self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
+
+    async def give_feedback(
+        self,
+        decision_id: str,
+        rewards: Mapping[str, float],
+        *,
+        product: str | None = None,
+        feedback_id: str | None = None,
+    ) -> str:
+        """Tell what a decision earned; see `Client.give_feedback`."""
+        return str((await self._send(self._feedback(decision_id, rewards, product, feedback_id)))["status"])
+
+    async def activate(self, decision_id: str) -> str:
+        """Let a deferred decision count; see `Client.activate`."""
+        return str((await self._send(self._activate(decision_id)))["status"])
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _send(self, call: _Call) -> dict[str, Any]:
+        pauses = _pauses()
+        while True:
+            try:
+                answer: httpx2.Response | httpx2.TransportError = await self._http.post(call.path, json=call.body)
+            except httpx2.TransportError as error:
+                answer = error
+            pause = _pause_after(answer, pauses)
+            if pause is None:
+                return _content(answer)
+            await asyncio.sleep(pause)
+
+
+def _pauses() -> Iterator[float]:
+    """Yield how long to wait before each further try."""
+    for number in range(TRIES - 1):
+        yield FIRST_PAUSE * 2**number
+
+
+def _pause_after(answer: httpx2.Response | httpx2.TransportError, pauses: Iterator[float]) -> float | None:
+    """Return how long to wait before the request is sent again, None where it is not."""
+    if isinstance(answer, httpx2.Response) and answer.status_code not in PASSING:
+        return None
+    pause = next(pauses, None)
+    if pause is None or isinstance(answer, httpx2.TransportError):
+        return pause
+    asked = answer.headers.get("retry-after", "")
+    return min(max(pause, float(asked)), LONGEST_PAUSE) if asked.isdigit() else pause
+
+
+def _content(answer: httpx2.Response | httpx2.TransportError) -> dict[str, Any]:
+    """Return what an answer holds; raises `ServiceError` for a refusal, or none."""
+    if isinstance(answer, httpx2.TransportError):
+        raise ServiceError(f"the service cannot be reached ({answer or type(answer).__name__})", 0)
+    try:
+        content = dict(answer.json())
+    except (ValueError, TypeError):
+        line = f"got status {answer.status_code} and no JSON: is this a zoosim service?"
+        raise ServiceError(line, answer.status_code) from None
+    if answer.status_code >= 400:
+        raise ServiceError(str(content.get("error", content)), answer.status_code)
+    return content
+
+
+def _decision(content: Mapping[str, Any]) -> Decision:
+    shown = content["shown"]
+    return Decision(
+        id=content["decision_id"],
+        products=tuple(each["product"] for each in shown),
+        chances=tuple(each["propensity"] for each in shown),
+        propensities=content["propensities"],
+    )

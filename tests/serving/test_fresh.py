@@ -44,7 +44,7 @@ def test_a_policy_grows_from_the_first_requests_and_learns_what_they_earned(tmp_
     async def run() -> None:
         async with running(tmp_path, None, wait=60.0) as service:
             assert service.is_warming_up
-            assert service.start.rules and service.settings.lowest == -1.0
+            assert service.settings.lowest == -1.0
             first = await visit(service, 10_000)
             assert first.propensities == pytest.approx({"a0": 1 - 0.4 / 3, "a1": 0.2 / 3, "a2": 0.2 / 3})
             await grow(service)

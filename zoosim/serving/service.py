@@ -136,7 +136,8 @@ class Service:
         self._secret = _secret_of(self.folder)
         self._store = SqliteStore(self.folder / LOG)
         self._reader = SqliteStore(self.folder / LOG, read_only=True)
-        self._replica, dues = _replayed(self.folder, self._reader)
+        self._models = _Models(self.folder)
+        self._replica, dues = _replayed(self.folder, self._reader, self._models)
         self._time = 0 if (newest := self._reader.last()) is None else newest.time
         self._unticked = True
         self._switching = asyncio.Lock()
@@ -445,16 +446,20 @@ class Service:
         rewards = {} if "lowest" in self.settings.model_fields_set else {"lowest": -1.0}
         self.settings = changed_settings(self.settings, rewards)
         write_changes(self.folder, SETTINGS, rewards)
-        return self.keep_model(warm_up_model())
+        return self._keep(warm_up_model())
 
-    def keep_model(self, model: Model) -> str:
-        """Keep a model in the service's folder; return its digest."""
-        with tempfile.TemporaryDirectory(dir=self.folder / MODELS) as folder:
-            return _kept_model(self.folder, save_model(model, Path(folder) / f"model{SUFFIX}"))
+    def keep_model(self, model_file: Path) -> str:
+        """Copy a model into the service's folder; return its digest. Raises `DataError` for what is no model."""
+        return _kept_model(self.folder, model_file)
+
+    def _keep(self, model: Model) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            return self.keep_model(save_model(model, Path(folder) / f"model{SUFFIX}"))
 
     async def switch_model(self, digest: str) -> None:
         """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one."""
         async with self._switching:
+            await asyncio.to_thread(self._models.prepare, digest)
             await self._switch(Start(digest, self.start.rules, self.start.turn + 1))
 
     async def change_settings(self, changes: Mapping[str, Any]) -> None:
@@ -475,7 +480,6 @@ class Service:
         before = self.start
         self._replica.begin(start)
         if start.origin != before.origin:
-            self.model.policy.prepare()
             self._knows_whole = False
             self.state = 0
         self._start_before = before
@@ -491,7 +495,7 @@ class Service:
             requests = await asyncio.to_thread(_first_requests, self.folder, model)
             self._first_requests = len(requests)
             if len(requests) == FIRST_REQUESTS:
-                grown = await asyncio.to_thread(lambda: self.keep_model(grown_model(requests, model)))
+                grown = await asyncio.to_thread(lambda: self._keep(grown_model(requests, model)))
                 if self.start.model == model:
                     await self.switch_model(grown)
                 self._first_requests = 0
@@ -621,7 +625,7 @@ class Service:
         """Take changes back that could not be stored: those of products, and a switch to another model or rules."""
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
-            self._replica, _ = _replayed(self.folder, self._reader)
+            self._replica, _ = _replayed(self.folder, self._reader, self._models)
             self._knows_whole = False
             return
         if before is not None:
@@ -757,13 +761,32 @@ def _kept_model(folder: Path, model_file: Path) -> str:
     return digest
 
 
-def _replayed(folder: Path, reader: SqliteStore) -> tuple[Replica, list[int]]:
+class _Models:
+    """The models of a service, of which the next one can be prepared while requests go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._prepared: dict[str, Model] = {}
+
+    def prepare(self, digest: str) -> None:
+        """Load a model that is needed soon."""
+        model = load_served_model(self._folder, digest)
+        model.policy.prepare()
+        self._prepared = {digest: model}
+
+    def load(self, digest: str) -> Model:
+        """Return a model as its file holds it."""
+        prepared = self._prepared.pop(digest, None)
+        return load_served_model(self._folder, digest) if prepared is None else prepared
+
+
+def _replayed(folder: Path, reader: SqliteStore, models: _Models) -> tuple[Replica, list[int]]:
     """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
 
     def complain(line: str) -> None:
         logger.warning(line)
 
-    replica = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), reader.row, complain)
+    replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
     dues = [] if replica.start is None else replica.join.dues()
     position = replica.position
     while rows := reader.read(position, ROWS_AT_ONCE):

@@ -1,5 +1,6 @@
 """The model of a service: exported as a file, imported from one, and forgotten."""
 
+import asyncio
 import io
 import tempfile
 import zipfile
@@ -35,6 +36,11 @@ def export_model(service: Service, signed: bool) -> bytes:
 
 async def import_model(service: Service, content: bytes) -> None:
     """Go on with an exported model, or one that `zoosim train` wrote; raises `PersonalizerError` for another file."""
+    await service.switch_model(await asyncio.to_thread(_kept, service, content))
+
+
+def _kept(service: Service, content: bytes) -> str:
+    """Keep a model in the service's folder; return its digest. Raises `PersonalizerError` for what is none."""
     is_signed = not content.startswith(PACKING.magic)
     unpacked = _unsigned(content) if is_signed else content
     with tempfile.TemporaryDirectory() as folder:
@@ -45,9 +51,9 @@ async def import_model(service: Service, content: bytes) -> None:
         except DataError as error:
             code = "InvalidModelImportSignature" if is_signed else "InvalidModelImportFormat"
             raise PersonalizerError(code, str(error).replace(str(path), "model")) from None
-    if isinstance(model, BoostModel):
-        raise PersonalizerError("InvalidModelImportFormat", "Model should choose products, got one of boosts.")
-    await service.switch_model(service.keep_model(model))
+        if isinstance(model, BoostModel):
+            raise PersonalizerError("InvalidModelImportFormat", "Model should choose products, got one of boosts.")
+        return service.keep_model(path)
 
 
 async def reset_model(service: Service) -> None:

@@ -1,6 +1,7 @@
 """Rank and reward: requests of Personalizer as decisions and feedback of the service."""
 
 import hashlib
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -102,7 +103,7 @@ def _decide_body(
     return DecideBody(
         visitor=_columns(request.context_features),
         candidates=[_candidate(service, action) for action in actions],
-        decision_id=request.event_id,
+        decision_id=request.event_id or uuid.uuid4().hex,
         defer=bool(request.defer_activation),
     )
 

@@ -302,6 +302,7 @@ def train(
     share: option.TrainingShare = 0.8,
     seed: option.TrainingSeed = 0,
     propensity_model: option.PropensityModel = None,
+    report: option.TrainingPage = None,
     skip_bad: option.SkipBad = False,
     debug: option.Debug = False,
 ) -> None:
@@ -320,10 +321,13 @@ def train(
             seed=seed,
             skip_bad=skip_bad,
             propensity_model=propensity_model,
+            report=report,
             progress=status.show,
         )
     terminal.print_training(training)
     typer.echo(f"Model: {out} ({training.policy}, trained on {training.model.facts['rows']:,} rows)")
+    if report is not None:
+        typer.echo(f"Page: {terminal.address(report)}")
 
 
 @app.command()

@@ -118,6 +118,10 @@ TrainingShare = Annotated[
     float, typer.Option(metavar="X", help="Share of the rows, the earliest, to train on; the rest judge.")
 ]
 TrainingSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the policies and of the bootstrap.")]
+TrainingPage = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE.html", help="Page to write: why a policy was chosen [default: none]."),
+]
 SkipBad = Annotated[
     bool,
     typer.Option("--skip-bad", help="Drop invalid rows and count them by reason; biased unless they are random."),

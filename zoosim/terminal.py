@@ -17,13 +17,13 @@ from zoosim.core.number_format import ends, p_value, percent, weight
 if TYPE_CHECKING:
     import polars as pl
 
-    from zoosim.api.models import Training
     from zoosim.api.runs import RunResult
     from zoosim.arena.plan import Plan
     from zoosim.fitting import Checks
     from zoosim.fitting.checks import Comparison
     from zoosim.off_policy.compare import Difference
     from zoosim.off_policy.results import Evaluation
+    from zoosim.off_policy.training import Training
     from zoosim.worlds.fitted.shop import FittedShop
 
 BORDER, PADDING = 1, 3
@@ -133,12 +133,8 @@ def print_training(training: "Training") -> None:
         print_evaluation(training.evaluation)
     else:
         lines += [f"{name}: {'; '.join(notes)}" for name, notes in training.notes.items()]
-    if training.predicted:
-        ordered = sorted(training.predicted.items(), key=lambda item: -item[1])
-        values = ", ".join(f"{name} {value:.4g}" for name, value in ordered)
-        lines.append(f"Chosen by the reward per visit that a mixed model of the later rows predicts: {values}.")
-        if training.evaluation is None:
-            lines.append("That is right as far as the log's features say why products were shown to whom.")
+    if training.model.competitors > 1:
+        lines.append(f"{training.policy} was chosen: {training.reason}.")
     _print_lines(result_console(), lines)
 
 

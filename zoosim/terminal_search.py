@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from zoosim.terminal import result_console
+from zoosim.terminal import print_address, result_console
 
 if TYPE_CHECKING:
     from zoosim.fitting.search_world import FittedSearchWorld
@@ -33,6 +33,7 @@ def print_search_world(world: "FittedSearchWorld", folder: Path) -> None:
         f"World: {folder / 'world.yaml'}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_address(console, folder)
 
 
 def print_check(console: Console, world: "FittedSearchWorld") -> None:

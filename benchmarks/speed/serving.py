@@ -77,9 +77,8 @@ def measure_policy(folder: Path, policy: str) -> None:
         load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
         print(f"S17 {policy}: {load.line('decide')}; {load.line('feedback')}; statuses {dict(load.statuses)}")
         fresh = asyncio.run(freshness(service.url))
-        print(
-            f"S17 {policy}: a reward is used after p50 {np.quantile(fresh, 0.5):.0f} ms, p99 {np.quantile(fresh, 0.99):.0f} ms"
-        )
+        median, most = np.quantile(fresh, (0.5, 0.99))
+        print(f"S17 {policy}: a reward is used after p50 {median:.0f} ms, p99 {most:.0f} ms")
         over = asyncio.run(send(service.url, 5 * DECISIONS, 0, 10))
         refused = np.array(over.seconds.get("refused", [0.0])) * 1e3
         print(
@@ -175,13 +174,19 @@ async def freshness(url: str) -> Sequence[float]:
         for _ in range(50):
             decision = (await client.post("/v1/decisions", json={})).json()
             body = {"rewards": {"click": 1.0}}
+            learned = await learned_from_feedback(client)
             await client.post(f"/v1/decisions/{decision['decision_id']}/feedback", json=body)
             began = time.perf_counter()
-            learned = (await client.get("/v1/model")).json()["learned"].get("learned", 0)
-            while (await client.get("/v1/model")).json()["learned"].get("learned", 0) == learned:
+            while await learned_from_feedback(client) == learned:
                 await asyncio.sleep(0.005)
             delays.append((time.perf_counter() - began) * 1e3)
     return delays
+
+
+async def learned_from_feedback(client: httpx2.AsyncClient) -> int:
+    """Return how many decisions were learned whose feedback came."""
+    counts = (await client.get("/v1/model")).json()["learned"]
+    return int(counts.get("learned", 0) - counts.get("default", 0))
 
 
 async def plain_load(folder: Path) -> Load:

@@ -262,7 +262,8 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
     earlier, later = earlier_and_later(log)
     policies: dict[str, Policy] = {"random": Random(spec_of(log), np.random.default_rng(0))}
     policies["linear"] = fitted("linear", earlier)
-    best, predicted = models._best(policies, later, None)
+    best, reason, predicted = models._best(policies, later, None)
+    assert reason.startswith("a mixed model of the later rows predicts the most reward per visit for it (linear ")
     assert best == "linear"
     assert predicted["linear"] > predicted["random"]
 

@@ -1,6 +1,7 @@
 """A run's folder: what it refuses before anything is written, and how trials become rows."""
 
 import json
+import resource
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -167,16 +168,30 @@ def test_a_table_that_is_not_ours_has_no_meta(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_no_trial(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a full disk or a kill in the middle leaves behind is no trial."""
 
-    def half(self: pl.DataFrame, file: Path, **options: Any) -> NoReturn:
+    def half(self: pl.LazyFrame, file: Path, **options: Any) -> NoReturn:
         Path(file).write_bytes(b"PAR1 half a file")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", half)
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", half)
     with pytest.raises(OSError, match="No space left"):
         folder.write_trial(TrialKey("c", 1), columns(0), {})
     assert folder.trials() == [("a", 0), ("b", 0)]
     assert list((folder.path / "cells" / "c").iterdir()) == []
     folder.check()
+
+
+def test_a_full_disk_is_told_of_the_file(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk."""
+    path = tmp_path / "log.parquet"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as error:
+            write_parquet(pl.DataFrame({"x": np.random.default_rng(0).random(10_000)}), path, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert error.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_leftovers_of_a_kill_are_no_cells(folder: RunFolder) -> None:

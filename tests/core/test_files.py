@@ -79,6 +79,19 @@ def test_a_folder_in_the_way_is_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path / "taken") == ["inner"]
 
 
+def test_a_failure_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "page.html"
+    with pytest.raises(OSError, match="No such file or directory") as missing:
+        write_text(path, "text")
+    assert missing.value.filename == str(path)
+    with pytest.raises(OSError, match="No space left") as full, atomic(tmp_path / "page.html"):
+        raise OSError(28, "No space left on device")
+    assert full.value.filename == str(tmp_path / "page.html")
+    with pytest.raises(OSError, match="other") as other, atomic(tmp_path / "page.html"):
+        (tmp_path / "other").read_text()
+    assert other.value.filename == str(tmp_path / "other")
+
+
 def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

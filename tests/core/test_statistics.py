@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from zoosim.core.statistics import (
+    Interval,
+    cut,
     holm,
     mean_interval,
     paired_test,
@@ -219,3 +221,11 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
     np.testing.assert_allclose(low, [ends.low for ends in wilson], atol=1e-12)
     np.testing.assert_allclose(high, [ends.high for ends in wilson], atol=1e-12)
     assert high[0] == pytest.approx(0.27754, abs=1e-5)
+
+
+def test_intervals_are_cut_at_what_is_possible_unless_their_mean_is_not() -> None:
+    assert cut(Interval(0.1, -0.2, 0.4), (0.0, 1.0)) == Interval(0.1, 0.0, 0.4)
+    assert cut(Interval(0.9, 0.7, 1.1), (0.0, 1.0)) == Interval(0.9, 0.7, 1.0)
+    beyond = Interval(1.2, 0.9, 1.5)
+    for estimate in (beyond, Interval(0.1, None, None), Interval(0.1, -math.inf, math.inf)):
+        assert cut(estimate, (0.0, 1.0)) == estimate

@@ -232,6 +232,11 @@ def test_the_range_of_responses_over_days_holds_95_percent_of_them() -> None:
     assert 0.935 < ((low <= responses) & (responses <= high)).mean() < 0.965
 
 
+def test_hardly_any_expected_responses_have_a_range() -> None:
+    low, high = _response_range(np.full((5, 4), 1e-240), np.zeros(4, np.int64), 0.0)
+    assert 0.0 <= low <= high < 1e-200
+
+
 def test_a_fit_is_not_oversold() -> None:
     rng = np.random.default_rng(0)
     flat = hold_out(shop_log(rng, 8_000, clicks=np.full((3, 5), 0.1)))
@@ -272,6 +277,16 @@ def test_what_no_world_can_be_fitted_to_is_refused(changes: Any, options: Any, e
     log = shop_log(np.random.default_rng(0), 100, **changes)
     with pytest.raises(error, match=words):
         zoosim.fit_world(log, **options)
+
+
+def test_rewards_too_far_apart_to_compute_with_are_refused_in_one_line() -> None:
+    """Few responses worth 1e-15 to 1e15, and features of 1e8: beyond what floats can solve."""
+    rng = np.random.default_rng(0)
+    log = shop_log(rng, 150)
+    rewards = np.where(rng.random(150) < 0.2, 10.0 ** rng.uniform(-15, 15, 150), 0.0)
+    wide = replace(log, rewards=rewards, features=rng.normal(size=log.features.shape) * 1e8)
+    with pytest.raises(DataError, match=r"rewards from .* to .* in size, or features as far apart, cannot be computed"):
+        zoosim.fit_world(wide)
 
 
 def test_a_short_log_is_refused() -> None:

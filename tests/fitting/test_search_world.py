@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import zoosim
 from benchmarks.quality.own_search_shop import write_shop
 from tests.logs.own_searches import write_searches
+from tests.report.test_report import Shown
 from zoosim.cli import app
 from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
@@ -216,6 +217,21 @@ def test_the_command_prints_the_check_and_writes_the_world(log_file: Path, tmp_p
     assert "Effect of log(1 + price)" in done.output
     assert (tmp_path / "world" / "world.yaml").is_file()
     assert (tmp_path / "world" / "summary.json").is_file()
+    page = Shown((tmp_path / "world" / "report.html").read_text(encoding="utf-8")).text
+    assert "Page: file://" in done.output
+    assert "On later searches the fitted world" in page
+    for words in ("Examination by position", "examination, log odds", "gourmets", "neutral", "the log's rankings"):
+        assert words in page
+
+
+def test_what_logged_rankings_earn_is_the_logs_reward(log_file: Path, tmp_path: Path) -> None:
+    """The log's own rewards of its latest quarter, which holds no penalty for moved products."""
+    world = zoosim.fit_search_world(log_file, tmp_path / "world")
+    rewards = read_log(log_file).in_order().rewards
+    later = rewards[int(0.75 * len(rewards)) :]
+    assert world.earned.logged.mean == pytest.approx(later.mean())
+    assert world.earned.agrees
+    assert world.templates["neutral"].mean > 0.0
 
 
 def test_options_of_the_other_world_are_refused(log_file: Path, tmp_path: Path) -> None:

@@ -403,6 +403,18 @@ def test_no_policy_is_called_what_the_logged_choices_are() -> None:
         evaluate(log, {"logged": "column:p_new", "b": np.full(10, 0.1)})
 
 
+def test_a_rate_of_clicks_lies_between_0_and_1() -> None:
+    """Few rows and rare clicks: the asymptotic interval reaches below 0, which no rate of clicks can."""
+    log = drawn(TableWorld(0, 0.5), n=300)
+    few = replace(log, rewards=(np.arange(300) % 100 == 0).astype(float))
+    options: dict[str, Any] = {"estimators": ["snips"], "interval": "asymptotic"}
+    uniform = {"uniform": np.full(log.n_actions, 1 / log.n_actions)}
+    assert evaluate(few, uniform, **options).results[0].low == 0.0
+    amounts = evaluate(replace(few, rewards=2.0 * few.rewards), uniform, **options).results[0]
+    assert amounts.low is not None
+    assert amounts.low < 0.0
+
+
 def test_a_range_of_rewards_that_was_taken_from_the_log_is_said() -> None:
     """Amounts may be larger than any seen; clicks may not."""
     clicks = drawn(TableWorld(0, 0.3), n=2_000)

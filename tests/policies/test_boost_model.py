@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 import zoosim
 from benchmarks.quality.own_search_shop import write_shop
 from tests.logs.own_searches import write_searches
-from zoosim.api.models import Training
 from zoosim.cli import app
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
+from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import BoostModel
 from zoosim.worlds.search.boosts import BoostWorld
 from zoosim.worlds.search.shop import SearchShop
@@ -148,6 +148,11 @@ def training_learns(model: BoostModel) -> bool:
         ({"segment": "whales", "query_type": "browse"}, SCORES, "unknown segment 'whales'"),
         ({"segment": "savers"}, SCORES, "unknown query type 'None'"),
         ({**VISITOR, "price_taste": "low"}, SCORES, "could not convert"),
+        (
+            {**VISITOR, "price_tast": 1.0},
+            SCORES,
+            r"unknown key 'price_tast' \(did you mean price_taste\?\); known: segment",
+        ),
         ("savers", SCORES, "expected segment, query_type and tastes"),
     ],
 )

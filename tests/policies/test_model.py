@@ -16,13 +16,13 @@ import zoosim
 from tests.policies.from_log.test_from_log import described
 from tests.schema.shop import N_PRODUCTS, product_name, schema, write_shop
 from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.files import checked_file
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.targets.products import spec_of
 from zoosim.policies.model import (
     PACKING,
     Catalogue,
     Model,
-    checked_path,
     load_model,
     save_model,
     schema_of_model,
@@ -324,4 +324,4 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_training(
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(ConfigError, match=r"m\.zoosim', in a folder that cannot be written to"):
-        checked_path(tmp_path / "m.zoosim")
+        checked_file("model", tmp_path / "m.zoosim", ".zoosim")

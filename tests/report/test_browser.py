@@ -9,7 +9,9 @@ import pytest
 
 import zoosim
 from studies.boost_curves import build_page as build_study_page
+from tests.api.test_models import imported
 from tests.fitting.shops import shop_log
+from tests.logs.own_searches import write_searches
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from tests.report.browser import Browser, started
@@ -52,6 +54,18 @@ def fitted(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def fitted_searches(folder: Path) -> str:
+    folder.mkdir()
+    zoosim.fit_search_world(write_searches(folder, 400), folder / "world")
+    return (folder / "world" / "report.html").read_text(encoding="utf-8")
+
+
+def trained(folder: Path, log: Callable[[Path], Path], policies: list[str]) -> str:
+    folder.mkdir()
+    zoosim.train(log(folder), policies, report=folder / "page.html")
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
 PAGES: dict[str, Callable[[Path], str]] = {
     "run": lambda _: render_page(CROWDED),
     "run of a search shop": lambda _: render_page(CASES["features"]),
@@ -60,6 +74,9 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "describe recommendation": lambda _: world(recommendation(shocks=[SHOCK])),
     "evaluate": evaluation,
     "fit-world": fitted,
+    "fit-world of searches": fitted_searches,
+    "train": lambda folder: trained(folder, imported, ["random", "linear", "mlp"]),
+    "train boosts": lambda folder: trained(folder, lambda at: write_searches(at, 400), ["item-critic", "q-offline"]),
     "study": lambda _: render_sections("boost-curves", "Which?", build_study_page(made_up()), "python -m studies"),
 }
 

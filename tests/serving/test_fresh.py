@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,9 @@ TOPICS = ("news", "sport", "food")
 async def visit(service: Service, number: int) -> DecisionAnswer:
     """Ask for one of three articles; every other visit earns something."""
     rng = np.random.default_rng(number)
-    visitor = {"country": str(rng.choice(["de", "fr"])), "age": float(rng.integers(18, 80))}
-    candidates = [{"id": f"a{place}", "topic": topic} for place, topic in enumerate(TOPICS)]
-    body = DecideBody(visitor=visitor, candidates=list(candidates), decision_id=f"visit {number}")
+    visitor: dict[str, Any] = {"country": str(rng.choice(["de", "fr"])), "age": float(rng.integers(18, 80))}
+    candidates: list[Any] = [{"id": f"a{place}", "topic": topic} for place, topic in enumerate(TOPICS)]
+    body = DecideBody(visitor=visitor, candidates=candidates, decision_id=f"visit {number}")
     answer = await service.decide(body)
     if number % 2:
         await service.give_value(answer.decision_id, {0: 1.0})

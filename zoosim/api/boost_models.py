@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zoosim.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from zoosim.api.models import Training
+    from zoosim.api.models import Kept
     from zoosim.core.types import Progress
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
@@ -34,14 +34,13 @@ def chooses_boosts(log: Any) -> bool:
 def train_boosts(
     log: Any,
     policies: Mapping[str, Any],
-    out: str | os.PathLike[str] | None = None,
     *,
     share: float,
     seed: int,
     skip_bad: bool,
     propensity_model: str | None,
     progress: "Progress",
-) -> "Training":
+) -> "Kept":
     """Train policies of boosts on the earlier searches of a log, and judge them by the later; see `zoosim.train`.
 
     The model explores as widely as the log's boosts differ, so that the log can judge it.
@@ -49,7 +48,7 @@ def train_boosts(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
-    from zoosim.api.models import Kept, _trained, finish
+    from zoosim.api.models import Kept, _trained
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
@@ -76,19 +75,23 @@ def train_boosts(
             for name, policy in trained.items()
         }
         evaluation = evaluate(later, models, seed=seed, progress=progress) if loaded.has_propensities else None
-    best = next(iter(models)) if evaluation is None else _best(evaluation)
-    return finish(Kept(models, best, evaluation, failures, {}), loaded, earlier, later, seed, out)
+    best, reason = next(iter(models)), "no other was trained"
+    if evaluation is not None and len(models) > 1:
+        best, reason = _best(evaluation)
+    return Kept(models, best, reason, evaluation, failures, {}, earlier, later)
 
 
-def _best(evaluation: "Evaluation") -> str:
-    """Return the policy with the highest estimated value, of those whose estimate can be used, if any.
+def _best(evaluation: "Evaluation") -> tuple[str, str]:
+    """Return the policy with the highest estimated value, of those whose estimate can be used, if any; and why.
 
     By the self-normalised estimator, which a few large weights mislead less.
     """
     from zoosim.off_policy.verdict import DO_NOT_USE
 
     results = [row for row in evaluation.results if row.estimator.endswith("snips")]
-    return min(results, key=lambda row: (math.isnan(row.value), row.verdict == DO_NOT_USE, -row.value)).policy
+    best = min(results, key=lambda row: (math.isnan(row.value), row.verdict == DO_NOT_USE, -row.value))
+    of_which = "though none can be used" if best.verdict == DO_NOT_USE else "of those that can be used"
+    return best.policy, f"its estimate by {best.estimator} is the highest, {of_which}"
 
 
 def spread_of(log: "Log") -> float:

@@ -3,7 +3,8 @@
 import inspect
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,12 +232,21 @@ def _write_evaluation(
     from zoosim.report.evaluation import build_page
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
-    typed = "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
-    typed += "".join(_as_typed(*option) for option in options.items())
+    typed = f"{typed_policies(policies)}{typed_options(options)}"
     command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
     write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))
+
+
+def typed_policies(policies: Mapping[str, Any]) -> str:
+    """Return policies by name as the command line takes them."""
+    return "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
+
+
+def typed_options(options: Mapping[str, Any]) -> str:
+    """Return options by name as the command line takes them."""
+    return "".join(_as_typed(*option) for option in options.items())
 
 
 def _as_typed(name: str, value: Any) -> str:
@@ -332,14 +342,30 @@ def fit_world(
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "held_out")
-    with threadpool_limits(1):  # with more, the last digits depend on how many there are
-        rewarded = with_reward(loaded, reward)
+    rewarded = with_reward(loaded, reward)
+    with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are
         models = fit_shop(rewarded, reward=reward or OBJECTIVE, seed=seed, progress=progress)
         checks = check_fit(rewarded, models, seed=seed, progress=progress)
     shop = models.shop.thinned(MOST_ROWS)
     if folder is not None:
         _write_world(folder, shop, checks)
     return shop, checks
+
+
+@contextmanager
+def _computable(log: "Log") -> Iterator[None]:
+    """Turn numbers that overflow, and matrices without an inverse, into one line about the log: `DataError`."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        sizes = np.abs(log.rewards[log.rewards != 0.0])
+        raise DataError(
+            f"{log.source}: rewards from {sizes.min():g} to {sizes.max():g} in size, or features as far apart, cannot "
+            f"be computed with ({error}); scale them, or leave out what is no reward"
+        ) from error
 
 
 def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,26 +16,14 @@ if TYPE_CHECKING:
     from zoosim.core.types import IntArray, Progress
     from zoosim.logs.log import Log
     from zoosim.off_policy.results import Evaluation
+    from zoosim.off_policy.training import Training
     from zoosim.policies.base import Policy
     from zoosim.policies.model import Model
 
 MICROSECONDS = 1_000_000
 
-
-@dataclass(frozen=True)
-class Training:
-    """What `train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
-
-    `evaluation` is None for a log without propensities, on which nothing can be judged unless they are estimated.
-    `predicted` is the reward per visit that a mixed model of the later rows predicts for each policy, by which the best
-    was chosen; it is empty where there was no such choice. `notes` say why policies were left out.
-    """
-
-    model: "Model"
-    policy: str
-    evaluation: "Evaluation | None"
-    predicted: Mapping[str, float] = field(default_factory=dict)
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+SHARE = 0.8
+"""Of the rows of a log, the share that policies learn from unless another is asked for."""
 
 
 def train(
@@ -43,12 +31,13 @@ def train(
     policies: "Sequence[str | type[Policy]]",
     out: str | os.PathLike[str] | None = None,
     *,
-    share: float = 0.8,
+    share: float = SHARE,
     seed: int = 0,
     skip_bad: bool = False,
     propensity_model: str | None = None,
+    report: str | os.PathLike[str] | None = None,
     progress: "Progress" = lambda line: None,
-) -> Training:
+) -> "Training":
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
     Of several the best is the one for which a mixed model of the later rows predicts the most, unless doubly robust
@@ -65,6 +54,7 @@ def train(
         seed: Seed of the policies and of the bootstrap.
         skip_bad: Leave bad rows out instead of refusing the log.
         propensity_model: "multinomial": estimate the propensities of a log that has none, as `evaluate` does.
+        report: The page to write, ending in `.html`.
         progress: Called with lines about how far it is.
 
     Returns:
@@ -75,42 +65,83 @@ def train(
         DataError: the log is bad, or has too few rows.
         PolicyError: a policy cannot be made for the log, or cannot learn from it.
     """
+    from zoosim.api.boost_models import chooses_boosts, train_boosts
+    from zoosim.core.checks import check_number, check_whole
+    from zoosim.core.files import checked_file, write_text
+    from zoosim.policies.model import SUFFIX, save_model
+
+    if out is not None:
+        checked_file("model", out, SUFFIX)
+    page = None if report is None else checked_file("report", report, ".html")
+    check_number("share", share, 0.1, 0.9)
+    check_whole("seed", seed, 0, 2**63 - 1)
+    by_name = _untrained(policies)
+    train_kind = train_boosts if chooses_boosts(log) else _train_products
+    kept = train_kind(
+        log, by_name, share=share, seed=seed, skip_bad=skip_bad, propensity_model=propensity_model, progress=progress
+    )
+    training = _training(kept, seed)
+    text = ""
+    if page is not None:
+        options: dict[str, Any] = {
+            "share": share if share != SHARE else None,
+            "seed": seed or None,
+            "skip_bad": skip_bad,
+        }
+        options |= {"propensity_model": propensity_model, "out": out, "report": report}
+        text = _page(training, kept, by_name, options)
+    if out is not None:
+        save_model(training.model, out)
+    if page is not None:
+        write_text(page, text)
+    return training
+
+
+class Kept(NamedTuple):
+    """Trained `models` by the names of their policies, the `best` of them, and why; and the rows of a log they rest on.
+
+    `failures` are notes on policies that could not be trained.
+    """
+
+    models: "Mapping[str, Any]"
+    best: str
+    reason: str
+    evaluation: "Evaluation | None"
+    failures: Mapping[str, tuple[str, ...]]
+    predicted: Mapping[str, float]
+    earlier: "Log"
+    later: "Log"
+
+
+def _train_products(
+    log: Any,
+    policies: Mapping[str, Any],
+    *,
+    share: float,
+    seed: int,
+    skip_bad: bool,
+    propensity_model: str | None,
+    progress: "Progress",
+) -> Kept:
+    """Train policies over products on the earlier rows of a log, and judge them by the later; see `train`."""
     from threadpoolctl import threadpool_limits
 
-    from zoosim.api.boost_models import chooses_boosts, train_boosts
     from zoosim.api.logs import new_policy
     from zoosim.core.action_space import ActionSpace
-    from zoosim.core.checks import check_number, check_whole
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
-    from zoosim.policies.model import Model, checked_path
+    from zoosim.policies.model import Model
 
-    if out is not None:
-        checked_path(out)
-    check_number("share", share, 0.1, 0.9)
-    check_whole("seed", seed, 0, 2**63 - 1)
-    by_name = _untrained(policies)
-    if chooses_boosts(log):
-        return train_boosts(
-            log,
-            by_name,
-            out,
-            share=share,
-            seed=seed,
-            skip_bad=skip_bad,
-            propensity_model=propensity_model,
-            progress=progress,
-        )
     loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
-    if not by_name:
+    if not policies:
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:
         check_propensities(loaded, propensity_model)
     fitted, catalogue = _described(loaded)
     earlier, later = earlier_and_later(loaded, share)
-    made = {name: new_policy(name, policy, loaded, seed) for name, policy in by_name.items()}
+    made = {name: new_policy(name, policy, loaded, seed) for name, policy in policies.items()}
     _check_anonymous(made)
     hashes = row_hashes(earlier)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
@@ -119,43 +150,45 @@ def train(
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
             evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
-        best, predicted = _best(trained, later, evaluation)
-    kept = Kept(models, best, evaluation, failures, predicted)
-    return finish(kept, loaded, earlier, later, seed, out)
+        best, reason, predicted = _best(trained, later, evaluation)
+    return Kept(models, best, reason, evaluation, failures, predicted, earlier, later)
 
 
-class Kept(NamedTuple):
-    """Trained `models` by the names of their policies, the `best` of them, and why: what is known of all."""
-
-    models: "Mapping[str, Any]"
-    best: str
-    evaluation: "Evaluation | None"
-    failures: Mapping[str, tuple[str, ...]]
-    predicted: Mapping[str, float]
-
-
-def finish(
-    kept: Kept, log: "Log", earlier: "Log", later: "Log", seed: int, out: str | os.PathLike[str] | None
-) -> Training:
-    """Note in the best model what it was trained on and chosen by, and save it."""
+def _training(kept: Kept, seed: int) -> "Training":
+    """Note in the best model what it was trained on and chosen by."""
     import numpy as np
 
     from zoosim.api.logs import FLATTERED
-    from zoosim.off_policy.training import row_hashes
-    from zoosim.policies.model import save_model
+    from zoosim.off_policy.training import Training, row_hashes
 
     n_policies = len(kept.models)
     notes = dict(kept.failures)
     if n_policies > 1:
         notes[kept.best] = (FLATTERED.format(n_policies),)
     model = kept.models[kept.best]
-    model.facts = _facts(kept.best, log, earlier, seed) | {"judged": _judged(kept, later)}
+    model.facts = _facts(kept, seed) | {"judged": _judged(kept)}
     if n_policies > 1:
-        model.seen = np.concatenate([model.seen, row_hashes(later)])
-    if out is not None:
-        save_model(model, out)
+        model.seen = np.concatenate([model.seen, row_hashes(kept.later)])
     evaluation = None if kept.evaluation is None else kept.evaluation.with_notes(notes)
-    return Training(model, kept.best, evaluation, dict(kept.predicted), kept.failures)
+    losses = {name: each.policy.losses for name, each in kept.models.items() if each.policy.losses}
+    return Training(model, kept.best, kept.reason, evaluation, dict(kept.predicted), losses, kept.failures)
+
+
+def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return the page of a training, and on it how to do it again."""
+    from threadpoolctl import threadpool_limits
+
+    from zoosim.api.logs import typed_options, typed_policies
+    from zoosim.off_policy.column_use import column_uses
+    from zoosim.report import render_sections
+    from zoosim.report.training import build_page
+
+    with threadpool_limits(1):
+        uses = {} if kept.later.searches is not None else column_uses(training.model.policy, kept.later)
+    source = kept.later.source
+    page = build_page(training, kept.earlier, kept.later, uses)
+    command = f"zoosim train {source}{typed_policies(policies)}{typed_options(options)}"
+    return render_sections("Policies trained on a log", f"Which policy is best, by {source}?", page, command)
 
 
 def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
@@ -232,19 +265,31 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
 
 def _best(
     policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None"
-) -> tuple[str, dict[str, float]]:
-    """Return the policy to keep, and the rewards that a model of the later rows predicts for those to choose from."""
+) -> tuple[str, str, dict[str, float]]:
+    """Return the policy to keep, why, and the rewards that a model of the later rows predicts for those to choose from.
+
+    Raises `ConfigError` where nothing tells which is best.
+    """
     from zoosim.off_policy.predicted import predict_values
 
     worse = set() if evaluation is None else _shown_to_be_worse(evaluation)
     candidates = {name: policy for name, policy in policies.items() if name not in worse}
+    shown_worse = f"`dr` estimates that can be trusted show {', '.join(sorted(worse))} to earn less" if worse else ""
     if len(candidates) == 1:
-        return next(iter(candidates)), {}
+        return next(iter(candidates)), shown_worse or "no other was trained", {}
     try:
         predicted = predict_values(candidates, replace(later, user_ids=None))
     except ConfigError as error:
-        return _highest_estimate(candidates, evaluation, error), {}
-    return max(predicted, key=lambda name: predicted[name]), predicted
+        best = _highest_estimate(candidates, evaluation, error)
+        return best, "its `dr` estimate is the highest that can be used", {}
+    ordered = sorted(predicted, key=lambda name: -predicted[name])
+    values = ", ".join(f"{name} {predicted[name]:.4g}" for name in ordered)
+    reasons = [f"a mixed model of the later rows predicts the most reward per visit for it ({values})"]
+    if shown_worse:
+        reasons.append(shown_worse)
+    if evaluation is None:
+        reasons.append("that is right as far as the log's features say why products were shown to whom")
+    return ordered[0], "; ".join(reasons), predicted
 
 
 def _highest_estimate(names: "Iterable[str]", evaluation: "Evaluation | None", reason: ConfigError) -> str:
@@ -280,27 +325,29 @@ def _shown_to_be_worse(evaluation: "Evaluation") -> set[str]:
     return worse - may_be_best  # what the ranking, which is corrected for all pairs, does not exclude
 
 
-def _facts(name: str, log: "Log", earlier: "Log", seed: int) -> dict[str, Any]:
+def _facts(kept: Kept, seed: int) -> dict[str, Any]:
     """Say what a model was trained on."""
-    facts: dict[str, Any] = {"log": log.source, "rows": len(earlier), "seed": seed, "policy": name}
-    if earlier.times is not None:
-        facts["first"] = _written(earlier.times.min())
-        facts["last"] = _written(earlier.times.max())
-    return facts
+    earlier = kept.earlier
+    return {"log": earlier.source, "rows": len(earlier), "seed": seed, "policy": kept.best, **_period(earlier)}
 
 
-def _judged(kept: Kept, later: "Log") -> dict[str, Any]:
+def _judged(kept: Kept) -> dict[str, Any]:
     """Say what the later rows say of the best model, and of how many it was chosen by them."""
     results = [] if kept.evaluation is None else kept.evaluation.summary["results"]
-    judged = {
-        "rows": len(later),
+    return {
+        "rows": len(kept.later),
         "policies": len(kept.models),
         "results": [row for row in results if row["policy"] == kept.best],
         "predicted": dict(kept.predicted),
+        **_period(kept.later),
     }
-    if later.times is not None:
-        judged["last"] = _written(later.times.max())
-    return judged
+
+
+def _period(log: "Log") -> dict[str, str]:
+    """Return when the first and the last row came, where the log says."""
+    if log.times is None:
+        return {}
+    return {"first": _written(log.times.min()), "last": _written(log.times.max())}
 
 
 def _written(microseconds: "IntArray") -> str:

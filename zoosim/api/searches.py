@@ -21,7 +21,8 @@ def fit_search_world(
 
     Args:
         log: A Parquet file of searches, as `zoosim import` and `zoosim log` write them, or a `Log` of one.
-        out: A folder that gets world.yaml, which `zoosim run --config` takes, the shop's tables, and summary.json.
+        out: A folder that gets world.yaml, which `zoosim run --config` takes, the shop's tables, summary.json and
+            report.html.
         skip_bad: Leave bad rows out instead of refusing the log.
         progress: Called with lines about how far it is.
 
@@ -36,10 +37,16 @@ def fit_search_world(
     from zoosim.core.files import write_text
     from zoosim.fitting.search_world import fit_search_world as fit
     from zoosim.logs.load import load_log
+    from zoosim.report import render_sections
+    from zoosim.report.search_fit import build_page
 
     loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
     folder = writable_folder(out, "estimates")
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)
+    question = f"What search shop wrote {loaded.source}?"
+    command = f"zoosim fit-world {loaded.source} --out {folder}"
+    page = render_sections("A search shop from a log", question, build_page(world), command)
     write_text(folder / "summary.json", json.dumps(world.summary, indent=1, allow_nan=False) + "\n")
+    write_text(folder / "report.html", page)
     return world

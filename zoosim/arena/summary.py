@@ -16,13 +16,21 @@ from zoosim.arena.store import RunFolder
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import DataError, PolicyFailure
 from zoosim.core.number_format import p_value, percent
-from zoosim.core.statistics import MAX_SEEDS, SIGNIFICANT, PairedTest, mean_interval, paired_tests, seeds_to_settle
+from zoosim.core.statistics import (
+    ANY,
+    MAX_SEEDS,
+    SIGNIFICANT,
+    Limits,
+    PairedTest,
+    cut,
+    mean_interval,
+    paired_tests,
+    seeds_to_settle,
+)
 from zoosim.core.types import FloatArray
 
 SCHEMA_VERSION = 1
 
-Limits = tuple[float, float]
-ANY: Limits = (-math.inf, math.inf)
 LIMITS: dict[str, Limits] = {
     **dict.fromkeys(("ctr", "strategic_share", "below_cm2_floor", "below_strategic_floor"), (0.0, 1.0)),
     **dict.fromkeys(("gmv", "rank_change"), (0.0, math.inf)),
@@ -109,7 +117,7 @@ class Comparison:
         shared = {names: fractions for names, fractions in paired.items() if len(fractions[0])}
         tests = paired_tests(list(shared.values()))
         return [
-            {"a": a, "b": b, **_within(test._asdict(), self._difference_limits(a, b))}
+            {"a": a, "b": b, **cut(test, self._difference_limits(a, b))._asdict()}
             for (a, b), test in zip(shared, tests, strict=True)
         ]
 
@@ -321,15 +329,7 @@ def interval(values: Sequence[float], limits: Limits = ANY) -> dict[str, float |
     """Return a mean and its 95% interval over seeds, cut at the `limits`, as a mapping; all None without values."""
     if not values:
         return {"mean": None, "low": None, "high": None}
-    return _within(mean_interval(values)._asdict(), limits)
-
-
-def _within(figures: Mapping[str, float | None], limits: Limits) -> dict[str, float | None]:
-    """Cut the ends of an interval at the `limits` of what is possible."""
-    low, high = figures["low"], figures["high"]
-    if low is None or high is None:
-        return dict(figures)
-    return {**figures, "low": max(low, limits[0]), "high": min(high, limits[1])}
+    return cut(mean_interval(values), limits)._asdict()
 
 
 def _band(stack: FloatArray, top: float | FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -19,8 +19,23 @@ def cache_folder() -> Path:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that replaces it when the block ends well, and goes when it does not."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    """Yield a temporary path beside `path` that replaces it when the block ends well, and goes when it does not.
+
+    Raises `OSError` that names `path` where the temporary file cannot be written.
+    """
+    prefix = f".{path.name}."
+    try:
+        with _temporary(path, prefix) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.filename is None or Path(str(error.filename)).name.startswith(prefix):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+        raise
+
+
+@contextmanager
+def _temporary(path: Path, prefix: str) -> Iterator[Path]:
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -49,6 +64,16 @@ def make_folder(folder: Path) -> None:
     except OSError as error:
         raise ConfigError(f"--out: {folder} cannot be written ({error.strerror}); name another folder") from None
     check_writable(folder)
+
+
+def checked_file(what: str, path: str | os.PathLike[str], suffix: str) -> Path:
+    """Return where to write `what`; raises `ConfigError` for another ending or a folder that is not there."""
+    where = Path(path)
+    if where.suffix != suffix or where.is_dir() or not where.parent.is_dir():
+        raise ConfigError(f"{what}: got {str(path)!r}, expected a file in a folder that is there, ending in {suffix}")
+    if not os.access(where.parent, os.W_OK):
+        raise ConfigError(f"{what}: got {str(path)!r}, in a folder that cannot be written to")
+    return where
 
 
 def write_text(path: Path, text: str) -> None:

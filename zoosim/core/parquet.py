@@ -1,5 +1,6 @@
 """Parquet files whose metadata says, as JSON, what made them."""
 
+import errno
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,17 @@ META = "zoosim"
 """The key of our metadata in a Parquet file."""
 
 
-def write_parquet(frame: pl.DataFrame, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all."""
+def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any]) -> None:
+    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all; raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as temporary:
-        frame.write_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
+        try:
+            frame.lazy().sink_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
+        except pl.exceptions.ComputeError as error:
+            _, is_full_disk, reason = str(error).partition("IO error: ")
+            if is_full_disk:
+                raise OSError(errno.EIO, reason) from None
+            raise
 
 
 def read_meta(path: Path) -> dict[str, Any]:

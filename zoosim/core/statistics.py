@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
@@ -15,6 +15,12 @@ SIGNIFICANT = 0.05
 
 ROUNDING = 1e-12
 """A difference in fraction of oracle below this is none."""
+
+
+Limits = tuple[float, float]
+"""Between which values a figure lies."""
+
+ANY: Limits = (-math.inf, math.inf)
 
 
 class Interval(NamedTuple):
@@ -32,6 +38,22 @@ class PairedTest(NamedTuple):
     low: float | None
     high: float | None
     p: float | None
+
+
+Estimate = TypeVar("Estimate", Interval, PairedTest)
+
+
+def cut(estimate: Estimate, limits: Limits) -> Estimate:
+    """Cut the ends of an interval at the `limits` of what is possible.
+
+    One that is open, or whose mean lies beyond them, stays as it is.
+    """
+    mean, low, high = estimate[:3]
+    if low is None or high is None or not math.isfinite(high - low):
+        return estimate
+    if not limits[0] - ROUNDING <= mean <= limits[1] + ROUNDING:
+        return estimate
+    return estimate._replace(low=max(low, limits[0]), high=min(high, limits[1]))
 
 
 def mean_interval(values: Sequence[float] | FloatArray, tests: int = 1) -> Interval:

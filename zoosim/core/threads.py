@@ -1,8 +1,12 @@
-"""Run compiled kernels, which release the interpreter's lock, side by side."""
+"""Run side by side what releases the interpreter's lock: compiled kernels, polars, much of numpy."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def n_threads() -> int:
@@ -12,7 +16,12 @@ def n_threads() -> int:
 
 def in_threads(work: Callable[[int], None], pieces: int) -> None:
     """Call `work` with 0 to `pieces - 1`; it must write where no other piece does. Raises what it raises."""
-    if pieces == 1:
-        return work(0)
-    with ThreadPoolExecutor(min(pieces, n_threads())) as pool:
-        list(pool.map(work, range(pieces)))
+    map_in_threads(work, range(pieces))
+
+
+def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return what a function makes of each item, in their order. Raises what it raises first."""
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(len(items), n_threads())) as pool:
+        return list(pool.map(function, items))

@@ -368,7 +368,7 @@ def _chance(mean: float, variance: float) -> tuple[float, float]:
     """Return where 95% of a count of this mean and variance lie, taken to be gamma distributed: never below 0."""
     if mean <= 0.0 or variance <= 0.0:
         return mean, mean
-    shape = mean**2 / variance
     scale = variance / mean
+    shape = mean / scale  # not mean**2 / variance: the square of a tiny mean is 0
     low, high = (float(special.gammaincinv(shape, p)) * scale for p in TAILS)
     return low, high

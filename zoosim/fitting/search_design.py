@@ -142,6 +142,13 @@ def search_design(log: Log, tastes: Tastes) -> SearchDesign:
     return design
 
 
+def worth_of_purchases(searches: Searches) -> FloatArray:
+    """Return what a purchase of each product shown earns `(n, L)`."""
+    shown = Ragged.of(searches.frame["shown"])
+    rows = shown.padded(int(np.diff(shown.starts).max()), 0).astype(np.int64)
+    return searches.requests.worth[rows]
+
+
 def _scores(searches: Searches, rows: IntArray, is_shown: BoolArray) -> FloatArray:
     """Return the base scores of the products shown `(n, L)`, 0 where none is shown."""
     candidates = Ragged.of(searches.frame["candidates"])

@@ -14,7 +14,8 @@ from zoosim.core.config import read_config
 from zoosim.core.errors import DataError
 from zoosim.core.files import write_text
 from zoosim.core.rng import stream
-from zoosim.core.search_config import Behaviour
+from zoosim.core.search_config import TEMPLATES, Behaviour, SearchConfig
+from zoosim.core.statistics import Interval, mean_interval
 from zoosim.core.types import FloatArray, Progress
 from zoosim.fitting.search_behaviour import BehaviourParameters, FittedBehaviour, fit_behaviour
 from zoosim.fitting.search_design import (
@@ -24,12 +25,16 @@ from zoosim.fitting.search_design import (
     query_categories,
     search_design,
     searches_of,
+    worth_of_purchases,
 )
 from zoosim.logs.log import Log
 from zoosim.logs.searches import Searches
 from zoosim.ranking.product_table import ProductTable
 from zoosim.worlds.search.economics import absurd_economics
+from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import read_search_config
+from zoosim.worlds.search.template_arms import earnings, reward_of
+from zoosim.worlds.search.world import build_search_world
 
 LATER = 0.25
 """The share of the searches, the latest, that the fit is checked on."""
@@ -41,6 +46,9 @@ LEAST_SEARCHES = 200
 LEAST_USERS = 1_000
 MOST_USERS = 1_000_000
 DIGITS = 4
+VISITS = 2_000
+"""Visits to the fitted world under each template."""
+
 REPEATS = 20
 """How often later searches are simulated for the check."""
 
@@ -61,11 +69,25 @@ class PositionCheck(NamedTuple):
     purchase_error: float
 
 
+class EarningsCheck(NamedTuple):
+    """What clicks and purchases of a search earn on average: in the log's later searches, and simulated by the fit."""
+
+    logged: Interval
+    fitted: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the fit lies within the interval of the log."""
+        low, high = self.logged.low, self.logged.high
+        return low is not None and high is not None and low <= self.fitted <= high
+
+
 @dataclass(frozen=True)
 class FittedSearchWorld:
     """A search world estimated from `n` searches of the log called `source`, of which `used` told of behaviour.
 
-    `checks` are by position, on the latest quarter of the searches, by a fit to the others.
+    `checks`, by position, and `earned` are on the latest quarter of the searches, by a fit to the others. `templates`
+    are the rewards of a visit to the fitted world under each template.
     """
 
     n: int
@@ -75,8 +97,10 @@ class FittedSearchWorld:
     query_types: tuple[str, ...]
     behaviour: FittedBehaviour
     checks: tuple[PositionCheck, ...]
+    earned: EarningsCheck
     tables: Mapping[str, pl.DataFrame] = field(repr=False)
     env: Mapping[str, Any] = field(repr=False)
+    templates: Mapping[str, Interval] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @cached_property
@@ -105,6 +129,8 @@ class FittedSearchWorld:
             "log_likelihood": self.behaviour.log_likelihood,
             "estimates": self.estimates.to_dicts(),
             "checks": [check._asdict() for check in self.checks],
+            "earned": {"logged": self.earned.logged._asdict(), "fitted": self.earned.fitted},
+            "templates": {name: value._asdict() for name, value in self.templates.items()},
             "warnings": list(self.warnings),
         }
 
@@ -139,7 +165,8 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
     used = len(design.segment)
     cut = int((1.0 - LATER) * used)
     earlier = fit_behaviour(design.rows(slice(None, cut)), *sizes, errors=False, progress=progress)
-    checks = _check(earlier.estimates, design.rows(slice(cut, None)))
+    worth = worth_of_purchases(searches)[-(used - cut) :]
+    checks, earned = _check(earlier.estimates, design.rows(slice(cut, None)), worth, schema.reward.clicks)
     behaviour = fit_behaviour(design, *sizes, start=earlier.estimates, progress=progress)
     n_users = len(log) if log.user_ids is None else len(np.unique(log.user_ids))
     world = FittedSearchWorld(
@@ -150,12 +177,19 @@ def fit_search_world(log: Log, folder: Path, *, progress: Progress = lambda line
         query_types=tuple(schema.query_types),
         behaviour=behaviour,
         checks=checks,
+        earned=earned,
         tables=_tables(searches),
         env=_env(searches, tastes, behaviour.estimates, int(np.clip(n_users, LEAST_USERS, MOST_USERS))),
     )
     path = world.write(folder)
     config = read_search_config(read_config(path)["env"])
-    return replace(world, warnings=absurd_economics(config))
+    return replace(world, templates=_template_rewards(config), warnings=absurd_economics(config))
+
+
+def _template_rewards(config: SearchConfig) -> dict[str, Interval]:
+    """Return what visits of seed 0 earn under each template."""
+    rewards = reward_of(config, earnings(SearchShop(build_search_world(config, seed=0)), 0, VISITS))
+    return {name: mean_interval(column) for name, column in zip(TEMPLATES, rewards.T, strict=True)}
 
 
 def _tables(searches: Searches) -> dict[str, pl.DataFrame]:
@@ -265,8 +299,13 @@ def _write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[
     return folder / "world.yaml"
 
 
-def _check(estimates: BehaviourParameters, later: SearchDesign) -> tuple[PositionCheck, ...]:
-    """Compare clicks and purchases by position in later searches with those that the fit simulates for them."""
+def _check(
+    estimates: BehaviourParameters, later: SearchDesign, worth: FloatArray, worth_of_click: float
+) -> tuple[tuple[PositionCheck, ...], EarningsCheck]:
+    """Compare later searches, clicks and purchases by position and what they earn, with those that the fit simulates.
+
+    `worth (n, L)` is that of a purchase.
+    """
     rng = stream(0, "fit-search-world", "check")
     runs = [simulate(estimates, later, rng=rng) for _ in range(REPEATS)]
     clicks, purchases = (np.mean([run[part].mean(axis=0) for run in runs], axis=0) for part in range(2))
@@ -275,7 +314,12 @@ def _check(estimates: BehaviourParameters, later: SearchDesign) -> tuple[Positio
     columns = (later.clicks.mean(axis=0), clicks, errors[0], later.purchases.mean(axis=0), purchases, errors[1])
     shown = later.shown.sum(axis=0).astype(int)
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return tuple(PositionCheck(place + 1, int(shown[place]), *row) for place, row in enumerate(rows))
+    positions = tuple(PositionCheck(place + 1, int(shown[place]), *row) for place, row in enumerate(rows))
+    earned = [
+        (worth_of_click * clicked + worth * bought).sum(axis=1)
+        for clicked, bought in ((later.clicks, later.purchases), *runs)
+    ]
+    return positions, EarningsCheck(mean_interval(earned[0]), float(np.mean(earned[1:])))
 
 
 def simulate(

@@ -42,7 +42,8 @@ def read_open_bandit(
     columns = {**COLUMNS, "propensity": "propensity_score"}
     described = {"columns": columns, "features": features, "actions": list(range(len(items)))}
     converted = to_records(table, Schema.model_validate(described), source=source, skip_bad=skip_bad)
-    log = to_log(converted.records.with_columns(pl.col("position") - 1), source=source, products=items)
+    records = converted.records.with_columns(pl.col("position") - 1).collect()
+    log = to_log(records, source=source, products=items)
     return replace(log, skipped=converted.imported.skipped)
 
 

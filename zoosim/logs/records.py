@@ -234,14 +234,21 @@ RECORDS: Mapping[ActionSpace, type[Records]] = {
 
 def _position_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield the rows that are no position of a ranking as long as most."""
-    visits = frame.group_by("decision_id").agg(first=pl.col("position").min(), length=pl.len())
-    base = int(np.clip(int(str(visits["first"].mode().min() or 0)), 0, 1)) if visits.height else 0
-    place = base + pl.col("position").rank("ordinal").over("decision_id").cast(pl.Int64) - 1
-    misplaced = frame.select((pl.col("position").cast(pl.Int64) != place).fill_null(False)).to_series()
-    yield Fault("position", f"{base}, {base + 1}, ... in each visit, each once and without gaps", misplaced.to_numpy())
-    usual = int(str(visits["length"].mode().max()))
+    yield misplaced_positions(frame)
+    usual = int(str(frame.group_by("decision_id").len()["len"].mode().max()))
     odd = frame.select(pl.len().over("decision_id") != usual).to_series()
     yield Fault("decision_id", f"one that {usual} rows share, as in most visits", odd.to_numpy())
+
+
+def misplaced_positions(frame: pl.DataFrame) -> Fault:
+    """Return the rows whose position is not the next one of their visit, which begins at 0 or 1 as most visits do."""
+    first = frame.group_by("decision_id").agg(pl.col("position").min())["position"].drop_nulls()
+    base = int(np.clip(float(str(first.mode().min() or 0)), 0, 1)) if len(first) else 0
+    ordered = frame.select("decision_id", "position").with_row_index("row")
+    ordered = ordered.sort("decision_id", "position", maintain_order=True)
+    expected = (pl.col("position").shift(1).over("decision_id") + 1).fill_null(base)
+    misplaced = ordered.with_columns(bad=(pl.col("position") != expected).fill_null(False)).sort("row")["bad"]
+    return Fault("position", f"{base}, {base + 1}, ... in each visit, each once and without gaps", misplaced.to_numpy())
 
 
 def faults_within_visits(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[Fault]:

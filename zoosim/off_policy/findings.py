@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoosim.core.errors import DataError
-from zoosim.core.statistics import Interval
+from zoosim.core.statistics import Interval, cut
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
@@ -114,7 +114,8 @@ class _RewardFindings:
         self._reward = reward
         self._n_clusters = clusters.n_clusters
         self._unit = unit
-        self._logged = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
+        interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
+        self._logged = cut(interval, options.limits)
         self._comparison = Comparison(logged, options) if compare else None
         self._results: list[Result] = []
         self._overlaps: dict[str, Overlap] = {}
@@ -197,7 +198,8 @@ def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> li
             verdict = Verdict(DO_NOT_USE, (UNCHECKED,))
         else:
             verdict = _worse_verdict(evaluated.verdict(estimator, estimated), general)
-        estimates.append(Estimate(_result(policy, estimator, interval, weights, verdict), sums))
+        possible = cut(interval, options.limits)
+        estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))
     return estimates
 
 

@@ -9,6 +9,7 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_whole
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
+from zoosim.core.statistics import ANY, Limits
 from zoosim.core.types import BoolArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import ActionSpaceEvaluator
@@ -18,6 +19,9 @@ from zoosim.off_policy.propensities.estimate import MULTINOMIAL, PROPENSITY_MODE
 
 BOUNDS = ("bernstein", "sequence")
 """Intervals that hold for any size, for rewards of a known range."""
+
+CLICKS: Limits = (0.0, 1.0)
+"""Between which values a rate of clicks lies."""
 
 INTERVALS = ("bootstrap", "asymptotic", *BOUNDS)
 
@@ -29,8 +33,8 @@ class Options(NamedTuple):
     """How to estimate, how sure to be, and what follows from the log.
 
     `guessed_range` says that an interval rests on a range of rewards that was taken from the log; `later (n,)` marks
-    its later half, where it knows times. `propensity_model` estimates propensities, where the log has none;
-    `is_deterministic` says that there is nothing to estimate.
+    its later half, where it knows times. `limits` are those between which every value lies. `propensity_model`
+    estimates propensities, where the log has none; `is_deterministic` says that there is nothing to estimate.
     """
 
     estimators: tuple[str, ...]
@@ -41,13 +45,16 @@ class Options(NamedTuple):
     reward_range: tuple[float, float]
     guessed_range: bool
     later: BoolArray | None
+    limits: Limits = ANY
     propensity_model: str | None = None
     is_deterministic: bool = False
 
     def for_log(self, log: Log) -> "Options":
         """Return the options for another reward of the log, whose range is the one in the log."""
-        guessed_range = self.interval in BOUNDS and not _clicks(log)
-        return self._replace(reward_range=_range_of(log), guessed_range=guessed_range)
+        are_clicks = _clicks(log)
+        limits = CLICKS if are_clicks else ANY
+        guessed_range = self.interval in BOUNDS and not are_clicks
+        return self._replace(reward_range=_range_of(log), guessed_range=guessed_range, limits=limits)
 
 
 def read_options(
@@ -74,11 +81,13 @@ def read_options(
         names = _for_estimated_propensities(names, is_default=estimators is None)
     if reward_range is None:
         bounds = _range_of(log)
+        limits = CLICKS if _clicks(log) else ANY
     else:
         bounds = checked_range(log.visit_rewards, reward_range, evaluator.unit.removesuffix("s"))
+        limits = bounds
     guessed_range = interval in BOUNDS and reward_range is None and not _clicks(log)
     later = later_half(log.times)
-    return Options(names, interval, level, samples, seed, bounds, guessed_range, later, propensity_model)
+    return Options(names, interval, level, samples, seed, bounds, guessed_range, later, limits, propensity_model)
 
 
 def check_propensities(log: Log, propensity_model: str | None, interval: str = "bootstrap") -> None:

@@ -1,7 +1,9 @@
 """Train policies on the earlier part of a log, to judge them by the later."""
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,8 +16,31 @@ from zoosim.core.types import BoolArray, Progress
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 
+if TYPE_CHECKING:
+    from zoosim.off_policy.results import Evaluation
+    from zoosim.policies.model import Model
+
 EARLIER = 0.6
 LEAST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `zoosim.train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
+
+    `reason` says why it was chosen. `evaluation` is None for a log without propensities, on which nothing can be judged
+    unless they are estimated. `predicted` is the reward per visit that a mixed model of the later rows predicts for
+    each policy; it is empty where none was needed. `losses` are those of each epoch, of policies trained in epochs.
+    `notes` say why policies were left out.
+    """
+
+    model: "Model"
+    policy: str
+    reason: str
+    evaluation: "Evaluation | None"
+    predicted: Mapping[str, float] = field(default_factory=dict)
+    losses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class TrainingJob(NamedTuple):

@@ -43,6 +43,9 @@ class Policy(ABC):
     learns_online: ClassVar[bool] = True
     """Whether rewards of its decisions teach the policy anything; logs alone do where not."""
 
+    losses: tuple[float, ...] = ()
+    """The mean loss in each epoch of the last `fit`, where it takes epochs."""
+
     needs_user_ids: ClassVar[bool] = False
     """Whether the policy knows visitors by their id, so that it cannot work where they are never recognised."""
 

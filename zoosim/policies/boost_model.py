@@ -8,7 +8,7 @@ import numpy as np
 
 from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError, PolicyError
-from zoosim.core.parameters import shown
+from zoosim.core.parameters import shown, unknown
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.policies.base import policy_name
@@ -21,6 +21,9 @@ from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import text_of
 
 TASTES = ("price_taste", "label_taste")
+VISITOR = ("segment", "query_type", *TASTES)
+"""What may be said of a visitor."""
+
 SEARCH = "search"
 """The key of a model's file under which stands what only models of boosts have."""
 
@@ -156,7 +159,8 @@ class BoostModel(Model):
                 raise PolicyError(f"learn: {name}: got {shown(ids)}, expected a list of products' ids")
         clicked, purchased = list(clicked), list(purchased)
         ranking = self.requests.ranking(context, boosts)
-        names = [self.requests.names[row] for row in self._rows(context)[ranking]]
+        rows = self._rows(context)[ranking]
+        names = [self.requests.names[row] for row in rows]
         strangers = (set(clicked) | set(purchased)) - set(names)
         if strangers:
             raise PolicyError(
@@ -165,15 +169,15 @@ class BoostModel(Model):
         clicks = np.array([name in set(clicked) for name in names], np.float64)
         purchases = np.array([name in set(purchased) for name in names], np.float64)
         feedback = self.requests.feedback(context, ranking, clicks, purchases)
-        table = context.product_table.rows(ranking)
-        weights = self.requests.schema.reward
-        worth = weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic
-        reward = float(purchases @ worth + weights.clicks * clicks.sum())
+        reward = float(purchases @ self.requests.worth[rows] + self.requests.schema.reward.clicks * clicks.sum())
         self.policy.update(context, np.asarray(boosts, np.float64), reward, feedback)
 
     def context(self, visitor: Mapping[str, Any], candidates: Any) -> Context:
         """Return a search as policies see it; see `decide`."""
         rows, scores = self._scored(candidates)
+        strangers = [key for key in visitor if key not in VISITOR] if isinstance(visitor, Mapping) else []
+        if strangers:
+            raise PolicyError(unknown("visitor: unknown key", str(strangers[0]), list(VISITOR)))
         try:
             segment = self.requests.schema.number("segments", visitor.get("segment"))
             query_type = self.requests.schema.number("query_types", visitor.get("query_type"))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
-from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.core.errors import DataError, PolicyError, ZoosimError
+from zoosim.core.files import checked_file
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
@@ -261,21 +262,11 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> Path:
         DataError: the policy is made for other features than those of the schema.
         PolicyError: the policy's state cannot be saved.
     """
-    where = checked_path(path)
+    where = checked_file("model", path, SUFFIX)
     _check_sizes(model, where)
     header, arrays = packed_policy(model.policy)
     header |= model.header()
     write_packed(where, PACKING, header, {**arrays, **model.arrays()})
-    return where
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """Return where to write a model; raises `ConfigError` for another ending or a folder that is not there."""
-    where = Path(path)
-    if where.suffix != SUFFIX or where.is_dir() or not where.parent.is_dir():
-        raise ConfigError(f"model: got {str(path)!r}, expected a file in a folder that is there, ending in {SUFFIX}")
-    if not os.access(where.parent, os.W_OK):
-        raise ConfigError(f"model: got {str(path)!r}, in a folder that cannot be written to")
     return where
 
 

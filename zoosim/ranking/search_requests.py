@@ -4,6 +4,7 @@ For shops whose base scores are their own; products and users have no embeddings
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -72,6 +73,13 @@ class SearchRequests:
         self.ids = frozen(np.array([product_key(name) for name in names], np.int64))
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._static = static_features(self.table)
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """Return what a purchase of each product earns `(K,)`."""
+        weights = self.schema.reward
+        table = self.table
+        return frozen(weights.gmv * table.price + weights.cm2 * table.cm2 + weights.strategic * table.strategic)
 
     def context(self, features: FloatArray, products: IntArray, scores: FloatArray, signs: FloatArray) -> Context:
         """Return a request for `products (n,)` with base `scores (n,)`; `signs (3,)` as `unmatched_features` takes."""

@@ -64,11 +64,11 @@ def build_page(evaluation: Evaluation) -> Page:
         if overlap.actions
     ]
     tables = [
-        _results(evaluation),
-        *_lifts(evaluation),
+        results_table(evaluation),
+        *lifts_tables(evaluation),
         *_randomisation(evaluation),
         *(table for other in evaluation.others.values() for table in _other_reward(other)),
-        _reasons(evaluation),
+        reasons_table(evaluation),
         _ranking(evaluation),
         _differences(evaluation),
         _segments(evaluation),
@@ -108,7 +108,8 @@ def _range(row: Result | Difference) -> str:
     return number_format.ends(row.low, row.high, 4)
 
 
-def _results(evaluation: Evaluation) -> Table:
+def results_table(evaluation: Evaluation) -> Table:
+    """Tabulate what each estimator says of each policy."""
     rows = [
         (
             *(row.policy, row.estimator, row.verdict, _value(row), _range(row)),
@@ -126,7 +127,7 @@ def _results(evaluation: Evaluation) -> Table:
     return Table(heading, heads, rows, n_text=3, caption=caption)
 
 
-def _lifts(evaluation: Evaluation) -> list[Table]:
+def lifts_tables(evaluation: Evaluation) -> list[Table]:
     """Tabulate how much more policies earn of each reward, by each one's best estimate; no figure that is useless."""
     rows = []
     for policy in dict.fromkeys(row.policy for row in evaluation.results):
@@ -189,12 +190,12 @@ def _propensities(evaluation: Evaluation) -> list[Table]:
 
 def _other_reward(evaluation: Evaluation) -> list[Table]:
     """Return the values of another reward than the objective, and the differences, folded."""
-    values = replace(_results(evaluation), heading=f"Values: {evaluation.reward}", folded=True)
+    values = replace(results_table(evaluation), heading=f"Values: {evaluation.reward}", folded=True)
     differences = replace(_differences(evaluation), heading=f"Differences: {evaluation.reward}", folded=True)
     return [values, differences] if evaluation.differences else [values]
 
 
-def _reasons(evaluation: Evaluation) -> Table:
+def reasons_table(evaluation: Evaluation) -> Table:
     """List reasons once per policy, with the estimators that they speak against."""
     estimators_of: dict[tuple[str, str], list[str]] = {}
     for row in evaluation.results:

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from zoosim.core.statistics import Interval
 from zoosim.off_policy.overlap import EDGES, ActionShare, Overlap
-from zoosim.off_policy.results import Evaluation, Result
+from zoosim.off_policy.results import Evaluation
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 from zoosim.report.drawing import (
     ACCENT,
@@ -22,6 +23,7 @@ from zoosim.report.drawing import (
     panel_of,
     panels,
 )
+from zoosim.report.marks import Mark, add_mark
 
 VERDICT_COLORS = {TRUST: ACCENT, WEAK: COLORS[4], DO_NOT_USE: "#aab2b9"}
 MOST_ACTIONS = 20
@@ -35,28 +37,14 @@ def values_figure(evaluation: Evaluation) -> go.Figure:
     figure = panels(names, estimators, across)
     for row in (each for each in evaluation.results if math.isfinite(each.value)):
         place = panel_of(estimators.index(row.estimator), len(estimators), across)
-        _add_value(figure, row, names.index(row.policy), place)
+        value = Interval(row.value, row.low, row.high)
+        mark = Mark(f"{row.policy}, {row.estimator}", value, VERDICT_COLORS[row.verdict], row.verdict)
+        add_mark(figure, mark, names.index(row.policy), **place)
     for number in range(len(estimators)):
         line = {"color": MUTED, "width": 1, "dash": "dot"}
         figure.add_vline(x=evaluation.logged.mean, line=line, **panel_of(number, len(estimators), across))
     figure.update_xaxes(nticks=4, rangemode="tozero")
     return figure
-
-
-def _add_value(figure: go.Figure, row: Result, y: int, place: Mapping[str, int]) -> None:
-    color = VERDICT_COLORS[row.verdict]
-    ends = [row.value if end is None or not math.isfinite(end) else end for end in (row.low, row.high)]
-    bars = {"array": [ends[1] - row.value], "arrayminus": [row.value - ends[0]]}
-    style = {"color": color, "thickness": 1.6, "width": 0}
-    hover = f"{escaped(row.policy)}, {row.estimator}: {row.value:.5g} ({ends[0]:.5g} to {ends[1]:.5g})<br>{row.verdict}"
-    figure.add_scatter(
-        x=[row.value],
-        y=[y],
-        error_x={**bars, **style},
-        hovertemplate=hover + "<extra></extra>",
-        **dot_style(color),
-        **place,
-    )
 
 
 def weights_figure(overlaps: Mapping[str, Overlap]) -> go.Figure:

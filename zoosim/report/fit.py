@@ -5,7 +5,7 @@ import numpy as np
 from zoosim.core.number_format import ends
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Checks, Comparison, HeldOut, Share
-from zoosim.report.fit_figures import MOST_ROWS, calibration_figure, expected_figure, values_figure
+from zoosim.report.fit_figures import BEST, MOST_ROWS, calibration_figure, expected_figure, values_figure
 from zoosim.report.sections import Drawing, Page, Table
 from zoosim.worlds.fitted.shop import FittedShop
 
@@ -78,7 +78,7 @@ def _verdict(checks: Checks) -> str:
 
 def _values(checks: Checks) -> Table:
     rows = [_compared(row) for row in checks.comparisons]
-    rows.append(("the best for each visitor", *_figures(checks.oracle), "", "", ""))
+    rows.append((BEST, *_figures(checks.oracle), "", "", ""))
     heads = ("", "fitted world", "95% of shops", "by the log", "95% interval", "by")
     return Table("What choices earn", heads, rows)
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from zoosim.core.number_format import ends
 from zoosim.core.statistics import Interval
 from zoosim.fitting.checks import Comparison, Share
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, dot_style, escaped, layout_style
+from zoosim.report.marks import Mark, marks_figure
+
+BEST = "the best for each visitor"
 
 MOST_ROWS = 25
 """Parts of each kind that a figure shows, those with the most rows."""
@@ -19,30 +21,13 @@ RANGE = {"mode": "lines", "line": {"color": "#c9d2da", "width": 9}, "hoverinfo":
 
 def values_figure(comparisons: Sequence[Comparison], oracle: Interval) -> go.Figure:
     """Draw what choices earn in the fitted world (blue), and by the log (grey), one row per policy."""
-    names = [*(row.policy for row in comparisons), "the best for each visitor"]
-    figure = go.Figure(layout=layout_style(height=80 + 44 * len(names), margin={"l": 200, "r": 24, "t": 12, "b": 54}))
-    for place, row in enumerate(comparisons):
+    rows = {}
+    for row in comparisons:
+        rows[row.policy] = [Mark(f"{row.policy}, in the fitted world", row.world, ACCENT)]
         if row.log is not None:
-            _add_value(figure, place + 0.14, row.log, MUTED, f"{row.policy}, by the log ({row.estimator})")
-        _add_value(figure, place - 0.14, row.world, ACCENT, f"{row.policy}, in the fitted world")
-    _add_value(figure, len(comparisons), oracle, ACCENT, "the best for each visitor, in the fitted world")
-    ticks = {"tickvals": list(range(len(names))), "ticktext": names, "range": [len(names) - 0.4, -0.6]}
-    figure.update_yaxes(**{**axis_style(), **ticks})
-    figure.update_xaxes(**axis_style(), rangemode="tozero", title_text="mean reward of a visit")
-    return figure
-
-
-def _add_value(figure: go.Figure, row: float, value: Interval, color: str, name: str) -> None:
-    """Draw a value with its interval; a side that the log leaves open has no bar."""
-    words = f"{escaped(name)}: {value.mean:.4g} ({ends(value.low, value.high, 4)})<extra></extra>"
-    bars = {
-        "array": [0.0 if value.high is None else value.high - value.mean],
-        "arrayminus": [0.0 if value.low is None else value.mean - value.low],
-        "color": color,
-        "thickness": 1.5,
-        "width": 0,
-    }
-    figure.add_scatter(x=[value.mean], y=[row], error_x=bars, hovertemplate=words, **dot_style(color))
+            rows[row.policy].append(Mark(f"{row.policy}, by the log ({row.estimator})", row.log, MUTED))
+    rows[BEST] = [Mark(f"{BEST}, in the fitted world", oracle, ACCENT)]
+    return marks_figure(rows, "mean reward of a visit")
 
 
 def expected_figure(shares: Sequence[Share]) -> go.Figure:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from zoosim.schema.values import UNREADABLE, number_of, numbers_of, text_of, time_of, truth_of
+from zoosim.schema.values import UNREADABLE, number_of, numbers_of, present, text_of, time_of, truth_of
 
 MOSTLY = 0.95
 """Share of the values of a column that must be numbers, or times, for the others to count as unreadable."""
@@ -60,13 +60,13 @@ def infer_type(column: pl.Series) -> Inferred:
         column: The column, of words as CSV has them, or of any type.
 
     Returns:
-        The name of the type, as in `COLUMN_TYPES`; empty where all values are missing or the same, or nearly every one
-        is another text, as in ids and in free text.
+        The name of the type, as in `COLUMN_TYPES`; empty where all values are missing or all the same, or nearly every
+        one that is not missing is another text, as in ids and in free text.
     """
     if isinstance(column.dtype, UNREADABLE):
         return Inferred("", f"holds values of type {column.dtype}")
     if isinstance(column.dtype, pl.List | pl.Array):
-        lists = column.drop_nulls().to_list()[:SAMPLE]
+        lists = column.drop_nulls()[:SAMPLE].to_list()
         n_of_one_length = max(Counter(map(len, lists)).values(), default=0)
         numeric = 2 * n_of_one_length > len(lists) and all(
             number_of(part) is not None for values in lists for part in values
@@ -77,22 +77,23 @@ def infer_type(column: pl.Series) -> Inferred:
     if isinstance(column.dtype, pl.Date | pl.Datetime):
         return Inferred("time", "times")
     distinct = column.unique(maintain_order=True)
-    sample = [value for value in distinct[:SAMPLE].to_list() if text_of(value) is not None]
+    held = distinct.filter(present(distinct))
+    sample = held[:SAMPLE].to_list()
     if not sample:
         return Inferred("", "holds nothing")
-    if len({text_of(value) for value in sample}) == 1:
+    if len({text_of(value) for value in sample}) == 1 and held.len() == distinct.len():
         return Inferred("", f"holds nothing but {text_of(sample[0])}")
     if len(sample) <= 6 and all(truth_of(value) is not None for value in sample):
         return Inferred("yes/no", " and ".join(sorted(str(text_of(value)) for value in sample)))
     if np.isfinite(numbers_of(pl.Series(sample, strict=False))).mean() >= MOSTLY:
-        return Inferred("number", f"{distinct.len():,} different numbers")
+        return Inferred("number", f"{held.len():,} different numbers")
     if np.mean([time_of(value, ZoneInfo("UTC")) is not None for value in sample]) >= MOSTLY:
         return Inferred("time", "times")
-    return _infer_words(column, sample)
+    return _infer_words(sample, held.len(), int(present(column).sum()))
 
 
-def _infer_words(column: pl.Series, sample: Sequence[object]) -> Inferred:
-    """Guess what a column of texts is."""
+def _infer_words(sample: Sequence[object], levels: int, n: int) -> Inferred:
+    """Guess what a column of `n` texts is that are not missing, among them `levels` different ones."""
     texts = [str(text_of(value)) for value in sample]
     for separator in SEPARATORS:
         parts = [text.split(separator) for text in texts]
@@ -100,10 +101,9 @@ def _infer_words(column: pl.Series, sample: Sequence[object]) -> Inferred:
         is_list = np.mean([len(split) > 1 for split in parts]) >= SPLIT
         if is_list and 2 * len(words) < sum(map(len, parts)):
             return Inferred("words", f"words separated by {separator}")
-    levels = column.n_unique()
-    if levels > 1_000 and 2 * levels > column.len():
-        return Inferred("", f"{levels:,} different texts in {column.len():,} rows, as in ids and free text")
-    return Inferred("category", f"{levels:,} different texts")
+    if levels > 1_000 and 2 * levels > n:
+        return Inferred("", f"{levels:,} different texts in {n:,} rows, as in ids and free text")
+    return Inferred("category", f"{levels:,} different text{'s' if levels > 1 else ''}")
 
 
 def infer_roles(names: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.types import BoolArray
-from zoosim.schema.values import UNREADABLE, encode_distinct, number_of, numbers_of, text_of_any, truth_of
+from zoosim.schema.values import UNREADABLE, numbers_of, text_of_any, truth_of, which
 
 EVIDENCE = 10.0
 """Rows of which chance would have to explain that they fit a rule, for the rule to count."""
@@ -33,8 +33,9 @@ def known_too_late(column: pl.Series, action: pl.Series, rewards: Iterable[pl.Se
         rewards = [reward.gather(rows) for reward in rewards]
     if _follows(column, action):
         return f"has one value for each {action.name}, so it describes the product"
+    held = _holds_something(column)
     for reward in rewards:
-        if _needs(column, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
+        if _needs(held, reward) or _follows(column, reward) or _is_in_other_units(column, reward):
             return f"follows from {reward.name}, so nobody knows it before the product is chosen"
     return ""
 
@@ -52,19 +53,23 @@ def _follows(column: pl.Series, given: pl.Series) -> bool:
     return _is_a_rule(n_repeats * (1.0 - commonest / column.len()), column.len() - int(usual.sum()))
 
 
-def _needs(column: pl.Series, reward: pl.Series) -> bool:
-    """Return whether the column holds something only where the reward does."""
-    held, earned = _holds_something(column), _holds_something(reward)
+def _needs(held: BoolArray, reward: pl.Series) -> bool:
+    """Return whether a column, known by where it holds something, does so only where the reward does."""
+    earned = _holds_something(reward)
     return _is_a_rule(held.sum() * (1.0 - earned.mean()), int((held & ~earned).sum()))
 
 
 def _holds_something(column: pl.Series) -> BoolArray:
     """Return which values are neither missing nor no nor 0."""
-    return encode_distinct(column, 1, lambda value: [float(_is_something(value))])[:, 0] > 0.0
+    numbers = numbers_of(column)
+    holds: BoolArray = numbers != 0.0
+    no_number = np.isnan(numbers)
+    holds[no_number] = which(column.filter(no_number), _is_something)
+    return holds
 
 
 def _is_something(value: Any) -> bool:
-    return text_of_any(value) is not None and truth_of(value) is not False and number_of(value) != 0.0
+    return text_of_any(value) is not None and truth_of(value) is not False
 
 
 def _is_in_other_units(column: pl.Series, reward: pl.Series) -> bool:

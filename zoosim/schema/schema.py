@@ -33,7 +33,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
-from zoosim.schema.columns import Epoch, Options, Separator, Zone
+from zoosim.core.threads import map_in_threads
+from zoosim.schema.column import Epoch, Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late
@@ -260,29 +261,26 @@ def infer_products(products: pl.DataFrame, path: str, source: str) -> tuple[Prod
 
 def _no_features(table: pl.DataFrame, taken: Mapping[str, str], action: str, rewards: Sequence[str]) -> dict[str, str]:
     """Return the columns not `taken` that are no features of visitors by their names or values, with the reason."""
-    notes = {}
-    for name in table.columns:
-        if name in taken:
-            continue
+
+    def reason(name: str) -> str:
         meaning = likely_meaning(name)
         if meaning:
-            notes[name] = f"left out: named like another {meaning.replace('_', ' ')}"
-            continue
-        reason = known_too_late(table[name], table[action], [table[reward] for reward in rewards])
-        if reason:
-            notes[name] = f"left out: {reason}"
-    return notes
+            return f"named like another {meaning.replace('_', ' ')}"
+        return known_too_late(table[name], table[action], [table[reward] for reward in rewards])
+
+    names = [name for name in table.columns if name not in taken]
+    reasons = zip(names, map_in_threads(reason, names), strict=True)
+    return {name: f"left out: {words}" for name, words in reasons if words}
 
 
 def _infer_features(table: pl.DataFrame, taken: Mapping[str, str]) -> tuple[FeatureTypes, dict[str, str]]:
     """Guess the types of the columns that are not `taken`, and say what each was taken for."""
     features: FeatureTypes = {}
     notes = {}
-    for name in table.columns:
-        if name not in taken:
-            inferred = infer_type(table[name])
-            what = f"feature, {inferred.type}" if inferred.type else "left out"
-            notes[name] = f"{what}: {inferred.reason}"
-            if inferred.type:
-                features[name] = inferred.type
+    names = [name for name in table.columns if name not in taken]
+    for name, inferred in zip(names, map_in_threads(infer_type, [table[name] for name in names]), strict=True):
+        what = f"feature, {inferred.type}" if inferred.type else "left out"
+        notes[name] = f"{what}: {inferred.reason}"
+        if inferred.type:
+            features[name] = inferred.type
     return features, notes

@@ -14,13 +14,16 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 
 MISSING = frozenset({"", "nan", "NaN", "NAN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "NaT"})
 """Words that stand for no value."""
 
 UNREADABLE = (pl.Object, pl.Binary, pl.Struct)
 """Types of columns that hold what is no value of a shop's table."""
+
+WORDS = (pl.String, pl.Categorical, pl.Enum)
+"""Types of columns that hold words."""
 
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """What is read as a number, in Python's and in Rust's regular expressions."""
@@ -96,12 +99,11 @@ def texts_of(column: pl.Series) -> pl.Series:
     return rows.join(index, on="value", how="left", nulls_equal=True, maintain_order="left")["text"]
 
 
-def counted(column: pl.Series) -> list[tuple[Any, int]]:
-    """Return the distinct values of a column, each with how often it comes."""
+def counted(column: pl.Series) -> pl.DataFrame:
+    """Return the distinct values of a column, each `value` with its `count`."""
     if column.dtype == pl.Object:
-        return [(value, 1) for value in column.to_list()]
-    counts = column.alias("value").value_counts(name="count")
-    return list(zip(counts["value"].to_list(), counts["count"].to_list(), strict=True))
+        return pl.DataFrame({"value": column, "count": np.ones(column.len(), np.int64)})
+    return column.alias("value").value_counts(name="count")
 
 
 def checked_zone(name: str) -> str:
@@ -193,31 +195,45 @@ def to_the_minute(column: pl.Series) -> pl.Series:
 
 def numbers_of(column: pl.Series) -> FloatArray:
     """Return `number_of` of each value of a column `(n,)`, NaN where there is no number; to the bit the same."""
-    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+    if column.dtype in WORDS:
         words = column.cast(pl.String).str.strip_chars(BLANK)
         readable = pl.select(pl.when(words.str.contains(NUMBER)).then(words)).to_series()
         numbers = readable.cast(pl.Float64, strict=False)
     elif (column.dtype.is_numeric() and not column.dtype.is_decimal()) or column.dtype == pl.Boolean:
         numbers = column.cast(pl.Float64, strict=False)
-    else:
+    elif column.dtype.is_decimal() or column.dtype == pl.Object:
         numbers = pl.Series(map(number_of, column.to_list()), dtype=pl.Float64)
+    else:
+        return np.full(column.len(), math.nan)
     array = numbers.fill_null(math.nan).to_numpy().astype(float, copy=True)
     array[~(np.abs(array) <= LARGEST_NUMBER)] = math.nan
     return array
 
 
-def encode_distinct(column: pl.Series, width: int, encode: Callable[[Any], list[float]]) -> FloatArray:
-    """Return what `encode` makes of each value of a column, `(n, width)`; it is asked once for each distinct value."""
+def distinct_values(column: pl.Series) -> tuple[list[Any], IntArray]:
+    """Return the different values of a column, and which of them each row holds `(n,)`."""
     if column.dtype == pl.Object:
-        codes = np.arange(column.len())
-        values = column.to_list()
-    else:
-        # Ranks follow values, and nested values have none: a struct's hash table gives every distinct value a number.
-        frame = pl.DataFrame({"value": column}).with_row_index("row")
-        distinct = frame.group_by("value", maintain_order=True).agg("row")
-        values = distinct["value"].to_list()
-        lengths = distinct["row"].list.len().to_numpy()
-        codes = np.empty(column.len(), np.int64)
-        codes[distinct["row"].list.explode().to_numpy()] = np.repeat(np.arange(len(values)), lengths)
-    encoded = np.array([encode(value) for value in values], float).reshape(len(values), width)
-    return np.asarray(encoded[codes])
+        return column.to_list(), np.arange(column.len())
+    # Ranks follow values, and nested values have none: a struct's hash table gives every distinct value a number.
+    frame = pl.DataFrame({"value": column}).with_row_index("row")
+    distinct = frame.group_by("value", maintain_order=True).agg("row")
+    lengths = distinct["row"].list.len().to_numpy()
+    value_of_row = np.empty(column.len(), np.int64)
+    value_of_row[distinct["row"].list.explode().to_numpy()] = np.repeat(np.arange(len(lengths)), lengths)
+    return distinct["value"].to_list(), value_of_row
+
+
+def which(column: pl.Series, condition: Callable[[Any], bool]) -> BoolArray:
+    """Return where a condition holds `(n,)`; each different value is tested once."""
+    values, value_of_row = distinct_values(column)
+    return np.asarray(np.array([condition(value) for value in values], bool)[value_of_row])
+
+
+def present(column: pl.Series) -> BoolArray:
+    """Return which values are not missing `(n,)`, as `text_of_any` says."""
+    if column.dtype in WORDS:
+        words = column.cast(pl.String).str.strip_chars(BLANK)
+        return (words.is_not_null() & ~words.is_in(MISSING)).to_numpy()
+    if column.dtype.is_numeric():
+        return np.asarray(~np.isnan(column.cast(pl.Float64).to_numpy()))
+    return which(column, lambda value: text_of_any(value) is not None)

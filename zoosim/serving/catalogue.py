@@ -10,7 +10,7 @@ from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.policies.model import Catalogue, product_ids
 from zoosim.serving.events import Product, pack_floats, unpack_floats
 
-CANDIDATE_SETS = 64
+CANDIDATE_SETS = 1_024
 """Sets of candidates whose arrays are kept, so that policies derive nothing anew from those that come again."""
 
 MOST_CHANGES = 1_000_000

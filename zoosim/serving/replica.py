@@ -53,6 +53,8 @@ class Replica:
         position: The row up to which the log has been read.
         start: What the log says of the model and the rules; None before its first row.
         early: What was over before there was a schema: the policy that grows from the first requests learns it.
+        known_versions: The versions of products that the policy has met as candidates.
+        counts: What came of learning.
     """
 
     def __init__(self, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> None:
@@ -66,6 +68,7 @@ class Replica:
         self._find_row = find_row
         self.position = 0
         self.start: Start | None = None
+        self.known_versions: set[int] = set()
         self.counts: Counter[str] = Counter()
         self.early: list[Closing] = []
         self.model: Model
@@ -99,6 +102,7 @@ class Replica:
         before = None if self.start is None else self.start.model
         self.model = self._load_model(start.model)
         self.catalogue = ServedCatalogue(self.model.catalogue)
+        self.known_versions = set()
         if before is not None and self.model.facts.get(GROWN_FROM) == before:
             self._learn_early()
         else:
@@ -157,21 +161,34 @@ class Replica:
             return
         decision = _decision_in(row)
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        self._move(partial(policy.update, self._context(decision, closing.slot), decision.shown[closing.slot], reward))
+        self._move(partial(policy.update, *self._shown_in(decision, closing.slot), reward))
         self.counts["learned"] += 1
 
     def _note(self, decision: Decision) -> None:
         """Let the policy move what a decision moves."""
         if WARM_UP in self.model.facts:
             return
-        for slot, action in enumerate(decision.shown):
-            self._move(partial(self.model.policy.note_decision, self._context(decision, slot), action))
+        versions = set() if decision.raw else set(unpack_whole(decision.versions).tolist())
+        are_known = self.known_versions.issuperset(versions)
+        self.known_versions |= versions
+        for slot in range(len(decision.shown)):
+            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
+            context, action = self._shown_in(decision, slot, alone=are_known)
+            self._move(partial(self.model.policy.note_decision, context, action))
 
-    def _context(self, decision: Decision, slot: int) -> Context:
+    def _shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
+        """Return a request and the action in a slot of it.
+
+        That for the one product is enough where a policy learns of it, as it keeps it by its id.
+        """
+        action = decision.shown[slot]
         if decision.raw:
-            return raw_context(self.model, unpack_raw(decision.raw), slot)
+            return raw_context(self.model, unpack_raw(decision.raw), slot), action
+        versions = unpack_whole(decision.versions).tolist()
         visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
-        return context_of(visitor, self.catalogue.candidates(unpack_whole(decision.versions).tolist()))
+        if alone:
+            return context_of(visitor, self.catalogue.candidates([versions[action]])), 0
+        return context_of(visitor, self.catalogue.candidates(versions)), action
 
     def _move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""

@@ -32,7 +32,6 @@ from zoosim.serving.events import (
     Kind,
     NewRow,
     Product,
-    RawRequest,
     Row,
     Start,
     activation_key,
@@ -46,14 +45,8 @@ from zoosim.serving.events import (
     unpack_raw,
     unpack_whole,
 )
-from zoosim.serving.fresh import (
-    EXPLORATION,
-    FIRST_REQUESTS,
-    compile_policy,
-    first_requests,
-    grown_model,
-    warm_up_model,
-)
+from zoosim.serving.fresh import EXPLORATION, compile_policy, warm_up_model
+from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.learner import LOG, MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
@@ -142,8 +135,7 @@ class Service:
         self._unticked = True
         self._switching = asyncio.Lock()
         self._start_before: Start | None = None
-        self._first_requests = 0
-        self._growing: asyncio.Task[None] | None = None
+        self._growth = Growth(self, loop)
         self._begin(model_file)
         self._dues = sorted(dues)  # a heap
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
@@ -220,7 +212,7 @@ class Service:
             deferred=body.defer,
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
-            raw=self._raw(body, slots) if self.is_warming_up else b"",
+            raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
         )
         row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
         stored = self._append(row)
@@ -324,8 +316,7 @@ class Service:
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
-        if self._first_requests >= FIRST_REQUESTS and self._growing is None:
-            self._growing = self._loop.create_task(self._grow())
+        self._growth.tick()
         now = self._now()
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)
@@ -436,7 +427,6 @@ class Service:
             self._replica.begin(start)
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
         if self.is_warming_up:
-            self._first_requests = FIRST_REQUESTS  # counted in the log at the first tick
             compile_policy()
         self.state = self._replica.position
         self.model.policy.prepare()
@@ -446,13 +436,14 @@ class Service:
         rewards = {} if "lowest" in self.settings.model_fields_set else {"lowest": -1.0}
         self.settings = changed_settings(self.settings, rewards)
         write_changes(self.folder, SETTINGS, rewards)
-        return self._keep(warm_up_model())
+        return self.keep(warm_up_model())
 
     def keep_model(self, model_file: Path) -> str:
         """Copy a model into the service's folder; return its digest. Raises `DataError` for what is no model."""
         return _kept_model(self.folder, model_file)
 
-    def _keep(self, model: Model) -> str:
+    def keep(self, model: Model) -> str:
+        """Keep a model; return its digest."""
         with tempfile.TemporaryDirectory() as folder:
             return self.keep_model(save_model(model, Path(folder) / f"model{SUFFIX}"))
 
@@ -488,22 +479,6 @@ class Service:
         finally:
             self._start_before = None
 
-    async def _grow(self) -> None:
-        """Infer a schema from the first requests, and go on with the policy that grows from them."""
-        model = self.start.model
-        try:
-            requests = await asyncio.to_thread(_first_requests, self.folder, model)
-            self._first_requests = len(requests)
-            if len(requests) == FIRST_REQUESTS:
-                grown = await asyncio.to_thread(lambda: self._keep(grown_model(requests, model)))
-                if self.start.model == model:
-                    await self.switch_model(grown)
-                self._first_requests = 0
-        except ZoosimError as error:
-            logger.warning("no schema from the first requests: %s", error)
-        finally:
-            self._growing = None
-
     def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
         return frozen(self.model.fitted.visitors.encode_one(columns))
 
@@ -523,16 +498,6 @@ class Service:
             features = self._encoded({**body.visitor, **slot.visitor})
             to_fill.append(Slot(features, places.get(slot.baseline), excluded))
         return to_fill
-
-    def _raw(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
-        """Return a request as it came, packed: its schema comes later."""
-        self._first_requests += 1
-        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
-        candidates = []
-        for candidate in body.candidates or []:
-            columns = candidate if isinstance(candidate, dict) else {}
-            candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
-        return pack(RawRequest(visitors, candidates))
 
     def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
         unit = Units(self._secret, decision_id)
@@ -698,14 +663,6 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 def _hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for."""
     return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
-
-
-def _first_requests(folder: Path, model: str) -> list[RawRequest]:
-    store = SqliteStore(folder / LOG, read_only=True)
-    try:
-        return first_requests(store, model)
-    finally:
-        store.close()
 
 
 def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:

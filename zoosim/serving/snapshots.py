@@ -37,6 +37,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "state": state,
         "products": products,
         "join": replica.join.state(),
+        "known_versions": sorted(replica.known_versions),
         "counts": dict(replica.counts),
         "early": [list(closing) for closing in replica.early],
     }
@@ -83,6 +84,7 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.join.load_state(header["join"])
         replica.catalogue.load_state(header["products"], arrays)
         unpack_state(replica.model.policy, header["state"], arrays)
+        replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
         replica.early = [Closing(int(seq), int(slot), float(reward)) for seq, slot, reward in header["early"]]
         replica.position = int(header["position"])

@@ -94,7 +94,9 @@ def test_mlp_guesses_are_those_of_the_network(products: bool) -> None:
     policy, rng = fitted("mlp", log, seed=3), np.random.default_rng(3)
     seed, traits = int(rng.integers(2**31)), find_traits(log.products).scores
     inputs = (log.features - log.features.mean(axis=0)) / log.features.std(axis=0)
-    layers = train_network(inputs, log, traits, seed, lambda line: None)
+    layers, losses = train_network(inputs, log, traits, seed, lambda line: None)
+    assert policy.losses == losses
+    assert losses[-1] < losses[0]
     hidden = np.maximum(inputs[:50] @ layers.hidden.T + layers.hidden_bias, 0.0)
     outputs = hidden @ layers.outputs.T + layers.output_bias
     wanted = outputs[:, :20] + outputs[:, 20:] @ traits.T

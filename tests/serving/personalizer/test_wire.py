@@ -368,7 +368,7 @@ def test_a_schema_is_inferred_and_what_was_logged_is_learned(tmp_path_factory: p
 def visit(wire: Wire, number: int) -> bool:
     """Rank for somebody who likes sports alone; return whether that was shown."""
     answer = wire.send("POST", "/rank", rank_request(eventId=f"e{number}")).json()
-    likes = answer["rewardActionId"] == "SportsArticle"
+    likes = bool(answer["rewardActionId"] == "SportsArticle")
     wire.send("POST", f"/events/e{number}/reward", {"value": float(likes)})
     if number == 300:
         time.sleep(0.5)

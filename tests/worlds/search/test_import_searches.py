@@ -113,6 +113,8 @@ def test_without_boosts_and_segments(shop: Shop) -> None:
         ("b4", 1.5, "row 3, column b4: got 1.5, expected a boost from -1 to 1"),
         ("p", -1.0, "row 3, column p: got -1.0, expected a density above 0"),
         ("rank", 1, "row 0, column rank: got 1, expected another one for each product of a search"),
+        ("rank", 0, "row 3, column rank: got 0, expected 1, 2, ... in each visit, each once and without gaps"),
+        ("rank", 99, "row 3, column rank: got 99, expected 1, 2, ... in each visit, each once and without gaps"),
         ("segment", "regulars?", "row 3, column segment: .*expected the same in all rows of a visit"),
     ],
 )
@@ -123,6 +125,22 @@ def test_bad_rows_are_named_and_skipped(shop: Shop, column: str, value: Any, mes
         shop.imported(table)
     shop.imported(table, skip_bad=True)
     assert len(read_log(shop.folder / "own.parquet")) == 119
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "message"),
+    [
+        (3, "high", "row 3, column taste: got 'high', expected a number; 1 of"),
+        (0, None, "row 0, column taste: got nothing, expected a number, as other rows of the search have"),
+    ],
+)
+def test_tastes_that_are_no_numbers_are_named(shop: Shop, row: int, value: Any, message: str) -> None:
+    taste = pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value)).otherwise(pl.lit("0.5"))
+    table = shop.table.with_columns(taste=taste)
+    with pytest.raises(DataError, match=message):
+        shop.imported(table, price_taste="taste")
+    nobody = shop.table.with_columns(taste=pl.lit(None, pl.String))
+    assert shop.imported(nobody, price_taste="taste") == {}
 
 
 def test_a_purchase_needs_a_click(shop: Shop) -> None:

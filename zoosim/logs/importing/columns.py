@@ -63,5 +63,5 @@ def rewards(column: pl.Series) -> pl.Series:
 def list_column(name: str, rows: FloatArray) -> pl.Series:
     """Return the rows of an array `(n, d)` as a column of lists of numbers."""
     if not rows.shape[1]:
-        return pl.Series(name, [[]] * len(rows), dtype=pl.List(pl.Float64))
+        return pl.Series(name, [[]], dtype=pl.List(pl.Float64)).new_from_index(0, len(rows))
     return pl.Series(name, rows).cast(pl.List(pl.Float64))

@@ -24,13 +24,16 @@ from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN, REWARDS, SCHEMA_VERSION
 from zoosim.policies.model import SUFFIX, schema_of_model
-from zoosim.schema.encoder import Encoder, fit_encoder
+from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
 from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import text_of, texts_of
 
 VERSION = {"schema_version": SCHEMA_VERSION}
+ROW = "row of the table"
+"""A column that the Records have until their features are written out."""
+
 MOST_SHOWN = 5
 """Candidates that a message names."""
 
@@ -50,11 +53,12 @@ class Imported(NamedTuple):
 class Converted(NamedTuple):
     """A table as `records`, its products, the schema that encoded both, and what there is to say of it.
 
+    `records` are lazy, since their features are much larger than the table: they are written out block by block.
     `products` has a row per candidate, in the order of the actions: `product_id`, `product` (features) and, where it is
     known, `category`.
     """
 
-    records: pl.DataFrame
+    records: pl.LazyFrame
     products: pl.DataFrame
     fitted: FittedSchema
     imported: Imported
@@ -95,17 +99,14 @@ def import_log(
     checked, notes = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
+    if schema is not None or like is not None:  # inference alone has left such columns out already
+        notes = {**notes, **_doubts(frame, checked, converted.fitted)}
+    del frame  # large, and no longer needed
     digest = _digest(converted.products)
-    product_ids = converted.products["product_id"]
-    records = converted.records.with_columns(
-        pl.lit(digest).alias("catalogue"),
-        product_ids[converted.records["action"].to_numpy()].alias("product_id"),
-    )
+    records = converted.records.with_columns(catalogue=pl.lit(digest))
     write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
     meta = {REWARDS: list(checked.rewards), "fitted": converted.fitted.model_dump_json()}
     write_parquet(records, path, {"schema": "record", **VERSION, **meta})
-    if schema is not None or like is not None:  # inference alone has left such columns out already
-        notes = {**notes, **_doubts(frame, checked, converted.fitted)}
     return converted.imported._replace(notes=notes)
 
 
@@ -198,12 +199,13 @@ def to_records(
     if schema.rankings and fitted.visitors.width:
         features = table.select(fitted.visitors.names).with_columns(frame["decision_id"])
         faults += faults_within_visits(features, fitted.visitors.names)
-    if fitted.visitors.width:
-        frame = frame.with_columns(list_column("user", fitted.visitors.encode(table)))
 
     in_their_words = [fault._replace(column=column_of.get(fault.column, fault.column)) for fault in faults]
+    frame = frame.with_row_index(ROW)
     sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
-    return Converted(_completed(sound, schema), products, fitted, Imported(skipped, drift, {}))
+    completed = _completed(sound, schema, products["product_id"])
+    with_features = _with_features(completed, fitted.visitors.encode_distinct(table))
+    return Converted(with_features, products, fitted, Imported(skipped, drift, {}))
 
 
 def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:
@@ -271,7 +273,7 @@ def _candidate_names(
     """
     if schema.actions is not None:
         return _texts(schema.actions)
-    names = set(texts_of(actions).drop_nulls())
+    names = set(texts_of(actions.unique()).drop_nulls())
     if lists is not None:
         names |= lists.all_names()
     if products is not None:
@@ -355,13 +357,22 @@ def _unavailable_column(
     return column, faults
 
 
-def _completed(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+def _completed(frame: pl.DataFrame, schema: Schema, product_ids: pl.Series) -> pl.DataFrame:
     """Fill in what Records have and the table does not: ids by the row, the position 0."""
-    n = frame.height
-    defaults = {
-        "decision_id": pl.Series([f"row-{row}" for row in range(n)], dtype=pl.String),
-        "position": pl.Series(np.zeros(n, np.int32)),
-        "user": pl.Series([[]] * n, dtype=pl.List(pl.Float64)),
-        "policy": pl.Series([schema.policy] * n),
+    defaults: dict[str, pl.Expr | pl.Series] = {
+        "decision_id": pl.format("row-{}", pl.int_range(pl.len())),
+        "position": pl.lit(0, pl.Int32),
+        "policy": pl.lit(schema.policy),
+        "product_id": product_ids[frame["action"].to_numpy()],
     }
-    return frame.with_columns(series.alias(name) for name, series in defaults.items() if name not in frame.columns)
+    return frame.with_columns(**{name: values for name, values in defaults.items() if name not in frame.columns})
+
+
+def _with_features(frame: pl.DataFrame, encoded: Encoded) -> pl.LazyFrame:
+    """Replace the number of each row by the features of its visitor, once they are asked for."""
+
+    def features(rows: pl.Series) -> pl.Series:
+        return list_column("user", encoded.rows(rows.to_numpy()))
+
+    user = pl.col(ROW).map_batches(features, pl.List(pl.Float64), is_elementwise=True)
+    return frame.lazy().with_columns(user=user).drop(ROW)

@@ -37,7 +37,7 @@ class MLP(FromLog):
         traits = find_traits(log.products)
         centre, scale = standardised(log.features)
         seed = int(self.rng.integers(2**31))
-        layers = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
+        layers, self.losses = train_network((log.features - centre) * scale, log, traits.scores, seed, progress)
         weights = np.column_stack([layers.output_bias, layers.outputs])
         own = weights[: len(log.products)]
         return traits, {
@@ -60,17 +60,21 @@ class MLP(FromLog):
         return {**weights, "centre": (dim,), "scale": (dim,), "hidden": (HIDDEN, dim), "hidden_bias": (HIDDEN,)}
 
 
-def train_network(inputs: FloatArray, log: PastLog, traits: FloatArray, seed: int, progress: Progress) -> Layers:
+def train_network(
+    inputs: FloatArray, log: PastLog, traits: FloatArray, seed: int, progress: Progress
+) -> tuple[Layers, tuple[float, ...]]:
     """Train a network of one hidden layer on a log's rewards, by scaled `inputs (n, d_u)` and `traits (K, p)`.
+
+    Returns it, and the mean squared error of each epoch.
 
     The same `seed` gives the same network on the same kind of processor.
     """
     with seeded_torch(seed):
-        network = _trained(inputs, log, traits, progress)
-    return Layers(*(np.asarray(value.detach().numpy(), float) for value in network.state_dict().values()))
+        network, losses = _trained(inputs, log, traits, progress)
+    return Layers(*(np.asarray(value.detach().numpy(), float) for value in network.state_dict().values())), losses
 
 
-def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Progress) -> Any:
+def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Progress) -> tuple[Any, tuple[float, ...]]:
     import torch
     from torch import nn, optim
 
@@ -89,7 +93,8 @@ def _trained(inputs: FloatArray, log: PastLog, traits: FloatArray, progress: Pro
         shared = (outputs[:, n_products:] * z[chosen]).sum(dim=1)
         return ((own + shared - rewards[rows]) ** 2).mean()
 
+    losses = []
     for epoch in range(EPOCHS):
-        take_epoch(optimizer, loss_of, torch.randperm(len(log)), BATCH)
+        losses.append(take_epoch(optimizer, loss_of, torch.randperm(len(log)), BATCH))
         progress(f"trained {epoch + 1} of {EPOCHS} epochs")
-    return network
+    return network, tuple(losses)

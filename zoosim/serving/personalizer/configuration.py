@@ -63,7 +63,7 @@ def service_configuration(service: Service) -> dict[str, Any]:
     """Return the configuration as it is now."""
     settings = service.settings
     kept = read_changes(service.folder).get(PART, {}).get("kept", {})
-    configuration = {
+    configuration: dict[str, Any] = {
         "rewardWaitTime": duration_of(settings.wait),
         "defaultReward": settings.default_reward,
         "rewardAggregation": settings.aggregation,
@@ -75,7 +75,7 @@ def service_configuration(service: Service) -> dict[str, Any]:
         "lastConfigurationEditDate": _last_edit(service),
     }
     configuration |= {name: default for name, default in KEPT.items() if default is not None}
-    return configuration | kept
+    return {**configuration, **kept}
 
 
 async def change_service_configuration(service: Service, content: bytes) -> dict[str, Any]:

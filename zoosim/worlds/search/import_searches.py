@@ -33,12 +33,12 @@ from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.columns import numbers, rewards
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
-from zoosim.logs.records import faults_within_visits
+from zoosim.logs.records import faults_within_visits, misplaced_positions
 from zoosim.logs.schema import A_MAX, SCHEMA_VERSION
 from zoosim.logs.searches import write_shop
 from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.search_requests import SearchRequests, SearchSchema
-from zoosim.schema.columns import Epoch, Zone
+from zoosim.schema.column import Epoch, Zone
 from zoosim.schema.values import texts_of
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.tables import (
@@ -49,6 +49,7 @@ from zoosim.worlds.search.tables import (
     read_search_config,
 )
 
+TASTES = ("price_taste", "label_taste")
 ALL = "all"
 """The segment of all visitors where a table names none."""
 
@@ -174,9 +175,9 @@ class _SearchTable:
         read["clicked"] = rewards(self.table[columns.clicked])
         n = self.table.height
         read["purchased"] = rewards(self.table[columns.purchased]) if columns.purchased else pl.Series(np.zeros(n))
-        for role in ("price_taste", "label_taste"):
+        for role in TASTES:
             name = getattr(columns, role)
-            read[role] = numbers(self.table[name]).fill_null(0.0) if name else pl.Series(np.zeros(n))
+            read[role] = numbers(self.table[name]) if name else pl.Series(np.zeros(n))
         for number, name in enumerate(columns.boosts):
             read[f"boost {number}"] = numbers(self.table[name])
         if columns.density:
@@ -207,10 +208,12 @@ class _SearchTable:
 
     def _faults(self) -> Iterator[Fault]:
         frame = self.frame.with_columns(decision_id=pl.col("search"))
-        in_every_row = ("query", "segment", "user_id", "time", "density", "price_taste", "label_taste")
+        in_every_row = ("query", "segment", "user_id", "time", "density")
         kept = [name for name in frame.columns if name in in_every_row or name.startswith("boost ")]
         for name in ("search", "product", "query", *kept):
             yield Fault(name, "a value", frame[name].is_null().to_numpy())
+        yield from self._faults_of_tastes(frame)
+        kept += TASTES
         yield Fault("product", "a product of the catalogue", frame["row"].is_null().to_numpy())
         yield Fault("query", "a query of queries_file", frame["query_row"].is_null().to_numpy())
         for name in ("clicked", "purchased"):
@@ -224,6 +227,7 @@ class _SearchTable:
         yield Fault(
             "position", "another one for each product of a search", again | frame["position"].is_null().to_numpy()
         )
+        yield misplaced_positions(frame)
         yield Fault("product", "a candidate of its query, with a score in scores_file", self._strangers())
         for number in range(len(self.schema.columns.boosts)):
             outside = ~(frame[f"boost {number}"].abs() <= self.config.a_max).fill_null(False)
@@ -238,6 +242,17 @@ class _SearchTable:
             strange = ~frame["segment"].is_in(list(self.config.segments)).fill_null(False)
             yield Fault("segment", f"one of {', '.join(self.config.segments)}", strange.to_numpy())
         yield from faults_within_visits(frame, kept)
+
+    def _faults_of_tastes(self, frame: pl.DataFrame) -> Iterator[Fault]:
+        """Yield the rows whose taste is no number, or missing where other rows of the search have one."""
+        for role in TASTES:
+            column = getattr(self.schema.columns, role)
+            if column is not None:
+                missing = frame[role].is_null()
+                unreadable = missing & texts_of(self.table[column]).is_not_null()
+                yield Fault(role, "a number", unreadable.to_numpy())
+                is_known = frame.select(pl.col(role).is_not_null().any().over("search")).to_series()
+                yield Fault(role, "a number, as other rows of the search have", (missing & is_known).to_numpy())
 
     def _known_segments(self) -> bool:
         """Whether the shop's configuration names its own segments."""
@@ -303,7 +318,7 @@ class _SearchTable:
         if self.schema.columns.boosts:
             boosts = visits.select(pl.col("^boost .*$")).to_numpy()
         columns: dict[str, Any] = {"candidates": [], "base_scores": [], "signs": [], "user": []}
-        tastes: FloatArray = visits.select("price_taste", "label_taste").to_numpy().astype(np.float64)
+        tastes: FloatArray = visits.select(pl.col(*TASTES).fill_null(0.0)).to_numpy().astype(np.float64)
         for row, (query, kind, segment) in enumerate(zip(visits["query_row"], kinds, visits["segment"], strict=True)):
             part = slice(*self.queries.starts[query : query + 2])
             candidates, scores = self.queries.candidates[part], self.queries.scores[part]

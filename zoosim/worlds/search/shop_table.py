@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.errors import DataError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.schema.values import product_key
 from zoosim.worlds.frames import read_frame
 
@@ -53,9 +53,19 @@ class ShopTable:
         bad_rows = np.flatnonzero(~((values >= low) & (values <= high)))  # NaN is neither
         if len(bad_rows):
             row = bad_rows[0]
+            got = "nothing" if column[int(row)] is None else f"{values[row]:g}"
             expected = f"a number from {low:g} to {high:g}"
-            raise DataError(f"{self.file}: row {row + 1}, column {name}: got {values[row]:g}, expected {expected}")
+            raise DataError(f"{self.file}: row {row + 1}, column {name}: got {got}, expected {expected}")
         return np.array(values, np.float64)
+
+    def flags(self, name: str) -> BoolArray:
+        """Return a column of 0 and 1 `(n,)`, or of yes and no, as such; no where the file has no such column."""
+        values = self.numbers(name)
+        bad_rows = np.flatnonzero((values != 0.0) & (values != 1.0))
+        if len(bad_rows):
+            row = bad_rows[0]
+            raise DataError(f"{self.file}: row {row + 1}, column {name}: got {values[row]:g}, expected 0 or 1")
+        return np.asarray(values == 1.0)
 
     def ids(self) -> IntArray:
         """Return the numbers of the ids in the column `id`, `(n,)`: whole numbers or texts, each once."""
@@ -79,10 +89,8 @@ class ShopTable:
 
     def numbers_of_names(self, name: str, known: Mapping[str, Any]) -> IntArray:
         """Return a column of names as their numbers in `known`, `(n,)`."""
-        if self.frame[name].dtype.is_nested():
-            raise self._bad_type(name, "names")
         numbers: dict[Any, int] = {word: number for number, word in enumerate(known)}
-        words = self.frame[name].to_list()
+        words = self.texts(name)
         for row, word in enumerate(words):
             if word not in numbers:
                 raise DataError(f"{self.file}: row {row + 1}: unknown {name} {word!r}; known: {', '.join(known)}")
@@ -93,8 +101,9 @@ class ShopTable:
         if self.frame[name].dtype.is_nested() or self.frame[name].dtype == pl.Binary:
             raise self._bad_type(name, "texts")
         words = self.frame[name].to_list()
-        if None in words:
-            raise DataError(f"{self.file}: row {words.index(None) + 1}, column {name}: is empty, expected a text")
+        empty = next((row for row, word in enumerate(words) if word is None or not str(word).strip()), None)
+        if empty is not None:
+            raise DataError(f"{self.file}: row {empty + 1}, column {name}: is empty, expected a text")
         return [str(word) for word in words]
 
     def embeddings(self, dim: int, order: Sequence[int] | IntArray | None = None) -> FloatArray:

@@ -104,9 +104,7 @@ def _shares_of_names(file: str, column: str) -> tuple[list[str], list[float]]:
     frame = read_frame(Path(file))
     if column not in frame.columns:
         return (["all"], [1.0]) if column == "category" else ([], [])
-    if frame[column].dtype.is_nested() or frame[column].null_count():
-        return [], []  # refused where the column is read
-    counts = frame[column].cast(pl.String).value_counts(sort=False).sort(column)
+    counts = pl.Series(column, ShopTable(file, frame).texts(column)).value_counts(sort=False).sort(column)
     shares = counts["count"] / frame.height
     return counts[column].to_list(), shares.to_list()
 
@@ -197,7 +195,7 @@ def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
     embeddings = table.embeddings(config.embedding_dim)
     if config.scores_file is not None:
         embeddings = np.zeros((table.frame.height, config.embedding_dim))
-    strategic = table.numbers("strategic") != 0.0
+    strategic = table.flags("strategic")
     if "strategic" not in table.frame.columns:
         strategic = per_row(config.categories, "strategic", category) != 0.0
     return Catalogue(
@@ -206,7 +204,7 @@ def _read_catalogue(file: str, modified_at: int, config_json: str) -> Catalogue:
         price=frozen(price),
         cm2=frozen(cm2),
         discount=frozen(table.numbers("discount", low=0.0, high=1.0)),
-        label=frozen((table.numbers("private_label") != 0.0).astype(float)),
+        label=frozen(table.flags("private_label").astype(float)),
         bestseller=frozen(table.numbers("bestseller", low=0.0)),
         strategic=frozen(strategic),
         embeddings=frozen(np.ascontiguousarray(embeddings.T)),

@@ -1,0 +1,156 @@
+"""The page of a search world fitted to a log: how visitors examine, click and buy, and how far to believe it."""
+
+import numpy as np
+
+from zoosim.core.number_format import ends
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray
+from zoosim.fitting.search_world import LATER, VISITS, FittedSearchWorld
+from zoosim.report.drawing import ACCENT, COLORS, MUTED
+from zoosim.report.marks import Line, Mark, lines_figure, marks_figure
+from zoosim.report.sections import Drawing, Page, Table
+
+BESIDE = 0.1
+"""How far dots of one position stand apart."""
+
+NORMAL = 1.96
+"""How many standard errors reach from an estimate to the ends of its interval."""
+
+NAMES = {"bias": "examination, log odds", "price": "log(1 + price)", "label": "private label"}
+"""What parameters are called that are not called so already."""
+
+LOGGED = "the log's rankings"
+TERMS = {
+    "examination": "Visitors look at products from the top and leave sooner or later (cascade): the chance to look at "
+    "a position, having looked at the one above. Which were looked at below the last click is summed out.",
+    "log odds": "What an effect adds to the log odds of a click: .1 makes clicks about 10% more frequent.",
+    "held out": f"The world in the folder is fitted to all searches. The check is by a fit to the others on the latest "
+    f"{LATER:.0%}, whose rankings it simulates.",
+    "templates": f"Eight rules of boosts; each serves {VISITS:,} visits to the fitted world. The log's rankings are no "
+    "template, unless the shop boosts by one.",
+    "not estimated": "The noise of utilities, and what clicks and purchases do to satisfaction: a log does not tell.",
+}
+
+
+def build_page(world: FittedSearchWorld) -> Page:
+    """Build the page of a fitted search world."""
+    drawings = [
+        _by_position(world, "clicks"),
+        _by_position(world, "purchases"),
+        _examination(world),
+        Drawing(
+            "What price does to clicks",
+            "Effect of log(1 + price) on the log odds of a click, by segment, with 95% intervals.",
+            marks_figure(_segment_marks(world), "effect of log(1 + price), log odds"),
+        ),
+        Drawing(
+            "What templates earn",
+            f"Mean reward of a visit with 95% intervals: blue in the fitted world; grey what {LOGGED} earn by the log, "
+            "and, as a diamond, simulated.",
+            marks_figure(_template_marks(world), "mean reward of a visit, EUR"),
+        ),
+    ]
+    tables = [_templates(world), _checks(world), _estimates(world)]
+    return Page(_verdict(world), tables, drawings, TERMS)
+
+
+def _verdict(world: FittedSearchWorld) -> str:
+    logged, fitted = world.earned.logged, world.earned.fitted
+    agreement = "agrees with" if world.earned.agrees else "differs from"
+    by_log = f"{logged.mean:.4g} ({ends(logged.low, logged.high, 4)})"
+    lines = [
+        f"On later searches the fitted world {agreement} the log: a search earns {fitted:.4g}, by the log {by_log}."
+    ]
+    lines += [f"Warning: {warning}." for warning in world.warnings]
+    return " ".join(lines)
+
+
+def _by_position(world: FittedSearchWorld, what: str) -> Drawing:
+    """Draw clicks or purchases by position, of the log and simulated."""
+    name = what.removesuffix("s")
+    places = [check.position for check in world.checks]
+    values = [100 * float(getattr(check, what)) for check in world.checks]
+    margins = [100 * NORMAL * float(getattr(check, f"{name}_error")) for check in world.checks]
+    fitted = [100 * float(getattr(check, f"fitted_{what}")) for check in world.checks]
+    lows = [max(0.0, value - margin) for value, margin in zip(values, margins, strict=True)]
+    highs = [value + margin for value, margin in zip(values, margins, strict=True)]
+    lines = [Line("fitted world", places, fitted, ACCENT), Line("log", places, values, MUTED, lows, highs)]
+    caption = f"Per 100 of the latest {LATER:.0%} of the searches, which an earlier fit had not seen."
+    return Drawing(f"{what.capitalize()} by position", caption, lines_figure(lines, "position", f"{what} per 100"))
+
+
+def _examination(world: FittedSearchWorld) -> Drawing:
+    estimates = np.asarray(world.behaviour.estimates.bias)
+    margins = NORMAL * np.asarray(world.behaviour.errors.bias)
+    n_positions = estimates.shape[1]
+    lines: list[Line] = []
+    for color, name, values, half in zip(COLORS, world.query_types, estimates, margins, strict=False):
+        ends_of = [_percents(values + sign * half) for sign in (-1, 1)]
+        places = [place + BESIDE * len(lines) for place in range(1, n_positions + 1)]
+        lines.append(Line(name, places, _percents(values), color, *ends_of))
+    caption = "The chance that a visitor who looked at the position above looks at this one, with 95% intervals, by "
+    caption += f"type of query; positions below {n_positions} share the last. Satisfaction so far moves it."
+    return Drawing("Examination by position", caption, lines_figure(lines, "position", "% look on"))
+
+
+def _percents(log_odds: FloatArray) -> list[float]:
+    values: list[float] = (100.0 / (1.0 + np.exp(-log_odds))).tolist()
+    return values
+
+
+def _interval(value: float, error: float) -> Interval:
+    return Interval(value, value - NORMAL * error, value + NORMAL * error)
+
+
+def _segment_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
+    behaviour = world.behaviour
+    effects = zip(world.segments, behaviour.estimates.price, behaviour.errors.price, strict=True)
+    return {name: [Mark(name, _interval(float(value), float(error)), ACCENT)] for name, value, error in effects}
+
+
+def _template_marks(world: FittedSearchWorld) -> dict[str, list[Mark]]:
+    rows = {
+        name: [Mark(f"{name}, in the fitted world", value, ACCENT)]
+        for name, value in sorted(world.templates.items(), key=lambda item: -item[1].mean)
+    }
+    simulated = Interval(world.earned.fitted, None, None)
+    rows[LOGGED] = [
+        Mark(f"{LOGGED}, simulated", simulated, ACCENT, symbol="diamond-open"),
+        Mark(f"{LOGGED}, by the log", world.earned.logged, MUTED),
+    ]
+    return rows
+
+
+def _templates(world: FittedSearchWorld) -> Table:
+    rows = [
+        (name, f"{value.mean:.4g}", ends(value.low, value.high, 4), "", "")
+        for name, value in sorted(world.templates.items(), key=lambda item: -item[1].mean)
+    ]
+    logged = world.earned.logged
+    rows.append((LOGGED, f"{world.earned.fitted:.4g}", "", f"{logged.mean:.4g}", ends(logged.low, logged.high, 4)))
+    caption = f"Of {world.n:,} searches; behaviour is estimated from the latest {world.used:,}."
+    heads = ("", "fitted world, EUR a visit", "95% interval", "by the log", "95% interval")
+    return Table("What templates earn", heads, rows, caption=caption)
+
+
+def _checks(world: FittedSearchWorld) -> Table:
+    rows = [
+        (
+            f"{check.position}",
+            f"{check.shown:,}",
+            *(f"{100 * check.clicks:.2f} ± {100 * NORMAL * check.click_error:.2f}", f"{100 * check.fitted_clicks:.2f}"),
+            f"{100 * check.purchases:.2f} ± {100 * NORMAL * check.purchase_error:.2f}",
+            f"{100 * check.fitted_purchases:.2f}",
+        )
+        for check in world.checks
+    ]
+    heads = ("position", "searches", "clicks per 100", "fitted", "purchases per 100", "fitted")
+    return Table("Later searches, and what the fit simulates for them", heads, rows)
+
+
+def _estimates(world: FittedSearchWorld) -> Table:
+    rows = []
+    for name, of, value, error in world.estimates.iter_rows():
+        low, high = _interval(value, error)[1:]
+        rows.append((NAMES.get(name, name), of, f"{value:.3f}", f"{low:.3f} to {high:.3f}"))
+    return Table("All estimates", ("parameter", "of", "estimate", "95% interval"), rows, n_text=2, folded=True)

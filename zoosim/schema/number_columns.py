@@ -1,0 +1,203 @@
+"""Columns of numbers, and of lists of numbers."""
+
+import math
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.schema.column import TAILS, Column, Finite
+from zoosim.schema.values import number_of, numbers_of, which
+
+CLIP = 0.001
+"""Share of the numbers at either end that are clipped."""
+
+SKEWED = 1.0
+"""Skewness above which a column of numbers above 0 is scaled by their logarithms, if these are less skewed."""
+
+
+class NumberColumn(Column):
+    """A number, clipped to `low` and `high`, or the `log` of that, less `center`, over `scale`: about -3 to 3."""
+
+    type: Literal["number"] = "number"
+    low: Finite
+    high: Finite
+    center: Finite
+    scale: Annotated[Finite, Field(gt=0)]
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _has_logarithms(self) -> "NumberColumn":
+        if self.log and self.low <= 0.0:
+            raise ValueError(f"column {self.name}: low: got {self.low:g}, expected above 0, for its logarithm")
+        return self
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, *, log: bool | None = None, **options: Any) -> "NumberColumn":
+        """Clip at quantiles, and scale to a mean of 0 and a standard deviation of 1, by logarithms if that is asked.
+
+        By default skewed numbers above 0, such as prices, are. Raises `ConfigError` for logarithms of other numbers.
+        """
+        numbers = numbers_of(column)
+        known = numbers[~np.isnan(numbers)]
+        if not len(known):
+            return cls(name=name, missing=True, low=0.0, high=0.0, center=0.0, scale=1.0)
+        low, high = np.quantile(known, (CLIP, 1.0 - CLIP), method="nearest")
+        clipped = np.clip(known, low, high)
+        if log and low <= 0.0:
+            raise ConfigError(f"column {name}: log: got numbers from {low:g} on, expected all above 0")
+        if log is None:
+            log = _is_log_better(clipped)
+        if log:
+            clipped = np.log(clipped)
+        scale = float(clipped.std())
+        usable = math.isfinite(scale) and scale > 0.0
+        return cls(
+            name=name,
+            missing=len(known) < len(numbers),
+            low=float(low),
+            high=float(high),
+            center=float(clipped.mean()) if usable else float(clipped[0]),
+            scale=scale if usable else 1.0,
+            log=log,
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The number, and whether it is missing."""
+        return self._with_missing([self.name])
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return the scaled number."""
+        number = number_of(value)
+        if number is None:
+            return self._or_missing(None, 1)
+        clipped = min(max(number, self.low), self.high)
+        if self.log:
+            clipped = float(np.log(np.array([clipped]))[0])  # in an array, as `encode` does, to the same bits
+        scaled = (clipped - self.center) / self.scale
+        return self._or_missing([scaled + 0.0], 1)  # -0.0 is 0.0
+
+    def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
+        """Return the scaled numbers, one per row, since most differ."""
+        numbers = numbers_of(column)
+        is_missing = np.isnan(numbers)
+        clipped = np.minimum(np.maximum(numbers, self.low), self.high)
+        if self.log:
+            clipped = np.log(clipped)
+        scaled = (clipped - self.center) / self.scale + 0.0
+        scaled[is_missing] = 0.0
+        features = np.column_stack([scaled, is_missing]) if self.missing else scaled.reshape(-1, 1)
+        return features, np.arange(column.len())
+
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are numbers."""
+        return ~np.isnan(numbers_of(values))
+
+    def knows(self, values: pl.Series) -> BoolArray:
+        """Return which are numbers in the range."""
+        numbers = numbers_of(values)
+        return (self.low <= numbers) & (numbers <= self.high)
+
+    def most_unknown(self, n: int) -> float:
+        """Return how many are beyond the range anyhow."""
+        return TAILS * n
+
+
+def _is_log_better(numbers: FloatArray) -> bool:
+    """Return whether skewed numbers are all above 0, and their logarithms less skewed."""
+    if numbers.min() <= 0.0 or not math.isfinite(float(numbers.std())) or numbers.min() == numbers.max():
+        return False
+    skewness = _skewness(numbers)
+    return skewness > SKEWED and abs(_skewness(np.log(numbers))) < skewness
+
+
+def _skewness(numbers: FloatArray) -> float:
+    scaled = (numbers - numbers.mean()) / numbers.std()
+    return float((scaled * scaled * scaled).mean())
+
+
+class VectorColumn(Column):
+    """A list of `length` numbers, such as the embedding of a text, over `scale`."""
+
+    type: Literal["vector"] = "vector"
+    length: Annotated[int, Field(ge=1, le=10_000)]
+    scale: Annotated[Finite, Field(gt=0)]
+
+    @classmethod
+    def fitted(cls, name: str, column: pl.Series, **options: Any) -> "VectorColumn":
+        """Take the length that most lists have, and scale their numbers to a mean square of 1."""
+        lists = _lists(column)
+        readable = [] if lists is None else _by_length(lists)
+        if not readable:
+            return cls(name=name, missing=True, length=1, scale=1.0)
+        rows, numbers = max(readable, key=lambda vectors: (len(vectors[0]), -vectors[0][0]))
+        scale = float(np.sqrt(np.square(numbers).mean()))
+        sound = math.isfinite(scale) and scale > 0.0
+        missing = len(rows) < column.len()
+        return cls(name=name, missing=missing, length=numbers.shape[1], scale=scale if sound else 1.0)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """A feature per number."""
+        return self._with_missing(f"{self.name} [{place}]" for place in range(self.length))
+
+    def encode_one(self, value: Any) -> list[float]:
+        """Return the scaled numbers."""
+        numbers = _vector(value)
+        if numbers is None or len(numbers) != self.length:
+            return self._or_missing(None, self.length)
+        return self._or_missing([number / self.scale for number in numbers], self.length)
+
+    def encode_distinct(self, column: pl.Series) -> tuple[FloatArray, IntArray]:
+        """Return the scaled numbers, one list per row, since most differ."""
+        lists = _lists(column)
+        if lists is None:
+            return super().encode_distinct(column)
+        rows, numbers = _vectors(lists, self.length)
+        features = np.zeros((column.len(), len(self.features)))
+        features[:, self.length :] = 1.0
+        features[rows, : self.length] = numbers / self.scale
+        features[rows, self.length :] = 0.0
+        return features, np.arange(column.len())
+
+    def reads(self, values: pl.Series) -> BoolArray:
+        """Return which are as long as they should be."""
+        lists = _lists(values)
+        if lists is None:
+            return which(values, lambda value: len(_vector(value) or ()) == self.length)
+        return np.isin(np.arange(values.len()), _vectors(lists, self.length)[0])
+
+
+def _lists(column: pl.Series) -> pl.Series | None:
+    """Return a column of lists or arrays as one of lists, None for another."""
+    if column.dtype == pl.Array:
+        return column.arr.to_list()
+    return column if column.dtype == pl.List else None
+
+
+def _by_length(lists: pl.Series) -> list[tuple[IntArray, FloatArray]]:
+    """Return the rows and the numbers of the lists of each length of which some can be read."""
+    lengths = lists.list.len().unique().drop_nulls().to_list()
+    vectors = [_vectors(lists, length) for length in lengths if length]
+    return [(rows, numbers) for rows, numbers in vectors if len(rows)]
+
+
+def _vectors(lists: pl.Series, length: int) -> tuple[IntArray, FloatArray]:
+    """Return which rows hold lists of `length` numbers, as `_vector` reads them, and these numbers `(n, length)`."""
+    rows = np.flatnonzero((lists.list.len() == length).fill_null(False))
+    numbers = numbers_of(lists.gather(rows).list.explode()).reshape(-1, length)
+    readable = ~np.isnan(numbers).any(axis=1)
+    return rows[readable], numbers[readable]
+
+
+def _vector(value: Any) -> list[float] | None:
+    """Return a list of finite numbers, None where it is none."""
+    if not isinstance(value, list | tuple | pl.Series | np.ndarray):
+        return None
+    numbers = [number_of(part) for part in value]
+    known = [number for number in numbers if number is not None]
+    return known if len(known) == len(numbers) else None

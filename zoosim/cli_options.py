@@ -201,7 +201,7 @@ FittedReward = Annotated[
 
 ServedModel = Annotated[
     Path | None,
-    typer.Argument(metavar="[MODEL.zoosim]", help="Model to begin with [default: the one that the store knows]."),
+    typer.Argument(metavar="[MODEL.zoosim]", help="Model to begin with [default: the one that the store knows; in a new store, one grows from the first requests]."),
 ]
 Store = Annotated[
     str | None,

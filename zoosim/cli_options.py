@@ -201,7 +201,10 @@ FittedReward = Annotated[
 
 ServedModel = Annotated[
     Path | None,
-    typer.Argument(metavar="[MODEL.zoosim]", help="Model to begin with [default: the one that the store knows; in a new store, one grows from the first requests]."),
+    typer.Argument(
+        metavar="[MODEL.zoosim]",
+        help="Model to begin with [default: the one that the store knows; a new store grows one from its requests].",
+    ),
 ]
 Store = Annotated[
     str | None,

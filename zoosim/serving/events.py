@@ -157,7 +157,12 @@ _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
 }
 
 
-_raw_decoder = msgspec.msgpack.Decoder(RawRequest)
+_raw_decoder = msgspec.json.Decoder(RawRequest)
+
+
+def pack_raw(request: RawRequest) -> bytes:
+    """Return a request as it came as bytes, with whole numbers of any size."""
+    return msgspec.json.encode(request)
 
 
 def unpack_raw(raw: bytes) -> RawRequest:

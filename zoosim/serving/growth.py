@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zoosim.core.errors import ZoosimError
 from zoosim.policies.model import ID, name_of
 from zoosim.serving.bodies import DecideBody, SlotBody
-from zoosim.serving.events import RawRequest, pack
+from zoosim.serving.events import RawRequest, pack_raw
 from zoosim.serving.fresh import FIRST_REQUESTS, first_requests, grown_model
 from zoosim.serving.learner import LOG
 from zoosim.serving.store.sqlite import SqliteStore
@@ -38,7 +38,7 @@ class Growth:
         for candidate in body.candidates or []:
             columns = candidate if isinstance(candidate, dict) else {}
             candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
-        return pack(RawRequest(visitors, candidates))
+        return pack_raw(RawRequest(visitors, candidates))
 
     def tick(self) -> None:
         """Grow a policy where there may be enough requests."""

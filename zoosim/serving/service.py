@@ -588,6 +588,7 @@ class Service:
 
     def _undo(self, changes: int) -> None:
         """Take changes back that could not be stored: those of products, and a switch to another model or rules."""
+        logger.error("the log cannot be written: %s", self._writer.failure)
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
             self._replica, _ = _replayed(self.folder, self._reader, self._models)
@@ -662,7 +663,7 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 
 def _hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for."""
-    return hashlib.blake2b(msgspec.msgpack.encode(body, order="deterministic"), digest_size=16).digest()
+    return hashlib.blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).digest()
 
 
 def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:

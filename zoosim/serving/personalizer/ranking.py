@@ -214,5 +214,5 @@ def _check_value(value: float) -> None:
 
 
 def _hash_of(request: RankRequest | MultiSlotRankRequest) -> bytes:
-    content = msgspec.msgpack.encode([type(request).__name__, request], order="deterministic")
+    content = msgspec.json.encode([type(request).__name__, request], order="deterministic")
     return hashlib.blake2b(content, digest_size=16).digest()

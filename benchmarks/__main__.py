@@ -18,6 +18,7 @@ from benchmarks.quality import (
     search_templates,
 )
 from benchmarks.speed import (
+    candidate_lists,
     command_line,
     decision,
     gauntlet,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S15": decision.joint_features,
     "S16": importing.main,
     "S17": serving.main,
+    "S18": candidate_lists.main,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,

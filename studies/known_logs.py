@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 
 MOST = 0.55
@@ -182,7 +183,7 @@ def log_of(
         actions=actions,
         propensities=propensities,
         rewards=rewards,
-        candidates=np.ones((1, n_actions), bool),
+        candidates=CandidateSets.everything(n_actions),
         candidate_set=zeros,
         features=features,
         positions=zeros,

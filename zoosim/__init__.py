@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from zoosim.api.models import load, train
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.searches import fit_search_world
+    from zoosim.api.served import export_log, forget_visitor
     from zoosim.api.worlds import Description, describe, optimum
     from zoosim.core.errors import ZoosimError
     from zoosim.core.parameters import parameter
@@ -37,8 +38,10 @@ __all__ = [
     "ZoosimError",
     "describe",
     "evaluate",
+    "export_log",
     "fit_search_world",
     "fit_world",
+    "forget_visitor",
     "import_log",
     "import_searches",
     "load",
@@ -61,6 +64,7 @@ _MODULES = {
     "zoosim.api.logs": ("evaluate", "fit_world"),
     "zoosim.api.models": ("load", "train"),
     "zoosim.api.searches": ("fit_search_world",),
+    "zoosim.api.served": ("export_log", "forget_visitor"),
     "zoosim.logs.importing.convert": ("import_log",),
     "zoosim.worlds.search.import_searches": ("import_searches",),
     "zoosim.policies.base": ("Policy",),

@@ -282,6 +282,32 @@ def import_table(
     typer.echo(f"Log: {out}")
 
 
+@app.command("export")
+def export_service(folder: option.ServiceFolder, out: option.ExportedLog, debug: option.Debug = False) -> None:
+    """Write what a service decided as a log, a Parquet file with the table of products beside it.
+
+    Decisions whose wait for feedback is not over are left out. The service may go on meanwhile; `zoosim train`,
+    `evaluate` and `fit-world` read its folder directly, too.
+    """
+    from zoosim.api.served import export_log
+
+    _print_skipped(export_log(folder, out))
+    typer.echo(f"Log: {out}")
+
+
+@app.command()
+def forget(folder: option.ServiceFolder, visitor_id: option.VisitorId, debug: option.Debug = False) -> None:
+    """Take a visitor's id and features out of the log of a service, which may go on meanwhile.
+
+    Rows keep their places and what was shown; they are neither learned nor exported any more. What was learned before
+    stays in models and snapshots: to be rid of it, stop the service and remove its snapshots/, so that it learns anew
+    from its log, and train new models. Backups and exported logs are yours to clean.
+    """
+    from zoosim.api.served import forget_visitor
+
+    typer.echo(f"{forget_visitor(folder, visitor_id):,} decisions forgotten: {folder}")
+
+
 def _print_skipped(skipped: dict[str, int]) -> None:
     """Print how many rows were left out, by reason."""
     for reason, count in skipped.items():

@@ -131,7 +131,8 @@ LogPath = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, or open-bandit:POLICY/CAMPAIGN.",
+        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, the folder of a service, or "
+        "open-bandit:POLICY/CAMPAIGN.",
     ),
 ]
 Policies = Annotated[
@@ -214,5 +215,11 @@ ServiceSettings = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE.yaml", help="Settings; variables ZOOSIM_SERVE_NAME override them."),
 ]
+ServiceFolder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Folder of a service, as named by `zoosim serve --store sqlite:FOLDER`."),
+]
+VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]
+ExportedLog = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen at [default: 127.0.0.1].")]
 Port = Annotated[int | None, typer.Option(metavar="N", help="Port to listen at, 0 for any [default: 8100].")]

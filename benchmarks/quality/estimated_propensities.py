@@ -16,6 +16,7 @@ import numpy as np
 from zoosim.core.statistics import share_intervals
 from zoosim.core.threads import n_threads
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.verdict import TRUST
@@ -99,7 +100,7 @@ class Logs:
             actions=actions,
             propensities=chances[of_shown],
             rewards=clicks.astype(float),
-            candidates=self.candidates,
+            candidates=CandidateSets.from_masks(self.candidates),
             candidate_set=sets,
             features=visitors,
             positions=np.zeros(shop.rows, np.int64),

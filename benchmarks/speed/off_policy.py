@@ -18,6 +18,7 @@ import numpy as np
 import zoosim
 from zoosim.api.runs import write_log
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.off_policy import Evaluation, Log, evaluate, read_log
 
 ACTIONS, SEGMENTS, FEATURES, SAMPLES = 80, 20, 5, 1_000
@@ -109,7 +110,7 @@ def made(n: int) -> tuple[Log, np.ndarray, FloatArray]:
         actions[here] = np.searchsorted(law, draws[here]).clip(max=ACTIONS - 1)
     features = rng.normal(size=(SEGMENTS, FEATURES))[segments]
     rewards = (rng.random(n) < 0.05 + 0.05 * (actions % 7 == segments % 7)).astype(np.float64)
-    zeros, candidates = np.zeros(n, np.int64), np.ones((1, ACTIONS), bool)
+    zeros = np.zeros(n, np.int64)
     users = rng.integers(3 * n // 10, size=n)
-    known = (candidates, zeros, features, zeros, np.zeros((ACTIONS, 0)))
+    known = (CandidateSets.everything(ACTIONS), zeros, features, zeros, np.zeros((ACTIONS, 0)))
     return Log(actions, logging[segments, actions], rewards, *known, user_ids=users), segments, target

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 
 CLICKS = np.array([[0.02, 0.10, 0.40, 0.50, 0.05], [0.05, 0.55, 0.05, 0.02, 0.45], [0.20, 0.40, 0.25, 0.15, 0.20]])
@@ -37,7 +38,7 @@ def shop_log(
         "actions": actions,
         "propensities": logging[segment, actions],
         "rewards": (rng.random(n) < chance).astype(float),
-        "candidates": np.ones((1, PRODUCTS), bool),
+        "candidates": CandidateSets.everything(PRODUCTS),
         "candidate_set": zeros,
         "features": np.eye(segments)[segment],
         "positions": zeros,

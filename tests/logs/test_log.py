@@ -176,8 +176,8 @@ def test_a_log_of_a_simulated_shop_is_read_with_its_products(tmp_path: Path) -> 
     write_log(tmp_path / "log.parquet", n=600, settings=[change, "env.n_products=6"])
     log = read_log(tmp_path / "log.parquet")
     assert (log.n_actions, log.products.shape[0], len(log)) == (6, 6, 600)
-    assert log.candidates[log.candidate_set].sum(axis=1).tolist() == [4 if 250 <= i < 400 else 6 for i in range(600)]
-    assert np.allclose(log.propensities, 1 / log.candidates[log.candidate_set].sum(axis=1))
+    assert log.available(0, 600).sum(axis=1).tolist() == [4 if 250 <= i < 400 else 6 for i in range(600)]
+    assert np.allclose(log.propensities, 1 / log.available(0, 600).sum(axis=1))
 
 
 @pytest.mark.parametrize(

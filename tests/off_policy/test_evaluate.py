@@ -15,6 +15,7 @@ from zoosim import Policy
 from zoosim.api.runs import write_log
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log
@@ -39,7 +40,7 @@ def drawn(world: TableWorld, n: int = N, seed: int = 0) -> Log:
         actions=rows.actions,
         propensities=world.logging[rows.contexts, rows.actions],
         rewards=rows.rewards,
-        candidates=np.ones((1, 10), bool),
+        candidates=CandidateSets.everything(10),
         candidate_set=zeros,
         features=np.eye(4)[rows.contexts],
         positions=zeros,
@@ -214,7 +215,7 @@ def test_probability_on_what_is_no_candidate_is_refused() -> None:
     sets = np.ones((2, 10), bool)
     sets[1, 3] = False
     gone = (np.arange(N) == 5) & (log.actions != 3)
-    log = replace(log, candidates=sets, candidate_set=gone.astype(np.int64))
+    log = replace(log, candidates=CandidateSets.from_masks(sets), candidate_set=gone.astype(np.int64))
     with pytest.raises(PolicyError, match="policy p: row 5: gives action 3 a probability, which is not among the cand"):
         evaluate(log, {"p": table(TableWorld(0, 0.5), log)})
 

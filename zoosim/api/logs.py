@@ -57,8 +57,9 @@ def evaluate(
     """Estimate what each policy would have earned per visit, from a log that another policy wrote.
 
     Args:
-        log: A Parquet file of Records, a data frame with their columns, a `zoosim.off_policy.Log`, or
-            `open-bandit:POLICY/CAMPAIGN` in the folder `data`. Where actions are lists of numbers they are boosts.
+        log: A Parquet file of Records, the folder of a service, a data frame with the columns of Records, a
+            `zoosim.off_policy.Log`, or `open-bandit:POLICY/CAMPAIGN` in the folder `data`. Where actions are lists of
+            numbers they are boosts.
         policies: Built-in names, `FILE.py:Class`, classes, `Policy` objects (a frozen copy is asked) or models, files
             of `train` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or `save_policy`, `column:NAME` for target
             probabilities in the log; or a mapping by name, which may also hold arrays or functions of probabilities,
@@ -86,8 +87,8 @@ def evaluate(
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.served import open_log
     from zoosim.core.action_space import ActionSpace
-    from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import EvaluationInterrupted
     from zoosim.off_policy.evaluate import evaluate as evaluate_on
 
@@ -96,7 +97,7 @@ def evaluate(
     _check_names(given)
     columns = [policy.removeprefix("column:") for policy in given.values() if _is_column(policy)]
     action_space = ActionSpace.RANKINGS if rankings else None
-    loaded = load_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
+    loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
     kept_log, made, notes = _prepared(opened, loaded, train, seed)
     folder = None if out is None else writable_folder(out, "results")
@@ -186,9 +187,12 @@ def _trained_on(model: "Model", log: "Log") -> "BoolArray":
     import numpy as np
 
     from zoosim.off_policy.training import row_hashes, seen_rows
+    from zoosim.serving.served_log import is_service
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
+    if is_service(log.source):  # whose rows all have times, so the model's, which had none, are others
+        return np.zeros(len(log), bool)
     trained_on = model.seen[: model.rows]
     seen = seen_rows(row_hashes(log), trained_on)
     is_whole = seen.sum() == len(trained_on)
@@ -210,9 +214,12 @@ def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]
 def _chosen_by(model: "Model", log: "Log") -> bool:
     """Whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
     from zoosim.off_policy.training import row_hashes, seen_rows
+    from zoosim.serving.served_log import is_service
 
     if log.times is not None and model.last_judged is not None:
         return bool(log.times.min() <= model.last_judged)
+    if is_service(log.source):  # as above
+        return False
     judged = model.seen[model.rows :]
     return 2 * int(seen_rows(row_hashes(log), judged).sum()) > len(judged)
 
@@ -330,17 +337,17 @@ def fit_world(
     """
     from threadpoolctl import threadpool_limits
 
+    from zoosim.api.served import open_log
     from zoosim.core.action_space import ActionSpace
     from zoosim.fitting import check_fit, fit_shop
     from zoosim.fitting.fit import MOST_ROWS, OBJECTIVE, with_reward
-    from zoosim.logs.load import load_log
     from zoosim.logs.log import Log
     from zoosim.logs.schema import READ
 
     if reward in READ and reward != OBJECTIVE:
         raise ConfigError(f"reward: got {shown(reward)}, which is no reward, expected a column of what visits earn")
     columns = [] if reward in (None, OBJECTIVE) or isinstance(log, Log) else [reward]
-    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=ActionSpace.PRODUCTS, columns=columns, data=data, skip_bad=skip_bad)
     folder = None if out is None else writable_folder(out, "held_out")
     rewarded = with_reward(loaded, reward)
     with threadpool_limits(1), _computable(rewarded):  # with more, the last digits depend on how many there are

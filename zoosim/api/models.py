@@ -46,8 +46,9 @@ def train(
     self-normalised estimate that can be used.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
-            which policies of boosts learn (of a log of searches without densities one alone).
+        log: A Parquet file of Records, such as `zoosim import` writes, the folder of a service, or a `Log`; of
+            products, or of searches, from which policies of boosts learn (of a log of searches without densities one
+            alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
@@ -127,14 +128,14 @@ def _train_products(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
+    from zoosim.api.served import open_log
     from zoosim.core.action_space import ActionSpace
-    from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
     from zoosim.off_policy.options import check_propensities
     from zoosim.off_policy.training import earlier_and_later, row_hashes
     from zoosim.policies.model import Model
 
-    loaded = load_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
+    loaded = open_log(log, action_space=ActionSpace.PRODUCTS, skip_bad=skip_bad)
     if not policies:
         raise ConfigError("policies: got none, expected one or more")
     if propensity_model is not None:

@@ -8,6 +8,7 @@ from zoosim.arena.loop import failure, play
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
 from zoosim.core.rng import stream
 from zoosim.core.types import Progress
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.policies.base import Policy
 from zoosim.policies.products.random import Random
@@ -48,7 +49,7 @@ def uniform_log(world: World, visits: int) -> Log:
         actions=np.concatenate([block.actions for block in blocks]),
         propensities=np.concatenate([block.propensities for block in blocks]),
         rewards=np.concatenate([block.rewards for block in blocks]),
-        candidates=before.period(0).available[np.newaxis],
+        candidates=CandidateSets.from_masks(before.period(0).available[np.newaxis]),
         candidate_set=np.zeros(visits, np.int64),
         features=before.users[before.visitors(0, visits)],
         positions=np.zeros(visits, np.int64),

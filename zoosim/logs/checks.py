@@ -9,7 +9,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, FloatArray
-from zoosim.logs.schema import REQUIRED
+from zoosim.logs.schema import LISTED, REQUIRED
 
 LARGEST_REWARD = 1e15
 LARGEST_FEATURE = 1e100
@@ -43,6 +43,8 @@ def check_columns(frame: pl.DataFrame, source: str, required: Sequence[str], *, 
     for name, expected in types.items():
         if name in frame.columns and not _HOLDS[expected](frame.schema[name]):
             raise DataError(f"{source}: column {name} holds values of type {frame.schema[name]}, expected {expected}")
+    if set(LISTED) <= set(frame.columns):
+        raise DataError(f"{source}: got columns {' and '.join(LISTED)}, expected one of them; drop the other")
 
 
 TYPES = {
@@ -53,7 +55,7 @@ TYPES = {
     "user_id": "whole numbers or words",
     "decision_id": "words or whole numbers",
     "user": "lists of numbers",
-    "unavailable": "lists of whole numbers",
+    **dict.fromkeys(LISTED, "lists of whole numbers"),
 }
 """What the columns of Records hold, but for the action."""
 

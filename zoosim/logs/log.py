@@ -9,6 +9,7 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.searches import Searches
 from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema
@@ -29,7 +30,7 @@ class Log:
         propensities: The probability of the product, in (0, 1], `(n,)`; that of each product of a ranking given those
             above it `(n, L)`; or the density of the boosts, above 0, `(n,)`. NaN where the log does not say.
         rewards: What each visit earned `(n,)`, or each position of its ranking `(n, L)`.
-        candidates: The different sets of products that could be chosen from `(s, K)`; K is 0 for boosts.
+        candidates: The different sets of products that could be chosen from; none of any products for boosts.
         candidate_set: Which of these sets each visit had `(n,)`.
         features: What was known of the visitors `(n, d_u)`.
         positions: Where a chosen product stood, from 0, `(n,)`.
@@ -55,7 +56,7 @@ class Log:
     actions: Any
     propensities: FloatArray
     rewards: FloatArray
-    candidates: BoolArray
+    candidates: CandidateSets
     candidate_set: IntArray
     features: FloatArray
     positions: IntArray
@@ -129,7 +130,7 @@ class Log:
     @property
     def n_actions(self) -> int:
         """Count the products, `K`."""
-        return int(self.candidates.shape[1])
+        return self.candidates.n_products
 
     @property
     def n_positions(self) -> int:
@@ -138,8 +139,7 @@ class Log:
 
     def available(self, start: int, stop: int) -> BoolArray:
         """Return the candidates of visits `start` to `stop - 1`: `(stop - start, K)`."""
-        masks: BoolArray = self.candidates[self.candidate_set[start:stop]]
-        return masks
+        return self.candidates.masks(self.candidate_set[start:stop])
 
     def in_order(self) -> "Log":
         """Return the log in order of time; unchanged where it has no times."""

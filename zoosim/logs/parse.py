@@ -14,11 +14,12 @@ from zoosim.core.checks import check_number
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.parquet import read_meta
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
-from zoosim.logs.schema import A_MAX, MARGINAL, READ, REWARDS
+from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, READ, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
@@ -180,9 +181,8 @@ def _with_lists(frame: pl.DataFrame) -> pl.DataFrame:
     empty = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Null)]
     frame = frame.with_columns(pl.col(name).arr.to_list() for name in arrays)
     frame = frame.with_columns(pl.col(name).cast(pl.List(pl.Int64)) for name in empty)
-    if frame.schema.get("unavailable") == pl.List(pl.Float64):
-        frame = frame.with_columns(_whole_numbers(frame["unavailable"]))
-    return frame
+    floating = [name for name in LISTED if frame.schema.get(name) == pl.List(pl.Float64)]
+    return frame.with_columns(_whole_numbers(frame[name]) for name in floating)
 
 
 def _whole_numbers(lists: pl.Series) -> pl.Series:
@@ -219,19 +219,23 @@ def _user_ids(frame: pl.DataFrame) -> IntArray | None:
     return np.asarray(column.cast(pl.String).cast(pl.Categorical).to_physical().cast(pl.Int64).to_numpy())
 
 
-def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[BoolArray, IntArray]:
-    """Return the different sets of candidates `(s, K)`, and which of them each row has `(n,)`."""
-    everything = np.ones((1, n_actions), bool)
-    candidate_set = np.zeros(frame.height, np.int64)
-    if not n_actions or "unavailable" not in frame.columns or frame["unavailable"].list.len().max() in (0, None):
-        return everything, candidate_set
-    lists = frame.select("unavailable").with_row_index("row")
-    sets = lists.group_by("unavailable", maintain_order=True).agg("row")
-    candidates = everything.repeat(sets.height, axis=0)
-    for number, (gone, rows) in enumerate(zip(sets["unavailable"], sets["row"], strict=True)):
-        candidates[number, np.asarray(gone if gone is not None else [], np.int64)] = False
-        candidate_set[rows.to_numpy()] = number
-    return candidates, candidate_set
+def _candidates(frame: pl.DataFrame, n_actions: int) -> tuple[CandidateSets, IntArray]:
+    """Return the different sets of candidates, and which of them each row has `(n,)`."""
+    listed = [name for name in LISTED if name in frame.columns]
+    if not n_actions or not listed or (listed == ["unavailable"] and not frame["unavailable"].list.len().sum()):
+        return CandidateSets.everything(n_actions), np.zeros(frame.height, np.int64)
+    name = listed[0]
+    lists = frame.select(pl.col(name).cast(pl.List(pl.Int32))).with_row_index("row")
+    sets = lists.group_by(name, maintain_order=True).agg("row")
+    unlisted = [] if name == "unavailable" else list(range(n_actions))
+    products = sets[name]
+    if products.null_count():
+        products = sets.select(pl.coalesce(name, pl.lit(pl.Series([unlisted], dtype=pl.List(pl.Int32))))).to_series()
+    starts = np.concatenate([[0], products.list.len().cast(pl.Int64).cum_sum().to_numpy()])
+    candidate_set = np.empty(frame.height, np.int64)
+    candidate_set[sets["row"].explode().to_numpy()] = np.repeat(np.arange(sets.height), sets["row"].list.len())
+    flat = products.list.explode(keep_nulls=False, empty_as_null=False).to_numpy()
+    return CandidateSets(starts, flat, n_actions, are_lacking=name == "unavailable"), candidate_set
 
 
 class _Catalogue(NamedTuple):

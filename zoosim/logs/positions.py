@@ -15,17 +15,16 @@ def at_position(log: Log, position: int, above: IntArray | None = None) -> Log:
     `above (n, m)` stands there instead of what the log shows, where it is given.
     """
     shown_above = log.actions[:, :position] if above is None else above
-    open_to = log.candidates[log.candidate_set]
-    np.put_along_axis(open_to, shown_above, False, axis=1)
-    packed, candidate_set = np.unique(np.packbits(open_to, axis=1), axis=0, return_inverse=True)
+    set_and_above = np.column_stack([log.candidate_set, np.sort(shown_above, axis=1)])
+    distinct, candidate_set = np.unique(set_and_above, axis=0, return_inverse=True)
     return replace(
         log,
         action_space=ActionSpace.PRODUCTS,
         actions=np.ascontiguousarray(log.actions[:, position]),
         propensities=np.ascontiguousarray(log.propensities[:, position]),
         rewards=np.ascontiguousarray(log.rewards[:, position]),
-        candidates=np.unpackbits(packed, axis=1, count=log.n_actions).astype(bool),
-        candidate_set=candidate_set.reshape(-1).astype(np.int64),
+        candidates=log.candidates.without(distinct[:, 0], distinct[:, 1:]),
+        candidate_set=candidate_set.reshape(-1),
         marginals=None,
         columns={name: np.ascontiguousarray(values[:, position]) for name, values in log.columns.items()},
     )

@@ -20,7 +20,7 @@ from zoosim.logs.checks import (
     missing_faults,
     reward_faults,
 )
-from zoosim.logs.schema import A_MAX, MARGINAL, REQUIRED
+from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, REQUIRED
 from zoosim.policies.boosts.base import BOX
 
 LEAST_PROPENSITY = 1e-30
@@ -32,7 +32,7 @@ BOX_EDGE = 1.0 + 1e-6
 """Boosts beyond a_max by no more are at the edge of the box: single precision writes 0.1 as 0.1000000015."""
 
 OWN_MARGINAL = f"{MARGINAL}propensity"
-IN_EVERY_ROW = ("user_id", "user", "unavailable")
+IN_EVERY_ROW = ("user_id", "user", *LISTED)
 """The columns that are the same in all rows of a visit."""
 
 
@@ -110,13 +110,9 @@ class ProductRecords(Records):
         frame = self.frame
         actions = floats(frame["action"])
         yield Fault("action", f"0 to {self.n_actions - 1}", ~((actions >= 0) & (actions < self.n_actions)))
-        if "unavailable" not in frame.columns:
-            return
-        outside = pl.element().is_null() | (pl.element() < 0) | (pl.element() >= self.n_actions)
-        unknown = frame.select(pl.col("unavailable").list.eval(outside).list.any().fill_null(False)).to_series()
-        yield Fault("unavailable", f"actions from 0 to {self.n_actions - 1}", unknown.to_numpy())
-        gone = frame.select(pl.col("unavailable").list.contains(pl.col("action")).fill_null(False)).to_series()
-        yield Fault("action", "one of the row's candidates (it is listed as unavailable)", gone.to_numpy())
+        for name in LISTED:
+            if name in frame.columns:
+                yield from _candidate_faults(frame, name, self.n_actions)
 
     def decisions(self, rows: pl.DataFrame, shape: tuple[int, ...]) -> Mapping[str, Any]:
         """Return the indices of the products and, where the log knows them, their positions."""
@@ -232,6 +228,23 @@ RECORDS: Mapping[ActionSpace, type[Records]] = {
 }
 
 
+def _candidate_faults(frame: pl.DataFrame, name: str, n_actions: int) -> Iterator[Fault]:
+    """Yield the rows whose list of candidates, or of what is none, holds no products, or speaks against the action."""
+    lists = frame[name]
+    products = lists.list.explode(keep_nulls=False, empty_as_null=False)
+    unknown = np.zeros(frame.height, bool)
+    if products.null_count() or not products.is_between(0, n_actions - 1).all():  # which rows, is slow to find out
+        outside = pl.element().is_null() | (pl.element() < 0) | (pl.element() >= n_actions)
+        unknown = frame.select(pl.col(name).list.eval(outside).list.any().fill_null(False)).to_series().to_numpy()
+    yield Fault(name, f"actions from 0 to {n_actions - 1}", unknown)
+    is_listed = frame.select(pl.col(name).list.contains(pl.col("action"))).to_series()
+    if name == "candidates":
+        yield Fault("action", "one of the row's candidates", (~is_listed).fill_null(False).to_numpy())
+    else:
+        expected = "one of the row's candidates (it is listed as unavailable)"
+        yield Fault("action", expected, is_listed.fill_null(False).to_numpy())
+
+
 def _position_faults(frame: pl.DataFrame) -> Iterator[Fault]:
     """Yield the rows that are no position of a ranking as long as most."""
     yield misplaced_positions(frame)
@@ -259,10 +272,8 @@ def faults_within_visits(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[
 
 
 def seen_actions(frame: pl.DataFrame) -> int:
-    """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists as unavailable."""
-    columns = [frame["action"]]
-    if "unavailable" in frame.columns:
-        columns.append(frame["unavailable"].list.explode())
+    """Return one more than the highest action, below `MOST_ACTIONS`, that a log shows or lists."""
+    columns = [frame["action"], *(frame[name].list.explode() for name in LISTED if name in frame.columns)]
     whole = [column.cast(pl.Int64, strict=False) for column in columns]
     highest = [column.filter(column < MOST_ACTIONS).max() for column in whole]
     return max([int(str(action)) for action in highest if action is not None] + [0]) + 1

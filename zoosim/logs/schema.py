@@ -1,10 +1,11 @@
 """The schema of a log: one row per interaction, the same whether a world, a run or a service writes it.
 
 Columns: `decision_id` (str), `time` (UTC; simulated worlds count one second a visit from 1970), `user_id`, `user`
-(list of float, the context features), `catalogue` (hash of the product table beside the log), `unavailable` (list of
-the products that could not be shown), `action`, `product_id`, `position`, `propensity`, `reward`, `click`, `policy`,
-`policy_version`, `seed`, `step`. In a search shop `click` counts the clicks of a visit, and `gmv`, `cm2`, `strategic`,
-`rank_change`, `purchases` and `exposure` follow it. The schema's version stands in the file's metadata.
+(list of float, the context features), `catalogue` (hash of the product table beside the log), `candidates` (list of the
+products that could be shown) or `unavailable` (of those that could not), `action`, `product_id`, `position`,
+`propensity`, `reward`, `click`, `policy`, `policy_version`, `seed`, `step`. In a search shop `click` counts the clicks
+of a visit, and `gmv`, `cm2`, `strategic`, `rank_change`, `purchases` and `exposure` follow it. The schema's version
+stands in the file's metadata.
 
 The action space says what `action` and `propensity` hold:
     products   the index of a candidate, and its probability
@@ -18,7 +19,10 @@ MICROSECONDS = 1_000_000
 """How many make a second: a simulated visit takes one."""
 
 REQUIRED = ("action", "reward")
-READ = ("decision_id", "time", "user_id", "user", "catalogue", "unavailable", "position", "propensity", *REQUIRED)
+LISTED = ("candidates", "unavailable")
+"""The columns that list products, of which a log has one or none: what could be shown, or what could not."""
+
+READ = ("decision_id", "time", "user_id", "user", "catalogue", *LISTED, "position", "propensity", *REQUIRED)
 """The columns that training and evaluation read."""
 
 OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}

@@ -1,6 +1,7 @@
 """Off-policy evaluation: what a policy would have earned, from a log that another one wrote."""
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
@@ -18,6 +19,7 @@ from zoosim.schema.schema import Schema
 __all__ = [
     "ESTIMATORS",
     "ActionSpace",
+    "CandidateSets",
     "Difference",
     "Evaluation",
     "Log",

@@ -112,6 +112,11 @@ class Decision(msgspec.Struct, array_like=True):
         """Return what the visitor was in a slot."""
         return self.visitors[slot] if self.visitors else self.visitor
 
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        return not self.request
+
 
 class Feedback(msgspec.Struct, array_like=True):
     """What a product that was shown earned, by reward; `slot` is its place from the top."""

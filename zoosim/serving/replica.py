@@ -130,7 +130,7 @@ class Replica:
 
     def _decide(self, row: Row) -> None:
         decision = _decision_in(row)
-        if self.rules.mode == "logging-only":
+        if self.rules.mode == "logging-only" or decision.is_forgotten:
             return
         self.join.decide(row, decision)
         self._note(decision)
@@ -160,13 +160,16 @@ class Replica:
         if not policy.learns_online:
             return
         decision = _decision_in(row)
+        if decision.is_forgotten:
+            self.counts["forgotten"] += 1
+            return
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         self._move(partial(policy.update, *self._shown_in(decision, closing.slot), reward))
         self.counts["learned"] += 1
 
     def _note(self, decision: Decision) -> None:
         """Let the policy move what a decision moves."""
-        if WARM_UP in self.model.facts:
+        if WARM_UP in self.model.facts or decision.is_forgotten:
             return
         versions = set() if decision.raw else set(unpack_whole(decision.versions).tolist())
         are_known = self.known_versions.issuperset(versions)

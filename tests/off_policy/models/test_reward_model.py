@@ -7,6 +7,7 @@ import pytest
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import SHRINKAGES
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -23,7 +24,9 @@ def drawn(seed: int = 0, n: int = N, noise: float = 0.5) -> tuple[Log, FloatArra
     actions = rng.integers(K, size=n)
     rewards = truth[np.arange(n), actions] + noise * rng.normal(size=n)
     zeros = np.zeros(n, np.int64)
-    log = Log(actions, np.full(n, 1 / K), rewards, np.ones((1, K), bool), zeros, features, zeros, np.zeros((K, 0)))
+    log = Log(
+        actions, np.full(n, 1 / K), rewards, CandidateSets.everything(K), zeros, features, zeros, np.zeros((K, 0))
+    )
     return log, truth
 
 

@@ -9,6 +9,7 @@ from tests.off_policy.propensities.test_estimate import unknown
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -22,7 +23,7 @@ DAY = 86_400_000_000
 def log_of(actions: IntArray, features: FloatArray) -> Log:
     """A log that shows these products, of 4."""
     log = unknown(drawn(TableWorld(0, 0.5), len(actions)))
-    return replace(log, actions=actions, features=features, candidates=np.ones((1, 4), bool), products=np.eye(4))
+    return replace(log, actions=actions, features=features, candidates=CandidateSets.everything(4), products=np.eye(4))
 
 
 def deterministic(log: Log) -> bool:

@@ -10,6 +10,7 @@ from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -81,7 +82,7 @@ def test_a_hidden_preference_is_never_trusted() -> None:
     log = unknown(drawn(WORLD, 20_000))
     actions = np.where(rng.random(20_000) < np.where(likes, 0.8, 0.2), 0, 1)
     rewards = (rng.random(20_000) < np.where(likes & (actions == 0), 0.5, 0.1)).astype(float)
-    two = replace(log, actions=actions, rewards=rewards, candidates=np.ones((1, 2), bool), products=np.eye(2))
+    two = replace(log, actions=actions, rewards=rewards, candidates=CandidateSets.everything(2), products=np.eye(2))
     found = evaluate(two, {"always 0": np.array([1.0, 0.0])}, propensity_model="multinomial")
     assert all(row.value > 0.35 for row in found.results)  # the truth is .5 x .5 + .5 x .1 = .3
     assert {row.verdict for row in found.results} == {"weak"}

@@ -6,6 +6,7 @@ from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.off_policy.propensities import multinomial
 from zoosim.off_policy.propensities.multinomial import (
     Choices,
@@ -32,7 +33,7 @@ def drawn(n: int = 300, with_traits: bool = True) -> Choices:
     candidates[1, 1] = False
     candidate_set = (np.arange(n) % 3 == 0).astype(np.int64)
     traits = np.array([[1.0], [1.0], [-1.0], [-1.0]]) if with_traits else np.zeros((K, 0))
-    contexts = Contexts(inputs, candidates, candidate_set, traits, 1 + D)
+    contexts = Contexts(inputs, CandidateSets.from_masks(candidates), candidate_set, traits, 1 + D)
     scores = inputs @ rng.normal(0.0, 0.5, (1 + D, K)) + rng.gumbel(size=(n, K))
     scores[~candidates[candidate_set]] = -np.inf
     return Choices(contexts, scores.argmax(axis=1))
@@ -46,7 +47,9 @@ def at(weights: FloatArray) -> Multinomial:
 
 def test_choices_are_counted_by_context() -> None:
     inputs = np.array([[1.0, 5.0], [1.0, 2.0], [1.0, 5.0], [1.0, 5.0]])
-    contexts = Contexts(inputs, np.ones((2, 3), bool), np.array([0, 0, 0, 1]), np.zeros((3, 0)), 2)
+    contexts = Contexts(
+        inputs, CandidateSets.from_masks(np.ones((2, 3), bool)), np.array([0, 0, 0, 1]), np.zeros((3, 0)), 2
+    )
     counts = count_choices(Choices(contexts, np.array([2, 1, 2, 0])))
     listed = {
         (float(counts.contexts.inputs[c, 1]), int(counts.contexts.candidate_set[c]), int(a)): float(times)
@@ -70,7 +73,7 @@ def test_the_slope_is_that_of_the_loss() -> None:
 
 def test_without_traits_it_is_sklearns_ridge() -> None:
     choices = drawn(with_traits=False)
-    everything = choices.contexts._replace(candidates=np.ones((2, K), bool))
+    everything = choices.contexts._replace(candidates=CandidateSets.from_masks(np.ones((2, K), bool)))
     shrinkage = Shrinkage(own=3.0, shared=3.0, share=1e-6, crossed=1.0)
     model = fit_multinomial(count_choices(choices._replace(contexts=everything)), shrinkage)
     theirs = LogisticRegression(C=1.0 / 3.0, tol=1e-8, max_iter=500).fit(everything.inputs[:, 1:], choices.actions)

@@ -13,6 +13,7 @@ from tests.off_policy.worlds import TableWorld
 from zoosim.api.logs import evaluate as evaluate_by_name
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import EvaluationInterrupted, evaluate
 from zoosim.off_policy.targets.products import PolicyTarget, spec_of, timed_chunks
@@ -156,7 +157,7 @@ class Writes(Softmax):
 @pytest.mark.parametrize("part", ["user", "available", "products", "product_ids"])
 def test_a_policy_cannot_write_into_the_log(part: str) -> None:
     log = drawn(TableWorld(0, 0.5), n=200)
-    kept = {name: getattr(log, name).copy() for name in ("features", "candidates", "products")}
+    kept = {name: getattr(log, name).copy() for name in ("features", "products")}
     with pytest.raises(PolicyError, match=r"policy own: row 0: ValueError: .*read-only"):
         evaluate(log, {"own": made(type("Own", (Writes,), {"part": part}), log)})
     assert all(np.array_equal(getattr(log, name), values) for name, values in kept.items())
@@ -169,7 +170,9 @@ def masked(n: int = 600) -> Log:
     sets[1, 9], sets[2, [0, 3]] = False, False
     rng = np.random.default_rng(2)
     users = rng.integers(30, size=n)
-    log = replace(log, features=rng.normal(size=(30, 4))[users], user_ids=users, candidates=sets)
+    log = replace(
+        log, features=rng.normal(size=(30, 4))[users], user_ids=users, candidates=CandidateSets.from_masks(sets)
+    )
     return replace(log, candidate_set=rng.integers(3, size=n))
 
 
@@ -186,7 +189,7 @@ def test_a_kernel_gives_what_the_policy_gives_for_each_row(name: str) -> None:
             user=log.features[row],
             product_ids=log.product_ids,
             products=log.products,
-            available=log.candidates[log.candidate_set[row]],
+            available=log.available(row, row + 1)[0],
         )
         np.testing.assert_array_equal(found[row - 100], policy.propensities(context))
 

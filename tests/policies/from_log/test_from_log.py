@@ -12,6 +12,7 @@ from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, fit_linear_model, shared_first
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -36,7 +37,7 @@ def described(n: int = 3_000) -> Log:
     actions = rng.integers(20, size=n)
     rewards = features[:, 0] * products[actions, 1] + 0.1 * rng.normal(size=n)
     zeros = np.zeros(n, np.int64)
-    log = Log(actions, np.full(n, 0.05), rewards, np.ones((1, 20), bool), zeros, features, zeros, products)
+    log = Log(actions, np.full(n, 0.05), rewards, CandidateSets.everything(20), zeros, features, zeros, products)
     return replace(log, user_ids=rng.integers(500, size=n))
 
 

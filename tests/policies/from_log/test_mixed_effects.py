@@ -8,6 +8,7 @@ import pytest
 from tests.policies.from_log.test_from_log import context_of, described, fitted, guesses
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
+from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.policies.from_log import mixed_effects
 
@@ -23,7 +24,7 @@ def shop(seed: int, n: int = 20_000) -> tuple[Log, FloatArray]:
     actions = rng.integers(K, size=n)
     clicks = (rng.random(n) < 1.0 / (1.0 + np.exp(-odds[np.arange(n), actions]))).astype(float)
     zeros = np.zeros(n, np.int64)
-    log = Log(actions, np.full(n, 1.0 / K), clicks, np.ones((1, K), bool), zeros, features, zeros, products)
+    log = Log(actions, np.full(n, 1.0 / K), clicks, CandidateSets.everything(K), zeros, features, zeros, products)
     return log, odds
 
 

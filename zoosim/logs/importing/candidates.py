@@ -33,22 +33,24 @@ def read_lists(column: pl.Series, separator: str) -> CandidateLists:
     return CandidateLists(names, [rows.to_numpy() for rows in sets["row"]])
 
 
-def unavailable(
-    lists: CandidateLists, names: Sequence[str], n: int, *, are_candidates: bool
+def listed_column(
+    name: str, lists: CandidateLists, names: Sequence[str], n: int
 ) -> tuple[pl.Series, BoolArray, BoolArray]:
-    """Return the column `unavailable` of the Records, and where a list names what is no candidate or nothing at all.
+    """Return a column of the Records, `candidates` or `unavailable`, and where a list names no product or none at all.
 
-    Lists name the row's candidates, or what could not be shown.
+    Args:
+        name: The column, and what the lists hold.
+        lists: Names of products, by row.
+        names: The products.
+        n: How many rows there are.
     """
-    index = {name: action for action, name in enumerate(names)}
-    gone: list[list[int]] = []
+    index = {product: action for action, product in enumerate(names)}
+    listed: list[list[int]] = []
     list_of_row = np.zeros(n, np.int64)
     unknown_name, empty = np.zeros(n, bool), np.zeros(n, bool)
     for number, (words, rows) in enumerate(zip(lists.names, lists.rows, strict=True)):
-        actions = {index[word] for word in words if word in index}
-        gone.append(sorted(set(range(len(names))) - actions if are_candidates else actions))
+        listed.append(sorted({index[word] for word in words if word in index}))
         list_of_row[rows] = number
         unknown_name[rows] = any(word not in index for word in words)
         empty[rows] = not words
-    column = pl.Series("unavailable", gone, dtype=pl.List(pl.Int64))[list_of_row]
-    return column, unknown_name, empty & are_candidates
+    return pl.Series(name, listed, dtype=pl.List(pl.Int64))[list_of_row], unknown_name, empty

@@ -1,6 +1,5 @@
 """Convert a user's table to a log of Records."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,16 +12,16 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
-from zoosim.core.parquet import write_parquet
 from zoosim.logs.checks import Fault, reward_faults, sound_rows
-from zoosim.logs.importing.candidates import CandidateLists, read_lists, unavailable
+from zoosim.logs.importing.candidates import CandidateLists, listed_column, read_lists
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.importing.times import read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
-from zoosim.logs.schema import A_MAX, OWN, REWARDS, SCHEMA_VERSION
+from zoosim.logs.schema import A_MAX, OWN
+from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
 from zoosim.schema.infer import REWARD
@@ -30,7 +29,6 @@ from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import text_of, texts_of
 
-VERSION = {"schema_version": SCHEMA_VERSION}
 ROW = "row of the table"
 """A column that the Records have until their features are written out."""
 
@@ -102,11 +100,7 @@ def import_log(
     if schema is not None or like is not None:  # inference alone has left such columns out already
         notes = {**notes, **_doubts(frame, checked, converted.fitted)}
     del frame  # large, and no longer needed
-    digest = _digest(converted.products)
-    records = converted.records.with_columns(catalogue=pl.lit(digest))
-    write_parquet(converted.products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
-    meta = {REWARDS: list(checked.rewards), "fitted": converted.fitted.model_dump_json()}
-    write_parquet(records, path, {"schema": "record", **VERSION, **meta})
+    write_records(converted.records, converted.products, path, converted.fitted, list(checked.rewards))
     return converted.imported._replace(notes=notes)
 
 
@@ -119,11 +113,6 @@ def _doubts(table: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> dict[s
         if reason:
             doubts[name] = f"is a feature of the visitor, but {reason}; take it out of features"
     return doubts
-
-
-def _digest(products: pl.DataFrame) -> str:
-    """Hash what is known of the products, so that another description gets another file."""
-    return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]
 
 
 def _fitted_like(path: Path) -> FittedSchema:
@@ -188,7 +177,7 @@ def to_records(
     expected = _expected_action(names, product_table)
     faults = list(_conversion_faults(table, frame, schema, expected))
     if lists is not None:
-        column, list_faults = _unavailable_column(lists, names, frame, schema, expected)
+        column, list_faults = _candidate_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
         faults += list_faults
     space = ActionSpace.RANKINGS if schema.rankings else ActionSpace.PRODUCTS
@@ -339,20 +328,18 @@ def _conversion_faults(
         yield Fault(name, "a number", (frame[name].is_null() & table[name].is_not_null()).to_numpy())
 
 
-def _unavailable_column(
+def _candidate_column(
     lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
 ) -> tuple[pl.Series, list[Fault]]:
-    """Return the column `unavailable`, and the rows whose lists are wrong or lack the logged action."""
+    """Return the column `candidates` or `unavailable`, and the rows whose lists are wrong or lack the logged action."""
     are_candidates = schema.columns.candidates is not None
     name = "candidates" if are_candidates else "unavailable"
-    column, unknown_name, empty = unavailable(lists, names, frame.height, are_candidates=are_candidates)
-    faults = [
-        Fault(name, f"a list of products, each {expected}", unknown_name),
-        Fault(name, "at least one product", empty),
-    ]
+    column, unknown_name, empty = listed_column(name, lists, names, frame.height)
+    faults = [Fault(name, f"a list of products, each {expected}", unknown_name)]
     if are_candidates:
-        gone = pl.DataFrame([column, frame["action"]]).select(pl.col("unavailable").list.contains(pl.col("action")))
-        outside = (gone.to_series().fill_null(False) & frame["action"].is_not_null()).to_numpy()
+        is_listed = pl.DataFrame([column, frame["action"]]).select(pl.col(name).list.contains(pl.col("action")))
+        outside = (~is_listed.to_series().fill_null(True) & frame["action"].is_not_null()).to_numpy()
+        faults.append(Fault(name, "at least one product", empty))
         faults.append(Fault("action", f"one of the row's {schema.columns.candidates}", outside))
     return column, faults
 

@@ -80,7 +80,8 @@ class _Blocks(NamedTuple):
 def _weigh_block(log: Log, target: Target, start: int, stop: int, number: int, out: _Blocks) -> None:
     """Check and weigh rows `start` to `stop - 1`, which are block `number`."""
     asked = _asked(log, target, start, stop)
-    if not _sound(asked, log.candidates, log.candidate_set[start:stop], TOLERANCE, out.mass[number]):
+    masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start:stop])
+    if not _sound(asked, masks, mask_of, TOLERANCE, out.mass[number]):
         check_probabilities(asked, log.available(start, stop), start)
     actions = log.actions[start:stop]
     of_logged = asked[:, 0] if asked.shape[1] == 1 else asked[np.arange(len(actions)), actions]
@@ -99,9 +100,7 @@ def _asked(log: Log, target: Target, start: int, stop: int) -> FloatArray:
 
 
 @jit
-def _sound(
-    asked: FloatArray, candidates: BoolArray, candidate_set: IntArray, tolerance: float, mass: FloatArray
-) -> bool:
+def _sound(asked: FloatArray, masks: BoolArray, mask_of: IntArray, tolerance: float, mass: FloatArray) -> bool:
     """Check that rows of `asked (m, K)` are probabilities over their candidates, and add them to `mass (K,)`.
 
     A single column holds the probabilities of the logged products alone, which need not add up to 1.
@@ -110,7 +109,7 @@ def _sound(
     logged_alone = asked.shape[1] < mass.shape[0]
     for i in range(asked.shape[0]):
         total, least, outside = 0.0, 0.0, 0.0
-        is_candidate = candidates[candidate_set[i]]
+        is_candidate = masks[mask_of[i]]
         for a in range(asked.shape[1]):
             p = asked[i, a]
             total += p

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
 
 BLOCK_CELLS = 2**20
 """Probabilities that are in memory at once."""
@@ -27,11 +28,11 @@ class Contexts(NamedTuple):
     """What the chances of K products depend on, for n visits.
 
     `inputs (n, 1 + d)` are a 1 and the visitor's features, the first `n_plain`, and products of these, all scaled;
-    `candidates (s, K)`, and which of these sets each visit had `candidate_set (n,)`; `traits (K, p)` of the products.
+    `candidates`, sets of products, and which of them each visit had `candidate_set (n,)`; `traits (K, p)` of products.
     """
 
     inputs: FloatArray
-    candidates: BoolArray
+    candidates: CandidateSets
     candidate_set: IntArray
     traits: FloatArray
     n_plain: int
@@ -135,8 +136,9 @@ class Multinomial(NamedTuple):
         """Return the chance of each product `(n, K)`, 0 for those that are no candidates."""
         weights = self.own + contexts.traits @ self.shared
         scores = contexts.inputs @ weights.T
-        if not contexts.candidates.all():
-            scores[~contexts.candidates[contexts.candidate_set]] = -np.inf
+        if not contexts.candidates.are_everything:
+            masks, mask_of = contexts.candidates.distinct_masks(contexts.candidate_set)
+            scores[~masks[mask_of]] = -np.inf
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=1, keepdims=True)

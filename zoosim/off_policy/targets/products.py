@@ -109,15 +109,16 @@ class PolicyTarget(Target):
         policy: Any = self.policy
         ids = np.zeros(len(rows), np.int64) if log.user_ids is None else log.user_ids[rows]
         users = np.ascontiguousarray(log.features[rows], np.float64)
-        candidates = log.candidates.view()
-        users.flags.writeable = candidates.flags.writeable = False  # as in a single request, for which it is compiled
+        users.flags.writeable = False  # as in a single request, for which it is compiled
+        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
         ask = compiled_distributions(policy.kernel)
-        ask(policy.state, self._candidates, ids, users, candidates, log.candidate_set[rows], policy.floor, out)
+        ask(policy.state, self._candidates, ids, users, masks, mask_of, policy.floor, out)
 
     def _ask_policy(self, log: Log, rows: IntArray, out: FloatArray) -> None:
         read_only = _read_only(log)
+        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[rows])
         for place, row in enumerate(rows):
-            context = logged_context(read_only, row, read_only.candidates[log.candidate_set[row]])
+            context = logged_context(read_only, row, masks[mask_of[place]])
             key = (context.user_id, context.available.tobytes(), context.user.tobytes())
             if key not in self._known:
                 if len(self._known) >= MOST_REMEMBERED:
@@ -152,7 +153,7 @@ class ModelTarget(PolicyTarget):
 
 def _read_only(log: Log) -> Log:
     """Return a log whose arrays that policies see cannot be written to."""
-    views = {name: getattr(log, name).view() for name in ("features", "products", "candidates")}
+    views = {name: getattr(log, name).view() for name in ("features", "products")}
     for view in views.values():
         view.flags.writeable = False
     return replace(log, **views)

@@ -96,7 +96,7 @@ class SequentialDraws(DrawnRankings):
         """Leave out those above, and share out what is left; at the top, as they are."""
         if position == 0:
             return self.shares
-        open_to = log.candidates[log.candidate_set]
+        open_to = log.available(0, len(log))
         np.put_along_axis(open_to, above, False, axis=1)
         shares = np.where(open_to, self.shares, 0.0)
         total = shares.sum(axis=1, keepdims=True)

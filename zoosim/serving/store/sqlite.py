@@ -50,6 +50,7 @@ class SqliteStore:
             self._connection.set_busy_timeout(5_000)
             if not read_only:
                 self._rows("PRAGMA journal_mode=WAL")
+                self._rows("PRAGMA secure_delete=ON")  # else pages keep copies of what was removed or moved
                 self._rows(f"PRAGMA wal_autocheckpoint={PAGES_OF_WAL}")
                 self._rows(TABLE)
             newest = self.last()
@@ -110,6 +111,24 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(self._path, error) from None
 
+    def replace(self, rows: Sequence[Row]) -> None:
+        """Put other bodies into rows; what they held is overwritten, not only let go of."""
+        try:
+            with self._connection:
+                for row in rows:
+                    self._rows(
+                        "UPDATE log SET body = ?, checksum = ? WHERE seq = ?", (row.body, row_checksum(row), row.seq)
+                    )
+        except apsw.Error as error:
+            raise _failure(self._path, error) from None
+
+    def wipe(self) -> None:
+        """Empty the write-ahead log, which keeps copies of what was replaced, as soon as nobody reads it."""
+        try:
+            self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        except apsw.Error as error:
+            raise _failure(self._path, error) from None
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
@@ -122,7 +141,10 @@ class SqliteStore:
         return self._checked(rows[0]) if rows else None
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except UnicodeDecodeError:  # words where there should be bytes
+            raise DataError(f"{self._path}: a row is broken: it is not what was written; restore a backup") from None
 
     def _checked(self, values: tuple[Any, ...]) -> Row:
         """Return a row of the table; raises `DataError` where it is not what was written."""

@@ -1,0 +1,86 @@
+"""The different sets of products that the visits of a log chose from, as short lists: a mask each would fill memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zoosim.core.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class CandidateSets:
+    """`s` sets of candidates among `n_products`, each as the list of its products, or of those that it lacks.
+
+    Args:
+        starts: Where the list of each set starts in `products`, and where the last one ends `(s + 1,)`.
+        products: The lists, one after another, of indices from 0 to `n_products - 1`.
+        n_products: How many products there are; 0 in a log of boosts.
+        are_lacking: Whether lists hold the products that are no candidates.
+    """
+
+    starts: IntArray
+    products: IntArray
+    n_products: int
+    are_lacking: bool = False
+
+    @classmethod
+    def everything(cls, n_products: int) -> "CandidateSets":
+        """Return one set, of all products."""
+        return cls(np.zeros(2, np.int64), np.zeros(0, np.int32), n_products, are_lacking=True)
+
+    @classmethod
+    def from_masks(cls, masks: BoolArray) -> "CandidateSets":
+        """Return the sets that `masks (s, K)` are true for."""
+        are_lacking = 2 * int(masks.sum()) > masks.size
+        sets, products = np.nonzero(masks != are_lacking)
+        starts = np.searchsorted(sets, np.arange(len(masks) + 1))
+        return cls(starts, products.astype(np.int32), masks.shape[1], are_lacking)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def are_everything(self) -> bool:
+        """Whether every set is known to hold all products."""
+        return self.are_lacking and not len(self.products)
+
+    def masks(self, sets: IntArray) -> BoolArray:
+        """Return which products each of `sets (m,)` holds `(m, K)`."""
+        masks = np.full((len(sets), self.n_products), self.are_lacking)
+        owner, products = self._listed(sets)
+        masks[owner, products] = not self.are_lacking
+        return masks
+
+    def distinct_masks(self, sets: IntArray) -> tuple[BoolArray, IntArray]:
+        """Return the masks of the different ones among `sets (m,)`, read-only, and which of them each is `(m,)`."""
+        if len(self) == 1:
+            distinct, mask_of = np.zeros(1, np.int64), np.zeros(len(sets), np.int64)
+        else:
+            distinct, mask_of = np.unique(sets, return_inverse=True)
+        masks = self.masks(distinct)
+        masks.flags.writeable = False
+        return masks, mask_of.reshape(-1)
+
+    def without(self, sets: IntArray, gone: IntArray) -> "CandidateSets":
+        """Return the sets that are left of `sets (m,)` when each loses the products `gone (m, l)`."""
+        owner, products = self._listed(sets)
+        if self.are_lacking:
+            owner = np.concatenate([owner, np.repeat(np.arange(len(sets)), gone.shape[1])])
+            products = np.concatenate([products, gone.astype(np.int32).ravel()])
+            order = np.argsort(owner, kind="stable")
+            owner, products = owner[order], products[order]
+        else:
+            stays = np.ones(len(owner), bool)
+            for column in gone.T:
+                stays &= products != column[owner]
+            owner, products = owner[stays], products[stays]
+        starts = np.searchsorted(owner, np.arange(len(sets) + 1))
+        return CandidateSets(starts, products, self.n_products, self.are_lacking)
+
+    def _listed(self, sets: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the lists of `sets (m,)` one after another: the place in `sets` that each entry belongs to, and it."""
+        lengths = self.starts[sets + 1] - self.starts[sets]
+        owner = np.repeat(np.arange(len(sets)), lengths)
+        before = np.cumsum(lengths) - lengths
+        places = np.arange(len(owner)) + (self.starts[sets] - before)[owner]
+        return owner, self.products[places]

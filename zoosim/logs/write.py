@@ -1,0 +1,85 @@
+"""Write Records with the table of their products beside them, as `read_log` reads them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.parquet import write_parquet
+from zoosim.logs.importing.columns import list_column
+from zoosim.logs.log import Log
+from zoosim.logs.schema import REWARDS, SCHEMA_VERSION
+from zoosim.schema.schema import FittedSchema
+
+VERSION = {"schema_version": SCHEMA_VERSION}
+
+
+def write_records(
+    records: pl.DataFrame | pl.LazyFrame,
+    products: pl.DataFrame,
+    path: Path,
+    fitted: FittedSchema,
+    rewards: Sequence[str],
+) -> None:
+    """Write Records, and the table of their products as `catalogue-HASH.parquet` beside them.
+
+    Args:
+        records: The Records, but for `catalogue`, which is added.
+        products: A row per product: `product_id`, `product` (features) and, where it is known, `category`.
+        path: The file.
+        fitted: How visitors and products were encoded.
+        rewards: The columns of rewards by name.
+    """
+    digest = _digest(products)
+    write_parquet(products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
+    meta = {REWARDS: list(rewards), "fitted": fitted.model_dump_json()}
+    write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})
+
+
+def to_records(log: Log, decision_ids: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a log of products or rankings as Records, and the table of its products.
+
+    Args:
+        log: A log whose products have names.
+        decision_ids: The id of each visit.
+    """
+    length = log.n_positions if log.action_space is ActionSpace.RANKINGS else 1
+    visits = np.repeat(np.arange(len(log)), length)
+    columns: dict[str, Any] = {"decision_id": pl.Series(decision_ids)}
+    if log.times is not None:
+        columns["time"] = pl.Series(log.times).cast(pl.Datetime("us", "UTC"))
+    if log.user_ids is not None:
+        columns["user_id"] = log.user_ids
+    columns["user"] = list_column("user", log.features)
+    if not log.candidates.are_everything:
+        name = "unavailable" if log.candidates.are_lacking else "candidates"
+        columns[name] = _lists(log)
+    by_visit = pl.DataFrame(columns)[visits]
+    by_position = {
+        "action": log.actions.ravel(),
+        "product_id": pl.Series(log.names)[log.actions.ravel()],
+        "position": np.tile(np.arange(length, dtype=np.int32), len(log)),
+        **({"propensity": log.propensities.ravel()} if log.has_propensities else {}),
+        "reward": log.rewards.ravel(),
+        **{name: values.ravel() for name, values in log.rewards_by_name.items()},
+    }
+    products = {"product_id": list(log.names), "product": list_column("product", log.products)}
+    if log.categories:
+        products["category"] = list(log.categories)
+    return by_visit.hstack(pl.DataFrame(by_position)), pl.DataFrame(products)
+
+
+def _lists(log: Log) -> pl.Series:
+    """Return the list that stands for each visit's candidates."""
+    sets = log.candidates
+    lists = [sets.products[start:stop] for start, stop in zip(sets.starts[:-1], sets.starts[1:], strict=True)]
+    return pl.Series(lists, dtype=pl.List(pl.Int32))[log.candidate_set]
+
+
+def _digest(products: pl.DataFrame) -> str:
+    """Hash what is known of the products, so that another description gets another file."""
+    return hashlib.sha256(repr(products.to_dict(as_series=False)).encode()).hexdigest()[:16]

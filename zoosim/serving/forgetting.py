@@ -1,0 +1,46 @@
+"""Forget a visitor: take out of a service's log who was decided for, and what was known of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from zoosim.serving.events import Decision, Kind, Row, pack, unpack
+from zoosim.serving.learner import LOG
+from zoosim.serving.store.sqlite import SqliteStore
+
+ROWS_AT_ONCE = 1_000
+
+
+def forget_visitor(folder: Path, visitor_id: str) -> int:
+    """Take a visitor's id and features, and the hash of what was asked, out of all decisions; return how many.
+
+    Rows keep their positions, ids and what was shown, so feedback still finds its decision; it is not learned any more.
+    The service may go on meanwhile. Raises `DataError` for a broken log, `StoreError` for one that cannot be written.
+    """
+    store = SqliteStore(folder / LOG)
+    forgotten = 0
+    position = 0
+    try:
+        while rows := store.read(position, ROWS_AT_ONCE):
+            position = rows[-1].seq
+            replaced = list(_without_visitor(rows, visitor_id))
+            store.replace(replaced)
+            forgotten += len(replaced)
+        store.wipe()
+    finally:
+        store.close()
+    return forgotten
+
+
+def _without_visitor(rows: list[Row], visitor_id: str) -> Iterator[Row]:
+    """Yield those of the rows that are decisions for a visitor, without what they say of them."""
+    packed = visitor_id.encode()
+    for row in rows:
+        if row.kind is not Kind.DECISION or packed not in row.body:
+            continue
+        decision = unpack(row)
+        assert isinstance(decision, Decision)
+        if decision.visitor_id == visitor_id:
+            forgotten = msgspec.structs.replace(decision, request=b"", visitor_id="", visitor=b"", visitors=[], raw=b"")
+            yield row._replace(body=pack(forgotten))

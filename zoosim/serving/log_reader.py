@@ -1,0 +1,241 @@
+"""Read the rows of a service's log into visits: what each decision showed, and what feedback came to it in time."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.config import build
+from zoosim.core.errors import DataError
+from zoosim.core.types import FloatArray
+from zoosim.policies.model import Model
+from zoosim.schema.schema import FittedSchema
+from zoosim.serving.events import (
+    Decision,
+    Feedback,
+    Kind,
+    Product,
+    Row,
+    Start,
+    decision_of,
+    unpack,
+    unpack_floats,
+    unpack_whole,
+)
+from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.learner import SNAPSHOTS, load_served_model
+from zoosim.serving.replica import rules_of
+from zoosim.serving.rules import AGGREGATIONS, Rules
+from zoosim.serving.snapshots import newest_replica
+
+STILL_OPEN = "decision: expected one whose wait for feedback is over"
+NOT_ACTIVATED = "decision: expected one that was activated in time, as it was deferred"
+FORGOTTEN = "decision: expected one whose visitor is not forgotten"
+OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one"
+GONE = "decision: expected one of a model whose products are known, and the log of them was removed"
+
+
+@dataclass
+class Period:
+    """A time in which one model decided: how it encodes, and every version of its products.
+
+    `known_until` is the row up to which the versions are known without reading, from a snapshot.
+    """
+
+    model: str
+    origin: str
+    fitted: FittedSchema
+    names: list[str]
+    features: list[FloatArray]
+    known_until: int = 0
+    is_known: bool = True
+    sets: dict[bytes, int] = field(default_factory=dict)
+
+    def change(self, row: Row, product: Product) -> None:
+        """Take over a new version of a product."""
+        if row.seq > self.known_until:
+            self.names.append(product.name)
+            self.features.append(unpack_floats(product.features))
+
+
+class Visit(NamedTuple):
+    """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed."""
+
+    decision_id: str
+    period: int
+    rules: int
+    candidates: int
+    time: int
+    due: int
+    visitor_id: str
+    visitor: bytes
+    shown: tuple[int, ...]
+    chances: tuple[float, ...]
+
+
+class _Given(NamedTuple):
+    """Feedback to a slot, with what orders it: the number of ticks before it, and its key."""
+
+    ticks: int
+    key: bytes
+    slot: int
+    rewards: Mapping[str, float]
+
+
+class LogReader:
+    """Reads the rows of a service's log in their order, and makes visits of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.periods: list[Period] = []
+        self.rules: list[Rules] = []
+        self.sets: list[tuple[int, bytes]] = []
+        self.visits: list[Visit] = []
+        self._visit_of: dict[str, int] = {}
+        self._feedback: dict[int, list[_Given]] = {}
+        self._inactive: set[int] = set()
+        self.skipped: Counter[str] = Counter()
+        self._ticks = 0
+        self._ticked_until = 0
+        self._end = 0
+
+    def apply(self, row: Row) -> None:
+        """Read the next row."""
+        if not self.periods and row.kind is not Kind.START:
+            self._begin_in_the_middle()
+        self._end = row.time
+        if row.kind is Kind.TICK:
+            self._ticks += 1
+            self._ticked_until = row.time
+        elif row.kind is Kind.ACTIVATION:
+            self._activate(row)
+        else:
+            record = unpack(row)
+            if isinstance(record, Decision):
+                self._decide(row, record)
+            elif isinstance(record, Feedback):
+                self._earn(row, record)
+            elif isinstance(record, Product):
+                self.periods[-1].change(row, record)
+            else:
+                self._begin(row, record)
+
+    @property
+    def fitted(self) -> FittedSchema:
+        """How the newest model encodes."""
+        return self.periods[-1].fitted
+
+    def fits(self, period: Period) -> bool:
+        """Whether what was decided in a period can stand in one log with what the newest model decides."""
+        return period.is_known and period.fitted.fingerprint == self.fitted.fingerprint
+
+    def finished(self) -> list[int]:
+        """Return the visits that are over, in their order; the others are counted in `skipped`."""
+        fits = [self.fits(period) for period in self.periods]
+        finished = []
+        for number, visit in enumerate(self.visits):
+            if not fits[visit.period]:
+                self.skipped[OTHER_SCHEMA if self.periods[visit.period].is_known else GONE] += 1
+            elif visit.due > self._end:
+                self.skipped[STILL_OPEN] += 1
+            elif number in self._inactive:
+                self.skipped[NOT_ACTIVATED] += 1
+            else:
+                finished.append(number)
+        return finished
+
+    def earned(self, number: int) -> dict[int, tuple[float, dict[str, float]]]:
+        """Return what each slot of a visit earned to which feedback came: the objective, and each reward by name."""
+        rules = self.rules[self.visits[number].rules]
+        aggregate = AGGREGATIONS[rules.aggregation]
+        weights = self.fitted.weights
+        by_slot: dict[int, list[Mapping[str, float]]] = {}
+        for feedback in sorted(self._feedback.get(number, ()), key=lambda feedback: feedback[:2]):
+            by_slot.setdefault(feedback.slot, []).append(feedback.rewards)
+        earned = {}
+        for slot, rewards in by_slot.items():
+            values = [sum(weights.get(name, 0.0) * value for name, value in sorted(each.items())) for each in rewards]
+            by_name = {name: float(aggregate([each.get(name, 0.0) for each in rewards])) for name in weights}
+            earned[slot] = rules.aggregate(values), by_name
+        return earned
+
+    def _begin(self, row: Row, start: Start) -> None:
+        self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
+        if self.periods and self.periods[-1].origin == start.origin:
+            return
+        if self.periods and row.seq <= self.periods[-1].known_until:
+            self.periods[-1].is_known = False  # the snapshot is of a later time of the same model
+        model = load_served_model(self._folder, start.model)
+        names, features = list(model.catalogue.names), list(model.catalogue.features)
+        self.periods.append(Period(start.model, start.origin, model.fitted, names, features))
+
+    def _begin_in_the_middle(self) -> None:
+        """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
+
+        def load(digest: str) -> Model:
+            return load_served_model(self._folder, digest)
+
+        replica = newest_replica(self._folder / SNAPSHOTS, load, lambda seq: None, lambda line: None)
+        if replica.start is None:
+            raise DataError(
+                f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "
+                "shown; restore a backup"
+            )
+        values, arrays = replica.catalogue.state()
+        features = list(arrays["product_features"])
+        start = replica.start
+        period = Period(start.model, start.origin, replica.model.fitted, values["names"], features, replica.position)
+        self.periods.append(period)
+        self.rules.append(replica.rules)
+
+    def _decide(self, row: Row, decision: Decision) -> None:
+        period = self.periods[-1]
+        if decision.model != period.model:
+            self.skipped[GONE] += 1
+            return
+        if decision.is_forgotten:
+            self.skipped[FORGOTTEN] += 1
+            return
+        versions = unpack_whole(decision.versions)
+        in_order = np.sort(versions).astype("<u4").tobytes()
+        number = period.sets.setdefault(in_order, len(self.sets))
+        if number == len(self.sets):
+            self.sets.append((len(self.periods) - 1, in_order))
+        visit = Visit(
+            decision_id=decision_of(row),
+            period=len(self.periods) - 1,
+            rules=len(self.rules) - 1,
+            candidates=number,
+            time=row.time,
+            due=row.time + round(self.rules[-1].wait * MICROSECONDS),
+            visitor_id=decision.visitor_id,
+            visitor=decision.visitor,
+            shown=tuple(versions[decision.shown].tolist()),
+            chances=tuple(decision.chances),
+        )
+        if decision.deferred:
+            self._inactive.add(len(self.visits))
+        self._visit_of[visit.decision_id] = len(self.visits)
+        self.visits.append(visit)
+
+    def _earn(self, row: Row, feedback: Feedback) -> None:
+        visit = self._open_visit(row)
+        if visit is not None:
+            given = _Given(self._ticks, row.key or b"", feedback.slot, feedback.rewards)
+            self._feedback.setdefault(visit, []).append(given)
+
+    def _activate(self, row: Row) -> None:
+        visit = self._open_visit(row)
+        if visit is not None:
+            self._inactive.discard(visit)
+
+    def _open_visit(self, row: Row) -> int | None:
+        """Return the visit that a row is about, None where its wait was over."""
+        visit = self._visit_of.get(decision_of(row))
+        if visit is None:
+            return None
+        due = self.visits[visit].due
+        return None if row.time > due or self._ticked_until >= due else visit

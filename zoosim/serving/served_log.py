@@ -1,0 +1,198 @@
+"""Read the log of a service as a `Log` of visits: what was shown, how likely that was, and what it earned."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.candidate_sets import CandidateSets
+from zoosim.logs.log import Log
+from zoosim.policies.model import product_ids
+from zoosim.schema.infer import REWARD
+from zoosim.serving.events import Row
+from zoosim.serving.learner import LOG
+from zoosim.serving.log_reader import LogReader, Visit
+from zoosim.serving.store.sqlite import SqliteStore
+
+ROWS_AT_ONCE = 10_000
+
+
+class ServedLog(NamedTuple):
+    """The decisions of a service as a `log`, and the id of each of its visits."""
+
+    log: Log
+    decision_ids: tuple[str, ...]
+
+
+def is_service(source: object) -> bool:
+    """Whether something is the path of a service's folder."""
+    return isinstance(source, str | os.PathLike) and (Path(source) / LOG).is_file()
+
+
+def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace | str | None = None) -> ServedLog:
+    """Read what a service decided, up to the newest row there is; it may go on meanwhile.
+
+    A visit is a decision whose wait for feedback is over by the time of the newest row. One that is still open is left
+    out even where feedback came: with those alone that earned something early, rewards would be too high. What the
+    visit earned is what the service learns from it; each reward by name is aggregated alike.
+
+    Args:
+        folder: The folder of the service.
+        action_space: "products": what was shown at the top; "rankings": all that was shown. By default rankings where
+            every decision showed equally many products, more than one.
+
+    Raises:
+        ConfigError: the service's log has no such action space.
+        DataError: the log is broken, or has no decision that is over.
+    """
+    reader = LogReader(Path(folder))
+    store = SqliteStore(Path(folder) / LOG, read_only=True)
+    try:
+        newest = store.last()
+        for row in _rows(store, 0 if newest is None else newest.seq):
+            reader.apply(row)
+    finally:
+        store.close()
+    chosen = reader.finished()
+    if not chosen:
+        reasons = "".join(f"; {count:,} x {reason}" for reason, count in reader.skipped.items())
+        raise DataError(f"{folder}: got no decision to judge by{reasons}; serve visitors, and come again")
+    space = _space_of({len(reader.visits[number].shown) for number in chosen}, action_space, str(folder))
+    return _Arrays(reader, chosen, space).served_log(str(folder))
+
+
+def _rows(store: SqliteStore, newest: int) -> Iterator[Row]:
+    """Yield the rows of a log up to the position `newest`."""
+    position = 0
+    while position < newest:
+        rows = store.read(position, ROWS_AT_ONCE)
+        if not rows:
+            return
+        yield from (row for row in rows if row.seq <= newest)
+        position = rows[-1].seq
+
+
+def _space_of(lengths: set[int], action_space: ActionSpace | str | None, source: str) -> ActionSpace:
+    """Return the action space that was asked for, else the one that lengths of what was shown speak for."""
+    if action_space is None:
+        return ActionSpace.RANKINGS if len(lengths) == 1 and lengths != {1} else ActionSpace.PRODUCTS
+    if action_space == ActionSpace.RANKINGS and len(lengths) > 1:
+        got = f"decisions that show {min(lengths)} to {max(lengths)} products"
+        raise ConfigError(f"rankings: got {source} with {got}, expected equally many; leave out rankings")
+    if action_space not in (ActionSpace.PRODUCTS, ActionSpace.RANKINGS):
+        raise ConfigError(f"{action_space}: got {source}, the log of a service, which shows products or rankings")
+    return ActionSpace(action_space)
+
+
+class _Arrays:
+    """The arrays of a `Log`, made of the chosen visits of a service's log."""
+
+    def __init__(self, reader: LogReader, chosen: list[int], space: ActionSpace) -> None:
+        self._reader = reader
+        self._chosen = chosen
+        self._visits: list[Visit] = [reader.visits[number] for number in chosen]
+        self._space = space
+        self._length = len(self._visits[0].shown) if space is ActionSpace.RANKINGS else 1
+        self._names: dict[str, int] = {}
+        self._product_of_version = [self._products_of(period) for period in range(len(reader.periods))]
+
+    def served_log(self, source: str) -> ServedLog:
+        """Return the log, and the ids of its decisions."""
+        visits = self._visits
+        rewards, by_name = self._rewards()
+        candidates, candidate_set = self._candidates()
+        names = tuple(self._names)
+        log = Log(
+            actions=self._shaped(self._actions()),
+            propensities=self._shaped(np.minimum([visit.chances[: self._length] for visit in visits], 1.0)),
+            rewards=self._shaped(rewards),
+            candidates=candidates,
+            candidate_set=candidate_set,
+            features=self._features(source),
+            positions=np.zeros(len(visits), np.int64),
+            products=self._products(),
+            user_ids=self._user_ids(),
+            times=np.array([visit.time for visit in visits]),
+            rewards_by_name={name: self._shaped(values) for name, values in by_name.items()},
+            skipped=dict(self._reader.skipped),
+            source=source,
+            action_space=self._space,
+            ids=product_ids(names),
+            names=names,
+            fitted=self._reader.fitted,
+        )
+        return ServedLog(log, tuple(visit.decision_id for visit in visits))
+
+    def _shaped(self, values: Any) -> Any:
+        """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""
+        return values if self._space is ActionSpace.RANKINGS else values[:, 0]
+
+    def _products_of(self, number: int) -> IntArray:
+        """Return the product that each version of a period is, where its rows count; new ones get the next indices."""
+        period = self._reader.periods[number]
+        if not self._reader.fits(period):
+            return np.zeros(0, np.int64)
+        return np.array([self._names.setdefault(name, len(self._names)) for name in period.names], np.int64)
+
+    def _products(self) -> FloatArray:
+        """Return the features `(K, d_p)` of the newest version of each product."""
+        products = np.zeros((len(self._names), self._reader.fitted.products.width))
+        for period, product_of in zip(self._reader.periods, self._product_of_version, strict=True):
+            for product, features in zip(product_of, period.features, strict=False):
+                products[product] = features
+        return products
+
+    def _actions(self) -> IntArray:
+        return np.array(
+            [self._product_of_version[visit.period][list(visit.shown[: self._length])] for visit in self._visits]
+        )
+
+    def _features(self, source: str) -> FloatArray:
+        width = self._reader.fitted.visitors.width
+        if any(len(visit.visitor) != 8 * width for visit in self._visits):
+            raise DataError(f"{source}: holds visitors without the {width} features of its model; restore a backup")
+        packed = b"".join(visit.visitor for visit in self._visits)
+        return np.frombuffer(packed, "<f8").astype(float).reshape(len(self._visits), width)
+
+    def _user_ids(self) -> IntArray | None:
+        """Return numbers of visitors in the order in which they came, an own one where none is named."""
+        if not any(visit.visitor_id for visit in self._visits):
+            return None
+        numbers: dict[Any, int] = {}
+        keys = (visit.visitor_id or (place,) for place, visit in enumerate(self._visits))
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+    def _candidates(self) -> tuple[CandidateSets, IntArray]:
+        """Return the different sets of candidates of the visits, and which of them each had."""
+        used, candidate_set = np.unique([visit.candidates for visit in self._visits], return_inverse=True)
+        lists = []
+        for number in used:
+            period, versions = self._reader.sets[number]
+            lists.append(self._product_of_version[period][np.frombuffer(versions, "<u4")].astype(np.int32))
+        starts = np.concatenate([[0], np.cumsum([len(products) for products in lists])])
+        sets = CandidateSets(starts, np.concatenate(lists), len(self._names))
+        return sets, candidate_set.reshape(-1)
+
+    def _rewards(self) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Return what each slot earned `(n, L)`, and the same of each reward by name."""
+        weights = self._reader.fitted.weights
+        names = [] if list(weights) == [REWARD] else list(weights)
+        weighted = [name for name, weight in weights.items() if weight]
+        rewards = np.empty((len(self._visits), self._length))
+        by_name = {name: np.zeros(rewards.shape) for name in names}
+        for place, (number, visit) in enumerate(zip(self._chosen, self._visits, strict=True)):
+            default = self._reader.rules[visit.rules].default_reward
+            rewards[place] = default
+            if len(weighted) == 1 and names:  # the objective is this reward, so what it is by default is known
+                by_name[weighted[0]][place] = default / weights[weighted[0]]
+            for slot, (reward, each) in self._reader.earned(number).items():
+                if slot < self._length:
+                    rewards[place, slot] = reward
+                    for name in names:
+                        by_name[name][place, slot] = each[name]
+        return rewards, by_name

@@ -11,6 +11,8 @@ from zoosim.core.files import atomic
 from zoosim.serving.settings import Settings
 
 CHANGES = "changes.json"
+DELETED = "deleted"
+"""The part of the changes that says up to where the log is deleted."""
 
 
 def read_changes(folder: Path) -> dict[str, Any]:

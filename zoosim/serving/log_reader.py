@@ -62,7 +62,10 @@ class Period:
 
 
 class Visit(NamedTuple):
-    """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed."""
+    """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
+
+    `first` is the candidate that the request listed first: what the shop would have shown without the service.
+    """
 
     decision_id: str
     period: int
@@ -72,6 +75,7 @@ class Visit(NamedTuple):
     due: int
     visitor_id: str
     visitor: bytes
+    first: int
     shown: tuple[int, ...]
     chances: tuple[float, ...]
 
@@ -213,6 +217,7 @@ class LogReader:
             due=row.time + round(self.rules[-1].wait * MICROSECONDS),
             visitor_id=decision.visitor_id,
             visitor=decision.visitor,
+            first=int(versions[0]),
             shown=tuple(versions[decision.shown].tolist()),
             chances=tuple(decision.chances),
         )

@@ -23,10 +23,14 @@ ROWS_AT_ONCE = 10_000
 
 
 class ServedLog(NamedTuple):
-    """The decisions of a service as a `log`, and the id of each of its visits."""
+    """The decisions of a service as a `log`, and the id of each of its visits.
+
+    `first_candidates (n,)` are the products that requests listed first.
+    """
 
     log: Log
     decision_ids: tuple[str, ...]
+    first_candidates: IntArray
 
 
 def is_service(source: object) -> bool:
@@ -126,7 +130,8 @@ class _Arrays:
             names=names,
             fitted=self._reader.fitted,
         )
-        return ServedLog(log, tuple(visit.decision_id for visit in visits))
+        first = np.array([self._product_of_version[visit.period][visit.first] for visit in visits])
+        return ServedLog(log, tuple(visit.decision_id for visit in visits), first)
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""

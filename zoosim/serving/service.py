@@ -25,7 +25,7 @@ from zoosim.policies.base import policy_name
 from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown, SlotBody
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
-from zoosim.serving.changes import changed_settings, read_changes, write_changes
+from zoosim.serving.changes import DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -60,9 +60,6 @@ from zoosim.serving.writer import Writer
 SECRET, LOCK = "secret", "lock"
 SETTINGS = "settings"
 """The part of a folder's changes that are settings."""
-
-DELETED = "deleted"
-"""The part of a folder's changes that says up to where the log is deleted."""
 
 REPEATED = 150
 """Seconds within which the same values for a decision, sent without an id, are a repetition."""

@@ -343,6 +343,57 @@ def test_evaluations_that_are_not_there(wire: Wire) -> None:
     refused(wire.send("DELETE", "/evaluations/none"), 404, "EvaluationNotFound")
 
 
+def test_policies_are_evaluated_on_the_log(http: httpx2.Client, newest: Wire) -> None:
+    newest.send("PUT", "/configurations/service", service_configuration(rewardWaitTime="PT5S"))
+    for _ in range(40):
+        answer = newest.send("POST", "/rank", rank_request()).json()
+        value = float(answer["rewardActionId"] == IDS[0])
+        newest.send("POST", f"/events/{answer['eventId']}/reward", {"value": value})
+    time.sleep(6)
+    newest.send("POST", "/rank", rank_request())
+    newest.send("PUT", "/configurations/service", service_configuration())
+    contract = {"name": "first", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}
+    older = Wire(http, "v1.1")
+    created = older.send("POST", "/evaluations", contract)
+    assert created.status_code == 201
+    evaluation = created.json()["id"]
+    assert created.headers["location"].endswith(f"/v1.1/evaluations/{evaluation}")
+    while (result := older.send("GET", f"/evaluations/{evaluation}").json())["status"] == "pending":
+        time.sleep(0.2)
+    assert result["status"] == "completed", result
+    total = {policy["policySource"]: policy["totalSummary"] for policy in result["policyResults"]}
+    assert total["Baseline"]["averageReward"] > 0.8
+    assert total["Online"]["ipsEstimatorDenominator"] >= 40
+    assert total["Random"]["averageReward"] < total["Baseline"]["averageReward"]
+    shown = newest.send("GET", f"/evaluations/{evaluation}").json()
+    assert (shown["status"], shown["optimalPolicy"]) == ("Succeeded", "baseline1")
+    assert [value["name"] for value in shown["content"]["value"]] == ["online", "baseline1", "random"]
+    again = newest.send("PUT", f"/evaluations/{evaluation}", contract)
+    refused(again, 400, "EvaluationAlreadyExists")
+    apply = {"evaluationId": evaluation, "policyName": "Online"}
+    assert newest.send("POST", "/configurations/applyFromEvaluation", apply).status_code == 204
+    apply["policyName"] = "Baseline1"
+    refused(newest.send("POST", "/configurations/applyFromEvaluation", apply), 404, "EvaluationModelNotFound")
+    assert newest.send("DELETE", f"/evaluations/{evaluation}").status_code == 204
+    assert newest.send("PUT", "/evaluations/second", contract).content == b""
+    assert newest.send("DELETE", "/evaluations/second").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"name": ""}, "InvalidEvaluationContract"),
+        ({"startTime": "yesterday"}, "InvalidEvaluationContract"),
+        ({"startTime": "2101-01-01T00:00:00Z"}, "InvalidEvaluationContract"),
+        ({"endTime": "2020-01-02T00:00:00Z"}, "NoLogsExistInDateRange"),
+        ({"policies": [{"name": "a", "arguments": ""}] * 2}, "DuplicateCustomPolicyNames"),
+    ],
+)
+def test_bad_evaluations(http: httpx2.Client, change: dict[str, Any], code: str) -> None:
+    contract = {"name": "bad", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", **change}
+    refused(Wire(http, "v1.0").send("POST", "/evaluations", contract), 400, code)
+
+
 def test_the_status_of_the_service(wire: Wire) -> None:
     status = wire.send("GET", "/status").json()
     assert set(status) == {"service", "apiStatus", "apiStatusMessage"}

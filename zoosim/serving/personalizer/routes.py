@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access
 from zoosim.serving.metrics import Metrics
-from zoosim.serving.personalizer import configuration, evaluations, logs, models, ranking
+from zoosim.serving.personalizer import configuration, logs, models, ranking
 from zoosim.serving.personalizer.bodies import (
     MultiSlotRankRequest,
     MultiSlotRewardRequest,
@@ -21,6 +21,7 @@ from zoosim.serving.personalizer.bodies import (
     RewardRequest,
 )
 from zoosim.serving.personalizer.errors import PersonalizerError, json_response, missing, refusal
+from zoosim.serving.personalizer.evaluations import Evaluations
 from zoosim.serving.requests import read_body
 from zoosim.serving.service import Service
 
@@ -75,6 +76,7 @@ class Personalizer:
         self._service = service
         self._access = access
         self._metrics = metrics
+        self._evaluations = Evaluations(service)
         self._entries = self._all_entries()
         self._rank_decoder = msgspec.json.Decoder(RankRequest)
         self._reward_decoder = msgspec.json.Decoder(RewardRequest)
@@ -193,7 +195,7 @@ class Personalizer:
 
     async def apply(self, call: Call) -> Response:
         """Take over a policy of an evaluation."""
-        await evaluations.apply(self._service, await self._read(call))
+        self._evaluations.apply(await self._read(call))
         return _done()
 
     async def export_model(self, call: Call) -> Response:
@@ -232,13 +234,12 @@ class Personalizer:
 
     async def list_evaluations(self, call: Call) -> Response:
         """Answer all evaluations."""
-        everything = evaluations.list_evaluations(self._service, call.version == LATEST, call.request.query_params)
-        return json_response(everything)
+        return json_response(self._evaluations.everything(call.version == LATEST, call.request.query_params))
 
     async def create_evaluation(self, call: Call) -> Response:
         """Evaluate policies on the log."""
         content = await self._read(call)
-        made = await evaluations.create(self._service, content, call.id)
+        made = await self._evaluations.create(content, call.id)
         if call.version == LATEST:
             return Response()
         response = json_response(made, 201)
@@ -247,11 +248,11 @@ class Personalizer:
 
     async def show_evaluation(self, call: Call) -> Response:
         """Answer an evaluation."""
-        return json_response(evaluations.show(self._service, call.id))
+        return json_response(self._evaluations.show(call.id, call.version == LATEST))
 
     async def delete_evaluation(self, call: Call) -> Response:
         """Delete an evaluation."""
-        evaluations.delete(self._service, call.id)
+        self._evaluations.delete(call.id)
         return _done()
 
     async def show_status(self, call: Call) -> Response:

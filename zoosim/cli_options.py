@@ -202,7 +202,10 @@ FittedReward = Annotated[
 
 ServedModel = Annotated[
     Path | None,
-    typer.Argument(metavar="[MODEL.zoosim]", help="Model to begin with [default: the one that the store knows]."),
+    typer.Argument(
+        metavar="[MODEL.zoosim]",
+        help="Model to begin with [default: the one that the store knows; a new store grows one from its requests].",
+    ),
 ]
 Store = Annotated[
     str | None,

@@ -206,14 +206,12 @@ def test_products_that_are_stored_after_all_are_known(
     assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1", "q2"]
 
 
-def test_two_services_cannot_share_a_folder_and_an_empty_one_needs_a_model(tmp_path: Path, model: Path) -> None:
+def test_two_services_cannot_share_a_folder(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         with pytest.raises(ConfigError, match="another service"):
             Service(service.settings, model, asyncio.get_running_loop())
 
     with_service(tmp_path, model, use)
-    with pytest.raises(ConfigError, match="no model"):
-        with_service(tmp_path / "empty", None, use)
 
 
 def test_apprentices_show_the_first_candidate_for_sure(tmp_path: Path, model: Path) -> None:

@@ -54,7 +54,7 @@ def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> d
     path = checked_file("export", out, ".parquet")
     if not is_service(folder):
         raise DataError(f"export: got {str(folder)!r}, expected the folder of a service (zoosim serve --store)")
-    log, decision_ids = read_served_log(folder)
+    log, decision_ids, _ = read_served_log(folder)
     records, products = to_records(log, decision_ids)
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))

@@ -16,7 +16,8 @@ def run_service(
     """Serve a model until the process is told to stop; `docs/serving.md` describes the API.
 
     Args:
-        model: A file that `train` wrote; None for the model that the store knows from an earlier start.
+        model: A file that `train` wrote; None for the model that the store knows from an earlier start;
+            in a new store one grows from the first requests.
         config: A YAML file of settings.
         settings: Settings that override the file, and variables of the environment.
         announce: Called with a line once requests are answered.

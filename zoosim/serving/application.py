@@ -15,6 +15,8 @@ from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooM
 from zoosim.serving.bodies import DecideBody, ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
 from zoosim.serving.events import unpack_floats, unpack_whole
 from zoosim.serving.metrics import Metrics
+from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
+from zoosim.serving.requests import TooLarge, read_body
 from zoosim.serving.service import Busy, Conflict, NotFound, Service
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -33,10 +35,6 @@ STATUS = {
 _encode = msgspec.json.Encoder().encode
 
 
-class TooLarge(ZoosimError):
-    """A body of more bytes than the service takes."""
-
-
 class Application:
     """Routes of the API, each to a method of the service."""
 
@@ -44,6 +42,7 @@ class Application:
         self._service = service
         self._access = Access(service.settings.keys, service.settings.rate)
         self._metrics = Metrics(service)
+        self._personalizer = Personalizer(service, self._access, self._metrics)
         self._decide = msgspec.json.Decoder(DecideBody).decode
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
@@ -59,6 +58,7 @@ class Application:
             self._route("PUT", "/v1/products/{id:path}", ADMIN, self.change_product),
             self._route("GET", "/v1/model", ADMIN, self.show_model),
             self._route("GET", "/metrics", ADMIN, self.show_metrics),
+            Route(f"/{PREFIX}/{{path:path}}", self._personalizer.answer, methods=METHODS),
             Route("/livez", _alive),
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
@@ -135,15 +135,7 @@ class Application:
 
     async def _read(self, request: Request) -> bytes:
         """Return a body; raises `TooLarge` as soon as it is."""
-        parts: list[bytes] = []
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self._service.settings.most_bytes:
-                expected = f"at most {self._service.settings.most_bytes:,}"
-                raise TooLarge(f"body: got more bytes than are taken, expected {expected}")
-            parts.append(part)
-        return b"".join(parts)
+        return await read_body(request, self._service.settings.most_bytes)
 
 
 def openapi() -> dict[str, Any]:

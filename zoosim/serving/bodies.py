@@ -37,6 +37,15 @@ class DecideBody(Body):
     defer: bool = False
 
 
+class SlotBody(msgspec.Struct):
+    """A slot that differs from others: what is known of it, what the shop would show there, and what must not be."""
+
+    id: str
+    visitor: dict[str, Value]
+    baseline: str
+    excluded: list[str]
+
+
 class Shown(msgspec.Struct):
     """A product to show, and the probability that it stands there, given those above it."""
 

@@ -48,11 +48,28 @@ class Row(NamedTuple):
 class Start(msgspec.Struct, array_like=True):
     """From here on the service decides by this model, and learns by these rules.
 
-    `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON.
+    `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON. With another
+    `turn` the same model starts anew, from what its file holds.
     """
 
     model: str
     rules: bytes
+    turn: int = 0
+
+    @property
+    def origin(self) -> str:
+        """What the policy began from: a model, in a turn."""
+        return f"{self.model}/{self.turn}"
+
+
+class RawRequest(msgspec.Struct, array_like=True):
+    """A request as it came, while no schema says what its columns are.
+
+    `visitors` hold the columns of the visitor for each slot, or once for all, `candidates` names and columns.
+    """
+
+    visitors: list[dict[str, Any]]
+    candidates: list[tuple[str, dict[str, Any]]]
 
 
 class Product(msgspec.Struct, array_like=True):
@@ -72,7 +89,9 @@ class Decision(msgspec.Struct, array_like=True):
 
     `request` is the hash of the request, `model` the digest of the model, `state` the position in the log up to which
     its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
-    probability of each given those above it, and `propensities` the distribution of the first.
+    probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
+    and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `raw` is a packed
+    `RawRequest`, while there is no schema.
     """
 
     request: bytes
@@ -85,6 +104,13 @@ class Decision(msgspec.Struct, array_like=True):
     shown: list[int]
     chances: list[float]
     deferred: bool
+    slots: list[str] = []
+    visitors: list[bytes] = []
+    raw: bytes = b""
+
+    def visitor_in(self, slot: int) -> bytes:
+        """Return what the visitor was in a slot."""
+        return self.visitors[slot] if self.visitors else self.visitor
 
     @property
     def is_forgotten(self) -> bool:
@@ -134,6 +160,22 @@ _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
     Kind.FEEDBACK: msgspec.msgpack.Decoder(Feedback),
     Kind.PRODUCT: msgspec.msgpack.Decoder(Product),
 }
+
+
+_raw_decoder = msgspec.json.Decoder(RawRequest)
+
+
+def pack_raw(request: RawRequest) -> bytes:
+    """Return a request as it came as bytes, with whole numbers of any size."""
+    return msgspec.json.encode(request)
+
+
+def unpack_raw(raw: bytes) -> RawRequest:
+    """Return a request as it came; raises `DataError` for what is none."""
+    try:
+        return _raw_decoder.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"log of the service: a request cannot be read ({error})") from None
 
 
 def pack(body: msgspec.Struct) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from zoosim.serving.events import Decision, Kind, Row, pack, unpack
-from zoosim.serving.learner import LOG
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 ROWS_AT_ONCE = 1_000
@@ -42,5 +42,5 @@ def _without_visitor(rows: list[Row], visitor_id: str) -> Iterator[Row]:
         decision = unpack(row)
         assert isinstance(decision, Decision)
         if decision.visitor_id == visitor_id:
-            forgotten = msgspec.structs.replace(decision, request=b"", visitor_id="", visitor=b"")
+            forgotten = msgspec.structs.replace(decision, request=b"", visitor_id="", visitor=b"", visitors=[], raw=b"")
             yield row._replace(body=pack(forgotten))

@@ -77,6 +77,10 @@ class Join:
     def __len__(self) -> int:
         return len(self._open)
 
+    def rows(self) -> set[int]:
+        """Return the positions of the decisions that are open."""
+        return {decision.seq for decision in self._open.values()}
+
     def decide(self, row: Row, decision: Decision) -> None:
         """Enter a decision: each product that it showed is a slot, and earns for itself."""
         due = row.time + round(self.rules.wait * MICROSECONDS)

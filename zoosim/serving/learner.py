@@ -168,7 +168,7 @@ class _Learner:
         start = replica.start
         assert start is not None
         counts = {**replica.join.counts, **replica.counts, "open": len(replica.join)}
-        message = self._publisher.message(replica.model.policy, replica.position, start.model, start.rules, counts)
+        message = self._publisher.message(replica.model.policy, replica.position, start.origin, start.rules, counts)
         self._parent.send(encode(message))
         self._published = replica.position
 

@@ -1,7 +1,7 @@
 """Read the rows of a service's log into visits: what each decision showed, and what feedback came to it in time."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +46,7 @@ class Period:
     """
 
     model: str
+    origin: str
     fitted: FittedSchema
     names: list[str]
     features: list[FloatArray]
@@ -61,7 +62,10 @@ class Period:
 
 
 class Visit(NamedTuple):
-    """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed."""
+    """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
+
+    `first` is the candidate that the request listed first: what the shop would have shown without the service.
+    """
 
     decision_id: str
     period: int
@@ -71,6 +75,7 @@ class Visit(NamedTuple):
     due: int
     visitor_id: str
     visitor: bytes
+    first: int
     shown: tuple[int, ...]
     chances: tuple[float, ...]
 
@@ -87,8 +92,9 @@ class _Given(NamedTuple):
 class LogReader:
     """Reads the rows of a service's log in their order, and makes visits of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, find_row: Callable[[int], Row | None]) -> None:
         self._folder = folder
+        self._find_row = find_row
         self.periods: list[Period] = []
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
@@ -163,13 +169,13 @@ class LogReader:
 
     def _begin(self, row: Row, start: Start) -> None:
         self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
-        if self.periods and self.periods[-1].model == start.model:
+        if self.periods and self.periods[-1].origin == start.origin:
             return
         if self.periods and row.seq <= self.periods[-1].known_until:
             self.periods[-1].is_known = False  # the snapshot is of a later time of the same model
         model = load_served_model(self._folder, start.model)
         names, features = list(model.catalogue.names), list(model.catalogue.features)
-        self.periods.append(Period(start.model, model.fitted, names, features))
+        self.periods.append(Period(start.model, start.origin, model.fitted, names, features))
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -177,7 +183,7 @@ class LogReader:
         def load(digest: str) -> Model:
             return load_served_model(self._folder, digest)
 
-        replica = newest_replica(self._folder / SNAPSHOTS, load, lambda seq: None, lambda line: None)
+        replica = newest_replica(self._folder / SNAPSHOTS, load, self._find_row, lambda line: None)
         if replica.start is None:
             raise DataError(
                 f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "
@@ -185,7 +191,8 @@ class LogReader:
             )
         values, arrays = replica.catalogue.state()
         features = list(arrays["product_features"])
-        period = Period(replica.start.model, replica.model.fitted, values["names"], features, replica.position)
+        start = replica.start
+        period = Period(start.model, start.origin, replica.model.fitted, values["names"], features, replica.position)
         self.periods.append(period)
         self.rules.append(replica.rules)
 
@@ -211,6 +218,7 @@ class LogReader:
             due=row.time + round(self.rules[-1].wait * MICROSECONDS),
             visitor_id=decision.visitor_id,
             visitor=decision.visitor,
+            first=int(versions[0]),
             shown=tuple(versions[decision.shown].tolist()),
             chances=tuple(decision.chances),
         )

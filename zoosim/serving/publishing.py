@@ -27,7 +27,7 @@ class PackedArray(msgspec.Struct, array_like=True):
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):
-    """All that was learned from the log up to a position; `model` and `rules` are those of its last start."""
+    """All that was learned from the log up to a position; `model` and `rules` say what it began by."""
 
     position: int
     model: str

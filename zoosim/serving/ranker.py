@@ -1,12 +1,13 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.types import Context, FloatArray, frozen
+from zoosim.core.types import BoolArray, Context, FloatArray, frozen
 from zoosim.policies.base import Policy
 from zoosim.serving.catalogue import Candidates
 from zoosim.serving.replica import context_of
@@ -29,44 +30,91 @@ class Drawn(NamedTuple):
     propensities: FloatArray
 
 
+class Slot(NamedTuple):
+    """A place on a page that is to be filled.
+
+    Attributes:
+        visitor: The visitor's features `(d_u,)`, with what is known of the slot.
+        baseline: The place of the candidate that the shop would show there; None for the first that is left.
+        excluded: Places of candidates that it must not show.
+    """
+
+    visitor: FloatArray
+    baseline: int | None = None
+    excluded: tuple[int, ...] = ()
+
+
 def draw(
-    policy: Policy, visitor: FloatArray, candidates: Candidates, count: int, exploration: float, unit: "Units"
+    policy: Policy | None, slots: Sequence[Slot], candidates: Candidates, exploration: float, unit: "Units"
 ) -> Drawn:
-    """Draw what to show; moves nothing, so the same state and units give the same.
+    """Draw what to show in each slot, from what the slots above leave; the same state and units give the same.
 
     Args:
-        policy: Whose probabilities count.
-        visitor: The visitor's features `(d_u,)`.
+        policy: Whose probabilities count; None to show what the shop would have shown without the service.
+        slots: What to fill, from the top: one at least.
         candidates: K products.
-        count: How many to show, from 1 to K.
         exploration: The share of draws that is spread evenly over the candidates.
         unit: The numbers that settle the draws.
 
     Raises:
-        PolicyError: the policy's probabilities are none.
+        PolicyError: the slots cannot be filled, or the policy's probabilities are none.
     """
-    context = context_of(visitor, candidates)
-    available = candidates.available.copy()
+    left = candidates.available.copy()
     shown: list[int] = []
     chances: list[float] = []
     first: FloatArray | None = None
-    for slot in range(count):
-        distribution = _explored(policy.propensities(context), available, exploration)
-        place = pick_place(distribution, unit(slot))
+    for number, slot in enumerate(slots):
+        available = _fillable(left, slots[number:])
+        if policy is None:
+            wanted = _certain(slot.baseline, available)
+        else:
+            context = context_of(slot.visitor, candidates)
+            wanted = policy.propensities(Context({**context, "available": frozen(available)}))
+        distribution = _explored(wanted, available, exploration)
+        place = pick_place(distribution, unit(number))
         shown.append(place)
         chances.append(float(distribution[place]))
         first = distribution if first is None else first
-        available[place] = False
-        context = Context({**context, "available": frozen(available.copy())})
+        left[place] = False
     assert first is not None
     return Drawn(shown, chances, first)
 
 
-def show_first(candidates: Candidates, count: int) -> Drawn:
-    """Show the first candidates, for sure: what the shop would have shown without the service."""
-    certain = np.zeros(len(candidates.names))
-    certain[0] = 1.0
-    return Drawn(list(range(count)), [1.0] * count, certain)
+def _certain(baseline: int | None, available: BoolArray) -> FloatArray:
+    """Return the distribution that shows the baseline for sure, or what comes first where that is gone."""
+    certain = np.zeros(len(available))
+    place = baseline if baseline is not None and available[baseline] else int(np.argmax(available))
+    certain[place] = 1.0
+    return certain
+
+
+def _fillable(left: BoolArray, slots: Sequence[Slot]) -> BoolArray:
+    """Return what the first slot may show, so that something is left for each slot below it."""
+    allowed = left.copy()
+    allowed[list(slots[0].excluded)] = False
+    below = slots[1:]
+    if any(slot.excluded for slot in below):
+        everything = set(np.flatnonzero(left).tolist())
+        for place in np.flatnonzero(allowed).tolist():
+            allowed[place] = _can_fill(below, everything - {place})
+    if not allowed.any():
+        raise PolicyError("slots: got exclusions that leave a slot without a candidate, expected one for each")
+    return allowed
+
+
+def _can_fill(slots: Sequence[Slot], places: set[int]) -> bool:
+    """Tell whether each slot can show a candidate of its own (matching by augmenting paths, Kuhn 1955)."""
+    slot_of: dict[int, int] = {}
+
+    def fill(slot: int, tried: set[int]) -> bool:
+        for place in places - tried - set(slots[slot].excluded):
+            tried.add(place)
+            if place not in slot_of or fill(slot_of[place], tried):
+                slot_of[place] = slot
+                return True
+        return False
+
+    return all(fill(slot, set()) for slot in range(len(slots)))
 
 
 def pick_place(distribution: FloatArray, unit: float) -> int:
@@ -91,7 +139,7 @@ class Units:
         return (int.from_bytes(hashed.digest(), "big") >> 11) * 2.0**-53
 
 
-def _explored(distribution: FloatArray, available: np.ndarray, exploration: float) -> FloatArray:
+def _explored(distribution: FloatArray, available: BoolArray, exploration: float) -> FloatArray:
     """Return a policy's distribution with a share spread over what is available; raises `PolicyError` for none."""
     total = float(distribution.sum())
     sound = bool((distribution >= 0.0).all()) and abs(total - 1.0) <= TOLERANCE and not distribution[~available].any()

@@ -11,24 +11,29 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import Context, frozen
-from zoosim.policies.model import Model
+from zoosim.policies.model import ID, Model, product_ids
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
 from zoosim.serving.events import (
     Decision,
     Feedback,
     Kind,
     Product,
+    RawRequest,
     Row,
     Start,
     row_checksum,
     unpack,
     unpack_floats,
+    unpack_raw,
     unpack_whole,
 )
 from zoosim.serving.join import Closing, Join
 from zoosim.serving.rules import Rules
 
 EVERY_REWARD = (-1e9, 1e9)
+
+WARM_UP, GROWN_FROM = "warm_up", "grown_from"
+"""Facts of a model: it stands in while a schema is inferred; it grew from the requests of the one with this digest."""
 
 
 def context_of(visitor: Any, candidates: Candidates) -> Context:
@@ -49,6 +54,7 @@ class Replica:
         position: The row up to which the log has been read.
         checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
+        early: What was over before there was a schema: the policy that grows from the first requests learns it.
         known_versions: The versions of products that the policy has met as candidates.
         counts: What came of learning.
     """
@@ -67,6 +73,7 @@ class Replica:
         self.start: Start | None = None
         self.known_versions: set[int] = set()
         self.counts: Counter[str] = Counter()
+        self.early: list[Closing] = []
         self.model: Model
         self.catalogue: ServedCatalogue
         self.join: Join
@@ -89,13 +96,31 @@ class Replica:
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""
         rules = build(Rules, rules_of(start), "log of the service: rules")
-        if self.start is None or self.start.model != start.model:
-            self.model = self._load_model(start.model)
-            self.catalogue = ServedCatalogue(self.model.catalogue)
-            self.join = Join(rules, dict(self.model.fitted.weights))
-            self.known_versions = set()
+        if self.start is None or self.start.origin != start.origin:
+            self._take_model(start)
         self.join.rules = rules
         self.start = start
+
+    def _take_model(self, start: Start) -> None:
+        """Go on with a model as its file holds it; one that grew from the first requests learns what they earned."""
+        before = None if self.start is None else self.start.model
+        self.model = self._load_model(start.model)
+        self.catalogue = ServedCatalogue(self.model.catalogue)
+        self.known_versions = set()
+        if before is not None and self.model.facts.get(GROWN_FROM) == before:
+            self._learn_early()
+        else:
+            self.join = Join(Rules(), dict(self.model.fitted.weights))
+            self.early = []
+
+    def _learn_early(self) -> None:
+        early, self.early = self.early, []
+        for seq in sorted({closing.seq for closing in early} | self.join.rows()):
+            row = self._find_row(seq)
+            if row is not None:
+                self._note(_decision_in(row))
+        for closing in early:
+            self._learn(closing)
 
     def _start(self, row: Row) -> None:
         start = unpack(row)
@@ -108,19 +133,11 @@ class Replica:
         self.catalogue.change(product)
 
     def _decide(self, row: Row) -> None:
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
+        decision = _decision_in(row)
         if self.rules.mode == "logging-only" or decision.is_forgotten:
             return
         self.join.decide(row, decision)
-        versions = unpack_whole(decision.versions).tolist()
-        are_known = self.known_versions.issuperset(versions)
-        self.known_versions.update(versions)
-        for place in decision.shown:
-            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
-            candidates, action = ([versions[place]], 0) if are_known else (versions, place)
-            context = self._context(decision.visitor, candidates)
-            self._move(partial(self.model.policy.note_decision, context, action))
+        self._note(decision)
 
     def _earn(self, row: Row) -> None:
         feedback = unpack(row)
@@ -137,25 +154,48 @@ class Replica:
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
         policy = self.model.policy
+        if WARM_UP in self.model.facts:
+            self.early.append(closing)
+            return
         row = self._find_row(closing.seq)
         if row is None:
             self.counts["gone"] += 1
             return
         if not policy.learns_online:
             return
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
+        decision = _decision_in(row)
         if decision.is_forgotten:
             self.counts["forgotten"] += 1
             return
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        version = int(unpack_whole(decision.versions)[decision.shown[closing.slot]])
-        self._move(partial(policy.update, self._context(decision.visitor, [version]), 0, reward))
+        self._move(partial(policy.update, *self._shown_in(decision, closing.slot), reward))
         self.counts["learned"] += 1
 
-    def _context(self, visitor: bytes, versions: list[int]) -> Context:
-        """Return a request; that for one product is enough where a policy learns of it, as it keeps it by its id."""
-        return context_of(frozen(np.array(unpack_floats(visitor))), self.catalogue.candidates(versions))
+    def _note(self, decision: Decision) -> None:
+        """Let the policy move what a decision moves."""
+        if WARM_UP in self.model.facts or decision.is_forgotten:
+            return
+        versions = set() if decision.raw else set(unpack_whole(decision.versions).tolist())
+        are_known = self.known_versions.issuperset(versions)
+        self.known_versions |= versions
+        for slot in range(len(decision.shown)):
+            # The policy meets all candidates once, so that it has numbered them when it is asked about them.
+            context, action = self._shown_in(decision, slot, alone=are_known)
+            self._move(partial(self.model.policy.note_decision, context, action))
+
+    def _shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
+        """Return a request and the action in a slot of it.
+
+        That for the one product is enough where a policy learns of it, as it keeps it by its id.
+        """
+        action = decision.shown[slot]
+        if decision.raw:
+            return raw_context(self.model, unpack_raw(decision.raw), slot), action
+        versions = unpack_whole(decision.versions).tolist()
+        visitor = frozen(np.array(unpack_floats(decision.visitor_in(slot))))
+        if alone:
+            return context_of(visitor, self.catalogue.candidates([versions[action]])), 0
+        return context_of(visitor, self.catalogue.candidates(versions)), action
 
     def _move(self, move: Callable[[], None]) -> None:
         """Do what moves the policy; what it refuses is counted, and nothing stops."""
@@ -163,6 +203,24 @@ class Replica:
             move()
         except Exception:
             self.counts["refused by the policy"] += 1
+
+
+def raw_context(model: Model, request: RawRequest, slot: int) -> Context:
+    """Return a request as it came as policies see it in a slot, by the schema of a model."""
+    names = tuple(name for name, _ in request.candidates)
+    encoder = model.fitted.products
+    features = np.array([encoder.encode_one({**columns, ID: name}) for name, columns in request.candidates], float)
+    candidates = Candidates(
+        np.zeros(len(names), np.int64), names, product_ids(names), frozen(features.reshape(len(names), -1))
+    )
+    columns = request.visitors[slot if slot < len(request.visitors) else 0]
+    return context_of(frozen(model.fitted.visitors.encode_one(columns)), candidates)
+
+
+def _decision_in(row: Row) -> Decision:
+    decision = unpack(row)
+    assert isinstance(decision, Decision)
+    return decision
 
 
 def rules_of(start: Start) -> dict[str, Any]:

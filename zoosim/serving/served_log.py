@@ -15,18 +15,22 @@ from zoosim.logs.log import Log
 from zoosim.policies.model import product_ids
 from zoosim.schema.infer import REWARD
 from zoosim.serving.events import Row
-from zoosim.serving.learner import LOG
 from zoosim.serving.log_reader import LogReader, Visit
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 ROWS_AT_ONCE = 10_000
 
 
 class ServedLog(NamedTuple):
-    """The decisions of a service as a `log`, and the id of each of its visits."""
+    """The decisions of a service as a `log`, and the id of each of its visits.
+
+    `first_candidates (n,)` are the products that requests listed first.
+    """
 
     log: Log
     decision_ids: tuple[str, ...]
+    first_candidates: IntArray
 
 
 def is_service(source: object) -> bool:
@@ -50,8 +54,8 @@ def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace
         ConfigError: the service's log has no such action space.
         DataError: the log is broken, or has no decision that is over.
     """
-    reader = LogReader(Path(folder))
     store = SqliteStore(Path(folder) / LOG, read_only=True)
+    reader = LogReader(Path(folder), store.row)
     try:
         newest = store.last()
         for row in _rows(store, 0 if newest is None else newest.seq):
@@ -126,7 +130,8 @@ class _Arrays:
             names=names,
             fitted=self._reader.fitted,
         )
-        return ServedLog(log, tuple(visit.decision_id for visit in visits))
+        first = np.array([self._product_of_version[visit.period][visit.first] for visit in visits])
+        return ServedLog(log, tuple(visit.decision_id for visit in visits), first)
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""

@@ -38,7 +38,7 @@ def serve(settings: Settings, model_file: Path | None, announce: Callable[[str],
 
     Args:
         settings: How the service runs.
-        model_file: The model; None for the one that the store knows.
+        model_file: The model; None for the one that the store knows, or to grow one.
         announce: Called with a line once requests are answered.
 
     Raises:

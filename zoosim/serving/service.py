@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
+import heapq
 import logging
 import os
 import secrets
 import shutil
+import tempfile
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +23,10 @@ from zoosim.core.packed import packed_digest
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import ID, PACKING, Model, name_of
-from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown
+from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown, SlotBody
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.changes import DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -40,13 +43,16 @@ from zoosim.serving.events import (
     pack_whole,
     unpack,
     unpack_floats,
+    unpack_raw,
     unpack_whole,
 )
+from zoosim.serving.fresh import EXPLORATION, compile_policy, warm_up_model
+from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
-from zoosim.serving.ranker import Drawn, Units, draw, show_first
-from zoosim.serving.replica import Replica, rules_of
+from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.snapshots import PREFIX, newest_position, newest_replica
 from zoosim.serving.store.address import open_store
@@ -54,6 +60,12 @@ from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
 SECRET, LOCK = "secret", "lock"
+SETTINGS = "settings"
+"""The part of a folder's changes that are settings."""
+
+REPEATED = 150
+"""Seconds within which the same values for a decision, sent without an id, are a repetition."""
+
 DIGEST_CHARACTERS = 32
 """Of the SHA-256 of a model's file, by which the log names it."""
 
@@ -93,14 +105,14 @@ class Service:
 
         Args:
             settings: How the service runs.
-            model_file: The model; None for the one that the folder's log names last.
+            model_file: The model; None for the one that the folder's log names last, or to grow one from the first
+                requests where there is none.
             loop: The event loop in which the service is used.
 
         Raises:
-            ConfigError: the folder cannot be used, or another service uses it; or there is no model.
+            ConfigError: the folder cannot be used, or another service uses it.
             DataError: the model, or the log, is broken.
         """
-        self.settings = settings
         self.address = settings.address._replace(folder=settings.address.folder.resolve())
         self.folder = self.address.folder
         self.started = time.time()
@@ -112,18 +124,23 @@ class Service:
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
         self._loop = loop
+        self._switching = asyncio.Lock()
+        self._start_before: Start | None = None
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, _locked(self.folder))
             self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
             self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)
+            self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
             self._secret = _secret_of(self.folder)
-            self._replica, dues = _replayed(self.folder, self._reader)
+            self._models = _Models(self.folder)
+            self._replica, dues = _replayed(self.folder, self._reader, self._models)
             self._time = 0 if (newest := self._reader.last()) is None else newest.time
             self._unticked = True
+            self._growth = Growth(self, loop)
             self._begin(model_file)
             self._opened = opened.pop_all()
-        self._dues = deque(sorted(dues))
+        self._dues = sorted(dues)  # a heap
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
         self._is_failing = False
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
@@ -154,8 +171,20 @@ class Service:
         """How many requests wait for the log."""
         return self._writer.waiting
 
-    async def decide(self, body: DecideBody) -> DecisionAnswer:
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        return WARM_UP in self.model.facts
+
+    async def decide(
+        self, body: DecideBody, slots: Sequence[SlotBody] = (), request: bytes | None = None
+    ) -> DecisionAnswer:
         """Decide what to show, and log it before it is answered.
+
+        Args:
+            body: The request.
+            slots: What to fill, where slots differ; else `count` of the body says how many are alike.
+            request: The hash of the request, where the body is not all of it.
 
         Raises:
             Busy: too many requests wait.
@@ -163,16 +192,17 @@ class Service:
             PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none.
             StoreError: the log cannot be written.
         """
-        request = _hash_of(body)
+        request = request or _hash_of(body)
         if body.decision_id is not None:
-            answer = await self._earlier_answer(body.decision_id, request)
+            answer = await self._earlier_answer(body, request)
             if answer is not None:
                 return answer
         self._check_room()
         decision_id = body.decision_id or self._new_id()
         candidates = self._candidates(body)
-        visitor = frozen(self.model.fitted.visitors.encode_one(body.visitor))
-        drawn = self._drawn(decision_id, visitor, candidates, body.count)
+        visitor = self._encoded(body.visitor)
+        to_fill = self._slots(body, slots, visitor, candidates)
+        drawn = self._drawn(decision_id, to_fill, candidates)
         decision = Decision(
             request=request,
             model=self.start.model,
@@ -184,10 +214,13 @@ class Service:
             shown=drawn.shown,
             chances=drawn.chances,
             deferred=body.defer,
+            slots=[slot.id for slot in slots],
+            visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
+            raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
         )
         row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
         stored = self._append(row)
-        self._dues.append(row.time + round(self.settings.wait * MICROSECONDS))
+        heapq.heappush(self._dues, row.time + round(self.settings.wait * MICROSECONDS))
         answer = _answer_of(decision_id, decision, candidates.names)
         return await self._acknowledged(decision_id, answer, stored)
 
@@ -216,9 +249,33 @@ class Service:
         is_late = now > row.time + round(self.settings.wait * MICROSECONDS)
         return self._counted("late" if is_late else "accepted")
 
-    async def activate(self, decision_id: str) -> Outcome:
-        """Let a deferred decision count; raises as `give_feedback`."""
-        self._decision_row(decision_id)
+    async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
+        """Log what the slots of a decision earned in units of the objective; of unknown decisions too.
+
+        Args:
+            decision_id: The decision.
+            values: What each slot earned.
+            feedback_id: The caller's own id; without one the same values are a repetition for some time.
+
+        Raises:
+            Busy: too many requests wait.
+            StoreError: the log cannot be written; nothing counts then, and all may be sent again.
+        """
+        self._check_room()
+        feedback_id = feedback_id or self._id_of_values(decision_id, values)
+        name, weight = next((name, weight) for name, weight in self.model.fitted.weights.items() if weight)
+        rows = []
+        for slot, value in values.items():
+            key = feedback_key(decision_id, f"{feedback_id}/{slot}")
+            rows.append(NewRow(self._now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
+        self._unticked = True
+        positions = await self._writer.append(rows, durable=True)
+        self._counted("duplicate" if None in positions else "accepted")
+
+    async def activate(self, decision_id: str, known: bool = True) -> Outcome:
+        """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
+        if known:
+            self._decision_row(decision_id)
         self._check_room()
         event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         self._unticked = True
@@ -254,16 +311,17 @@ class Service:
         assert isinstance(decision, Decision)
         return row, decision
 
-    def answer(self, decision_id: str) -> DecisionAnswer:
-        """Return what was answered to a decision; raises `NotFound`."""
+    def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer:
+        """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
         _, decision = self.decision(decision_id)
-        return _answer_of(decision_id, decision, self._names_of(decision))
+        return _answer_of(decision_id, decision, self._names_in(decision) if names is None else names)
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
+        self._growth.tick()
         now = self._now()
         while self._dues and self._dues[0] <= now:
-            self._dues.popleft()
+            heapq.heappop(self._dues)
             self._unticked = True
         if not self._unticked and not self.failure:
             return
@@ -282,7 +340,7 @@ class Service:
                 return
             take_changes(self.model.policy, message)
         else:
-            self._knows_whole = (message.model, message.rules) == (self.start.model, self.start.rules)
+            self._knows_whole = (message.model, message.rules) == (self.start.origin, self.start.rules)
             if not self._knows_whole:  # the learner has not read of the model that decides now
                 return
             take_whole(self.model.policy, message)
@@ -297,10 +355,37 @@ class Service:
         """
         learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
         await self._loop.run_in_executor(None, self._share_files)
-        if learned is None or not self.settings.keep_days:
+        if learned is None:
             return 0
-        before = min(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS, learned.time)
+        limits = [read_changes(self.folder).get(DELETED, {}).get("time", 0)]
+        if self.settings.keep_days:
+            limits.append(self._now() - self.settings.keep_days * 86_400 * MICROSECONDS)
+        still_open = self._now() - round(self.settings.wait * MICROSECONDS)
+        before = min(max(limits), still_open, learned.time)
         return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
+
+    def log_reach(self) -> tuple[float, float] | None:
+        """Return when the first and the newest of what is logged came, in seconds; None where nothing was."""
+        position = read_changes(self.folder).get(DELETED, {}).get("position", 0)
+        newest = self._reader.last()
+        while newest is not None and (rows := self._reader.read(position, 1_000)):
+            for row in rows:
+                if row.kind in (Kind.DECISION, Kind.FEEDBACK):
+                    return row.time / MICROSECONDS, newest.time / MICROSECONDS
+            position = rows[-1].seq
+        return None
+
+    async def delete_log(self) -> None:
+        """Delete what is logged: at once for whoever reads of it, from the disk once it is learned."""
+        newest = self._reader.last()
+        if newest is not None:
+            write_changes(self.folder, DELETED, {"position": newest.seq, "time": newest.time})
+        await self.clean()
+
+    def time_of(self, position: int) -> float:
+        """Return when a row of the log came, in seconds since 1970; 0 where it is gone."""
+        row = self._reader.row(position)
+        return 0.0 if row is None else row.time / MICROSECONDS
 
     async def check_writing(self) -> str:
         """Return why the log cannot be written, by writing to it; empty when it can."""
@@ -338,31 +423,103 @@ class Service:
     def _begin(self, model_file: Path | None) -> None:
         """Note in the log by which model and rules the service goes on, where they are new."""
         before = self._replica.start
-        if model_file is None and before is None:
-            raise ConfigError(f"store {self.folder}: has no model yet, expected one: zoosim serve MODEL.zoosim")
         if model_file is not None:
             digest = _kept_model(self.folder, model_file)
-        else:
-            assert before is not None
+        elif before is not None:
             digest = before.model
-        start = Start(digest, self.settings.rules.model_dump_json().encode())
+        else:
+            digest = self._begin_fresh()
+        turn = 0 if before is None else before.turn + (digest != before.model)
+        start = Start(digest, self.settings.rules.model_dump_json().encode(), turn)
         if start != before:
             self._replica.begin(start)
             self._share_files()
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
+        if self.is_warming_up:
+            compile_policy()
         self.state = self._replica.position
         self.model.policy.prepare()
 
-    def _drawn(self, decision_id: str, visitor: FloatArray, candidates: Candidates, count: int) -> Drawn:
+    def _begin_fresh(self) -> str:
+        """Keep a model that stands in until there is a schema; return its digest."""
+        rewards = {} if "lowest" in self.settings.model_fields_set else {"lowest": -1.0}
+        self.settings = changed_settings(self.settings, rewards)
+        write_changes(self.folder, SETTINGS, rewards)
+        return self.keep(warm_up_model())
+
+    def keep_model(self, model_file: Path) -> str:
+        """Copy a model into the service's folder; return its digest. Raises `DataError` for what is no model."""
+        return _kept_model(self.folder, model_file)
+
+    def keep(self, model: Model) -> str:
+        """Keep a model; return its digest."""
+        with tempfile.TemporaryDirectory() as folder:
+            return self.keep_model(save_model(model, Path(folder) / f"model{SUFFIX}"))
+
+    async def switch_model(self, digest: str) -> None:
+        """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one."""
+        async with self._switching:
+            await asyncio.to_thread(self._models.prepare, digest)
+            await self._switch(Start(digest, self.start.rules, self.start.turn + 1))
+
+    async def change_settings(self, changes: Mapping[str, Any]) -> None:
+        """Change settings for good; raises `ConfigError` for what they cannot be, or `StoreError`."""
+        async with self._switching:
+            settings = changed_settings(self.settings, changes)
+            await self._switch(Start(self.start.model, settings.rules.model_dump_json().encode(), self.start.turn))
+            self.settings = settings
+            write_changes(self.folder, SETTINGS, {**read_changes(self.folder).get(SETTINGS, {}), **changes})
+
+    async def _switch(self, start: Start) -> None:
+        """Note in the log by which model and rules the service goes on."""
+        if start == self.start:
+            return
+        reason = await self.check_writing()
+        if reason:
+            raise StoreError(reason)
+        await self._loop.run_in_executor(None, self._share_files)
+        before = self.start
+        self._replica.begin(start)
+        if start.origin != before.origin:
+            self._knows_whole = False
+            self.state = 0
+        self._start_before = before
+        try:
+            await self._append(NewRow(self._now(), Kind.START, None, pack(start)), durable=True)
+        finally:
+            self._start_before = None
+
+    def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
+        return frozen(self.model.fitted.visitors.encode_one(columns))
+
+    def _slots(
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, candidates: Candidates
+    ) -> list[Slot]:
+        """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
+        count = len(slots) or body.count
         if count > len(candidates.names):
             raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
-        if self.settings.mode != "online":
-            return show_first(candidates, count)
-        unit = Units(self._secret, decision_id)
-        return draw(self.model.policy, visitor, candidates, count, self.settings.exploration, unit)
+        if not slots:
+            return [Slot(visitor)] * count
+        places = {name: place for place, name in enumerate(candidates.names)}
+        to_fill = []
+        for slot in slots:
+            excluded = tuple(places[name] for name in slot.excluded if name in places)
+            features = self._encoded({**body.visitor, **slot.visitor})
+            to_fill.append(Slot(features, places.get(slot.baseline), excluded))
+        return to_fill
 
-    async def _earlier_answer(self, decision_id: str, request: bytes) -> DecisionAnswer | None:
+    def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
+        unit = Units(self._secret, decision_id)
+        if self.settings.mode != "online":
+            return draw(None, slots, candidates, 0.0, unit)
+        if self.is_warming_up:
+            return draw(None, slots, candidates, max(self.settings.exploration, EXPLORATION), unit)
+        return draw(self.model.policy, slots, candidates, self.settings.exploration, unit)
+
+    async def _earlier_answer(self, body: DecideBody, request: bytes) -> DecisionAnswer | None:
         """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
+        decision_id = body.decision_id or ""
         if decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
         row = self._row_of(decision_id)
@@ -372,7 +529,8 @@ class Service:
         assert isinstance(decision, Decision)
         if decision.request != request:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
-        return self.answer(decision_id)
+        names = None if body.candidates is None else [name_of(candidate) for candidate in body.candidates]
+        return self.answer(decision_id, names)
 
     async def _acknowledged(
         self, decision_id: str, answer: DecisionAnswer, stored: "asyncio.Future[list[int | None]]"
@@ -434,13 +592,23 @@ class Service:
         return self._writer.append([row], durable)
 
     def _undo(self, changes: int, stored_after_all: Sequence[Row]) -> None:
-        """Take changes of products back that could not be stored, and take over those that are stored after all."""
+        """Take changes back that could not be stored, and take over those that are stored after all.
+
+        They are changes of products, and a switch to another model or other rules.
+        """
         if not self._is_failing:
             logger.error("the log cannot be written: %s", self._writer.failure)
         self._is_failing = True
+        before = self._start_before
+        if before is not None and before.origin != self.start.origin:
+            self._replica, _ = _replayed(self.folder, self._reader, self._models)
+            self._knows_whole = False
+            return
+        if before is not None:
+            self._replica.begin(before)
         self.catalogue.undo(changes)
         for row in stored_after_all:
-            if row.kind is Kind.PRODUCT:
+            if row.kind in (Kind.PRODUCT, Kind.START):
                 self._replica.apply(row)
 
     def _share_files(self) -> None:
@@ -461,8 +629,10 @@ class Service:
             raise StoreError(self.failure)
         return self._reader.find(decision_key(decision_id))
 
-    def _names_of(self, decision: Decision) -> tuple[str, ...]:
+    def _names_in(self, decision: Decision) -> Sequence[str]:
         """Return the names of a decision's candidates; raises `StoreError` for products that another service added."""
+        if decision.raw:
+            return [name for name, _ in unpack_raw(decision.raw).candidates]
         versions = unpack_whole(decision.versions)
         if versions.max() >= len(self.catalogue):
             raise StoreError("decision: is of another service, which has taken the log over; send requests to that one")
@@ -472,11 +642,22 @@ class Service:
         """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        names = self._names_of(decision)
+        names = self._names_in(decision)
         products = [names[place] for place in decision.shown]
         if product not in products:
             raise PolicyError(unknown("product: was not shown", product, products))
         return products.index(product)
+
+    def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
+        """Return an id for values without one: that of the same values if they came just now, else a new one."""
+        content = hashlib.blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
+        slot = min(values)
+        number = 0
+        while row := self._reader.find(feedback_key(decision_id, f"values {content} {number}/{slot}")):
+            if self._now() - row.time <= REPEATED * MICROSECONDS:
+                break
+            number += 1
+        return f"values {content} {number}"
 
     def _check_rewards(self, rewards: Mapping[str, float]) -> None:
         """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
@@ -522,7 +703,7 @@ def _hash_of(body: msgspec.Struct) -> bytes:
     return hashlib.blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).digest()
 
 
-def _answer_of(decision_id: str, decision: Decision, names: tuple[str, ...]) -> DecisionAnswer:
+def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:
     places = zip(decision.shown, decision.chances, strict=True)
     return DecisionAnswer(
         decision_id=decision_id,
@@ -575,13 +756,32 @@ def _kept_model(folder: Path, model_file: Path) -> str:
     return digest
 
 
-def _replayed(folder: Path, reader: Store) -> tuple[Replica, list[int]]:
+class _Models:
+    """The models of a service, of which the next one can be prepared while requests go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._prepared: dict[str, Model] = {}
+
+    def prepare(self, digest: str) -> None:
+        """Load a model that is needed soon."""
+        model = load_served_model(self._folder, digest)
+        model.policy.prepare()
+        self._prepared = {digest: model}
+
+    def load(self, digest: str) -> Model:
+        """Return a model as its file holds it."""
+        prepared = self._prepared.pop(digest, None)
+        return load_served_model(self._folder, digest) if prepared is None else prepared
+
+
+def _replayed(folder: Path, reader: Store, models: _Models) -> tuple[Replica, list[int]]:
     """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
 
     def complain(line: str) -> None:
         logger.warning(line)
 
-    replica = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), reader.row, complain)
+    replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
     dues = [] if replica.start is None else replica.join.dues()
     position = replica.position
     while rows := reader.read(position, ROWS_AT_ONCE):

@@ -1,0 +1,148 @@
+"""Changes while a service runs: of its rules, its model and its log. All of them follow from the log, or outlast it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.test_service import replayed
+from zoosim.core.errors import ConfigError, StoreError
+from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.serving.learner import load_served_model
+from zoosim.serving.service import Service
+from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.store.address import LOG
+from zoosim.serving.store.sqlite import SqliteStore
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+def with_service(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with running(folder, model) as service:
+            await use(service)
+
+    asyncio.run(run())
+
+
+async def visits(service: Service, first: int, stop: int) -> None:
+    """Fill three slots that differ for each visitor; the second earns something in every other visit."""
+    slots = [
+        SlotBody("top", {"country": "fr"}, PRODUCTS[0], []),
+        SlotBody("middle", {}, PRODUCTS[1], [PRODUCTS[2]]),
+        SlotBody("bottom", {"country": "it"}, PRODUCTS[2], [PRODUCTS[0]]),
+    ]
+    for number in range(first, stop):
+        body = DecideBody(visitor={"country": "de"}, candidates=list(PRODUCTS[:4]), decision_id=f"visit {number}")
+        answer = await service.decide(body, slots)
+        assert len({shown.product for shown in answer.shown}) == 3
+        assert answer.shown[1].product != PRODUCTS[2]
+        assert answer.shown[2].product != PRODUCTS[0]
+        await service.give_value(answer.decision_id, {1: float(number % 2)})
+        await service.tick()
+
+
+def test_the_state_follows_from_a_log_with_other_rules_and_models(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        await visits(service, 0, 10)
+        await service.change_settings({"wait": 0.2, "aggregation": "sum", "lowest": -1.0})
+        await visits(service, 10, 20)
+        await asyncio.sleep(0.3)
+        await service.tick()
+        assert service.start.turn == 0
+        await service.switch_model(service.start.model)
+        assert service.start.turn == 1
+        await visits(service, 20, 30)
+        await asyncio.sleep(0.3)
+        await service.tick()
+
+    with_service(tmp_path, model, use)
+    whole = replayed(tmp_path)
+    assert (
+        whole.counts["learned"] == 10 + 30 + 30
+    )  # of the first ten visits two slots were still open when the model began anew
+    store = SqliteStore(tmp_path / LOG, read_only=True)
+    for middle in range(5, whole.position, 17):
+        folder = tmp_path / f"{middle}"
+        folder.mkdir()
+        write_snapshot(folder, replayed(tmp_path, stop=middle))
+        resumed = newest_replica(folder, lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail)
+        for row in store.read(resumed.position, 1_000_000):
+            resumed.apply(row)
+        assert state_digest(resumed) == state_digest(whole)
+
+
+def test_changed_settings_outlast_a_restart_and_win_over_others(tmp_path: Path, model: Path) -> None:
+    async def change(service: Service) -> None:
+        with pytest.raises(ConfigError, match="exploration"):
+            await service.change_settings({"exploration": 2.0})
+        await service.change_settings({"exploration": 0.5, "wait": 7.0})
+        assert service.settings.exploration == 0.5
+
+    async def look(service: Service) -> None:
+        assert (service.settings.exploration, service.settings.wait) == (0.5, 7.0)
+        assert b'"wait":7.0' in service.start.rules
+
+    with_service(tmp_path, model, change)
+    with_service(tmp_path, None, look)
+
+
+def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(service: Service) -> None:
+        before = service.start
+        append = service._store.append
+        calls = []
+
+        def fail_at_the_second(*rows: object) -> object:
+            calls.append(rows)
+            if len(calls) > 1:
+                raise StoreError("disk full")
+            return append(*rows)  # type: ignore[arg-type]
+
+        for switch in (service.switch_model(before.model), service.change_settings({"wait": 9.0})):
+            calls.clear()
+            monkeypatch.setattr(service._store, "append", fail_at_the_second)
+            with pytest.raises(StoreError, match="disk full"):
+                await switch
+            monkeypatch.setattr(service._store, "append", append)
+            await service.tick()
+            assert service.start == before
+            assert service.settings.wait == 1.0
+        await visits(service, 0, 3)
+
+    with_service(tmp_path, model, use)
+    assert replayed(tmp_path).start is not None
+
+
+def test_a_deleted_log_is_gone_for_readers_at_once(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        assert service.log_reach() is None
+        await visits(service, 0, 2)
+        first, last = service.log_reach() or (0.0, 0.0)
+        assert 0.0 < first <= last
+        await service.delete_log()
+        assert service.log_reach() is None
+        await visits(service, 2, 3)
+        later, _ = service.log_reach() or (0.0, 0.0)
+        assert later > first
+
+    with_service(tmp_path, model, use)
+
+
+def test_values_without_an_id_count_once_for_a_while(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(service: Service) -> None:
+        await visits(service, 0, 1)
+        now = service._now()
+        for seconds, expected in ((0, 2), (100, 2), (200, 3), (300, 3), (400, 4)):
+            monkeypatch.setattr(service, "_now", lambda later=seconds: now + later * 1_000_000)
+            await service.give_value("visit 0", {0: 1.0})
+            assert service.counts["feedback accepted"] == expected
+
+    with_service(tmp_path, model, use)

@@ -1,0 +1,113 @@
+"""A service that begins without a model: a schema from the first requests, and a policy that grows from them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.serving.shop import running
+from tests.serving.test_service import replayed
+from zoosim.serving.bodies import DecideBody, DecisionAnswer
+from zoosim.serving.events import RawRequest
+from zoosim.serving.fresh import FIRST_REQUESTS, grown_model
+from zoosim.serving.learner import load_served_model
+from zoosim.serving.service import Service
+from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.store.address import LOG
+from zoosim.serving.store.sqlite import SqliteStore
+
+TOPICS = ("news", "sport", "food")
+
+
+async def visit(service: Service, number: int) -> DecisionAnswer:
+    """Ask for one of three articles; every other visit earns something."""
+    rng = np.random.default_rng(number)
+    visitor: dict[str, Any] = {"country": str(rng.choice(["de", "fr"])), "age": float(rng.integers(18, 80))}
+    candidates: list[Any] = [{"id": f"a{place}", "topic": topic} for place, topic in enumerate(TOPICS)]
+    body = DecideBody(visitor=visitor, candidates=candidates, decision_id=f"visit {number}")
+    answer = await service.decide(body)
+    if number % 2:
+        await service.give_value(answer.decision_id, {0: 1.0})
+    return answer
+
+
+async def grow(service: Service) -> None:
+    for number in range(FIRST_REQUESTS):
+        await visit(service, number)
+    while service.is_warming_up:
+        await service.tick()
+        await asyncio.sleep(0.01)
+    await service.tick()
+
+
+def test_a_policy_grows_from_the_first_requests_and_learns_what_they_earned(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, None, wait=60.0) as service:
+            assert service.is_warming_up
+            assert service.settings.lowest == -1.0
+            first = await visit(service, 10_000)
+            assert first.propensities == pytest.approx({"a0": 1 - 0.4 / 3, "a1": 0.2 / 3, "a2": 0.2 / 3})
+            await grow(service)
+            assert service.model.fitted.visitors.names == ["age", "country"]
+            assert service.model.fitted.products.names == ["topic"]
+            again = await visit(service, 10_000)
+            assert again == first  # the stored answer, though another model decides now
+            await visit(service, 10_001)
+
+    asyncio.run(run())
+    whole = replayed(tmp_path)
+    assert whole.counts["learned"] == FIRST_REQUESTS // 2
+    assert not whole.early
+    resumed_from_the_warm_up(tmp_path, state_digest(whole))
+
+
+def resumed_from_the_warm_up(folder: Path, expected: str) -> None:
+    """A snapshot of the warm-up leads to the same bits."""
+    write_snapshot(folder / "snapshots", replayed(folder, stop=FIRST_REQUESTS))
+    store = SqliteStore(folder / LOG, read_only=True)
+    replica = newest_replica(
+        folder / "snapshots", lambda digest: load_served_model(folder, digest), store.row, pytest.fail
+    )
+    for row in store.read(replica.position, 1_000_000):
+        replica.apply(row)
+    assert state_digest(replica) == expected
+
+
+def test_a_warm_up_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async def run(first: int, stop: int) -> bool:
+        async with running(tmp_path, None, wait=60.0) as service:
+            for number in range(first, stop):
+                await visit(service, number)
+            for _ in range(50):
+                await service.tick()
+                await asyncio.sleep(0.02)
+            return service.is_warming_up
+
+    assert asyncio.run(run(0, FIRST_REQUESTS - 1))
+    assert not asyncio.run(run(FIRST_REQUESTS - 1, FIRST_REQUESTS))
+
+
+def test_columns_are_what_their_values_say() -> None:
+    rng = np.random.default_rng(0)
+    requests = []
+    for number in range(100):
+        visitor = {"number": float(number), "flag": bool(number % 2), "constant": "x", "mixed": [1, "a"][number % 2]}
+        product = {"vector": rng.random(3).tolist(), "words": ["a", "b"][: 1 + number % 2], "size": number % 3}
+        requests.append(RawRequest([visitor], [(f"p{number % 5}", product)]))
+    model = grown_model(requests, "warm up")
+    types = {column.name: column.type for column in (*model.fitted.visitors.columns, *model.fitted.products.columns)}
+    assert types == {
+        "flag": "yes/no",
+        "mixed": "category",
+        "number": "number",
+        "size": "number",
+        "vector": "vector",
+        "words": "words",
+    }
+
+
+def test_products_that_differ_in_their_ids_alone_are_told_apart_by_them() -> None:
+    requests = [RawRequest([{}], [("a", {"kind": "x"}), ("b", {"kind": "x"})])] * 10
+    assert grown_model(requests, "warm up").fitted.products.names == ["id"]

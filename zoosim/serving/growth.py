@@ -1,0 +1,68 @@
+"""Watch the first requests of a service without a model, and let a policy grow once there are enough of them."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from zoosim.core.errors import ZoosimError
+from zoosim.policies.model import ID, name_of
+from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.serving.events import RawRequest, pack_raw
+from zoosim.serving.fresh import FIRST_REQUESTS, first_requests, grown_model
+from zoosim.serving.store.address import Address, open_store
+
+if TYPE_CHECKING:
+    from zoosim.serving.service import Service
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class Growth:
+    """Counts the first requests of a service; from enough of them it infers a schema, and switches to a new policy."""
+
+    def __init__(self, service: "Service", loop: asyncio.AbstractEventLoop) -> None:
+        """Look at the log first: requests may be in it from before a restart."""
+        self._service = service
+        self._loop = loop
+        self._requests = FIRST_REQUESTS
+        self._task: asyncio.Task[None] | None = None
+
+    def packed(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
+        """Return a request as it came, packed: its schema comes later."""
+        self._requests += 1
+        visitors = [{**body.visitor, **slot.visitor} for slot in slots] or [body.visitor]
+        candidates = []
+        for candidate in body.candidates or []:
+            columns = candidate if isinstance(candidate, dict) else {}
+            candidates.append((name_of(candidate), {name: value for name, value in columns.items() if name != ID}))
+        return pack_raw(RawRequest(visitors, candidates))
+
+    def tick(self) -> None:
+        """Grow a policy where there may be enough requests."""
+        if self._requests >= FIRST_REQUESTS and self._task is None and self._service.is_warming_up:
+            self._task = self._loop.create_task(self._grow())
+
+    async def _grow(self) -> None:
+        service = self._service
+        warm_up = service.start.model
+        try:
+            requests = await asyncio.to_thread(_logged_requests, service.address, warm_up)
+            self._requests = len(requests)
+            if len(requests) == FIRST_REQUESTS:
+                grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
+                if service.start.model == warm_up:
+                    await service.switch_model(grown)
+        except ZoosimError as error:
+            self._requests = 0
+            logger.warning("no schema from the first requests: %s", error)
+        finally:
+            self._task = None
+
+
+def _logged_requests(address: Address, model: str) -> list[RawRequest]:
+    store = open_store(address, read_only=True)
+    try:
+        return first_requests(store, model)
+    finally:
+        store.close()

@@ -1,0 +1,101 @@
+"""The bodies of requests and answers; fields that are not known pass, as clients send such."""
+
+from typing import Any
+
+import msgspec
+
+
+class Body(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A body with names as JavaScript has them; what is absent is left out."""
+
+
+class Action(Body):
+    """Something that may be shown."""
+
+    id: str
+    features: list[Any] | None = None
+
+
+class RankRequest(Body):
+    """What to rank; the first action is what the application would show itself."""
+
+    actions: list[Action]
+    context_features: list[Any] | None = None
+    excluded_actions: list[str] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+
+class SlotRequest(Body):
+    """A slot to fill; some clients call its features `positionFeatures`."""
+
+    id: str
+    baseline_action: str
+    features: list[Any] | None = None
+    position_features: list[Any] | None = None
+    excluded_actions: list[str] | None = None
+
+
+class MultiSlotRankRequest(Body):
+    """What to show in several slots at once."""
+
+    actions: list[Action]
+    slots: list[SlotRequest]
+    context_features: list[Any] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+
+class RankedAction(msgspec.Struct):
+    """An action, and the probability with which it was to be shown."""
+
+    id: str
+    probability: float
+
+
+class RankResponse(msgspec.Struct, rename="camel"):
+    """What to show."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+class SlotResponse(msgspec.Struct, rename="camel"):
+    """What to show in a slot."""
+
+    id: str
+    reward_action_id: str
+
+
+class MultiSlotRankResponse(msgspec.Struct, rename="camel"):
+    """What to show in each slot."""
+
+    slots: list[SlotResponse]
+    event_id: str
+
+
+class RewardRequest(Body):
+    """What an event earned."""
+
+    value: float
+
+
+class SlotReward(Body):
+    """What a slot of an event earned."""
+
+    slot_id: str
+    value: float
+
+
+class MultiSlotRewardRequest(Body):
+    """What slots of an event earned."""
+
+    reward: list[SlotReward]
+
+
+class PolicyContract(Body):
+    """A learning policy: its name and its arguments."""
+
+    name: str
+    arguments: str

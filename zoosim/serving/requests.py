@@ -1,0 +1,21 @@
+"""Read requests, as far as the service takes them."""
+
+from starlette.requests import Request
+
+from zoosim.core.errors import ZoosimError
+
+
+class TooLarge(ZoosimError):
+    """A body of more bytes than the service takes."""
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """Return a body; raises `TooLarge` as soon as it is."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most_bytes:
+            raise TooLarge(f"body: got more bytes than are taken, expected at most {most_bytes:,}")
+        parts.append(part)
+    return b"".join(parts)

@@ -58,7 +58,7 @@ def test_a_loaded_model_decides_as_the_trained_one(training: Training, model: Bo
 def test_a_decision_is_a_ranking_of_the_candidates_with_its_density(model: BoostModel) -> None:
     choice = model.decide(VISITOR, SCORES)
     assert sorted(choice.ranking) == sorted(SCORES)
-    context = model.context(VISITOR, SCORES)
+    context = model.request(VISITOR, SCORES).context
     assert choice.density == model.exploring().density(context, choice.boosts) > 0.0
     listed = [{"id": name, "score": score} for name, score in SCORES.items()]
     assert model.recommend(VISITOR, listed)[0] == model.recommend(VISITOR, SCORES)[0]
@@ -67,7 +67,7 @@ def test_a_decision_is_a_ranking_of_the_candidates_with_its_density(model: Boost
 def test_densities_add_up_to_1(model: BoostModel) -> None:
     """E[density of uniform boosts] x the volume of the box is 1: 4,000 draws, within 4 standard errors."""
     policy = model.exploring()
-    context = model.context(VISITOR, SCORES)
+    context = model.request(VISITOR, SCORES).context
     drawn = np.random.default_rng(0).uniform(-1.0, 1.0, (4_000, 10))
     densities = np.array([policy.density(context, boosts) for boosts in drawn]) * 2.0**10
     assert densities.mean() == pytest.approx(1.0, abs=4 * densities.std() / np.sqrt(4_000))
@@ -92,7 +92,7 @@ def test_decisions_use_what_worlds_show(log_file: Path, model: BoostModel, tmp_p
         candidates = world.shop.candidates(visit)
         assert candidates is not None
         scores = {names[p]: score for p, score in zip(candidates, expected.base_scores, strict=True)}
-        context = model.context(visitor, scores)
+        context = model.request(visitor, scores).context
         for name in ("features", "product_ids", "base_scores", "boost_features"):
             assert np.array_equal(getattr(context, name), getattr(expected, name)), name
 

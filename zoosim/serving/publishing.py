@@ -4,7 +4,7 @@ A state is tens of megabytes, of which some kilobytes change with the rewards of
 lines of 64 bytes, and what differs is sent. Where the state is no flat record of arrays, or arrays grew, all is sent.
 """
 
-from typing import Any
+import json
 
 import msgspec
 import numpy as np
@@ -27,12 +27,15 @@ class PackedArray(msgspec.Struct, array_like=True):
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):
-    """All that was learned from the log up to a position; `model` and `rules` are those of its last start."""
+    """All that was learned from the log up to a position; `model` and `rules` are those of its last start.
+
+    `state` is JSON, since MessagePack has no numbers as long as the state of a generator.
+    """
 
     position: int
     model: str
     rules: bytes
-    state: Any
+    state: str
     arrays: dict[str, PackedArray]
     counts: dict[str, int]
 
@@ -68,7 +71,7 @@ class Publisher:
         if known is None or not same_sizes or not is_same_start:
             state, arrays = packed_state(policy)
             packed = {name: PackedArray(a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
-            return Whole(position, model, rules, state, packed, counts)
+            return Whole(position, model, rules, json.dumps(state), packed, counts)
         lines = {}
         for name, array in now.items():
             changed = _changed_lines(known[name], array)
@@ -82,7 +85,7 @@ def take_whole(policy: Policy, message: Whole) -> None:
     arrays = {
         name: np.frombuffer(array.content, array.dtype).reshape(array.shape) for name, array in message.arrays.items()
     }
-    unpack_state(policy, message.state, arrays)
+    unpack_state(policy, json.loads(message.state), arrays)
 
 
 def take_changes(policy: Policy, message: Changes) -> None:

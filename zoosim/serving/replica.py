@@ -11,6 +11,7 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import Context, frozen
+from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import Model
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
 from zoosim.serving.events import (
@@ -19,13 +20,15 @@ from zoosim.serving.events import (
     Kind,
     Product,
     Row,
+    Search,
     Start,
     unpack,
     unpack_floats,
     unpack_whole,
 )
-from zoosim.serving.join import Closing, Join
+from zoosim.serving.join import Closing, Join, SearchJoin
 from zoosim.serving.rules import Rules
+from zoosim.serving.searches import learn_search
 
 EVERY_REWARD = (-1e9, 1e9)
 
@@ -88,7 +91,8 @@ class Replica:
         if self.start is None or self.start.model != start.model:
             self.model = self._load_model(start.model)
             self.catalogue = ServedCatalogue(self.model.catalogue)
-            self.join = Join(rules, dict(self.model.fitted.weights))
+            join = SearchJoin if isinstance(self.model, BoostModel) else Join
+            self.join = join(rules, dict(self.model.fitted.weights))
             self.known_versions = set()
         self.join.rules = rules
         self.start = start
@@ -118,6 +122,12 @@ class Replica:
             context = self._context(decision.visitor, candidates)
             self._move(partial(self.model.policy.note_decision, context, action))
 
+    def _search(self, row: Row) -> None:
+        search = unpack(row)
+        assert isinstance(search, Search)
+        if self.rules.mode != "logging-only":
+            self.join.decide(row, search)
+
     def _earn(self, row: Row) -> None:
         feedback = unpack(row)
         assert isinstance(feedback, Feedback)
@@ -132,19 +142,25 @@ class Replica:
 
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
-        policy = self.model.policy
         row = self._find_row(closing.seq)
         if row is None:
             self.counts["gone"] += 1
             return
-        if not policy.learns_online:
+        if not self.model.policy.learns_online:
             return
-        decision = unpack(row)
+        self._move(partial(self._teach, unpack(row), closing))
+        self.counts["learned"] += 1
+
+    def _teach(self, decision: Any, closing: Closing) -> None:
+        if isinstance(decision, Search):
+            assert isinstance(self.model, BoostModel)
+            learn_search(self.model, decision, closing)
+            return
         assert isinstance(decision, Decision)
+        policy = self.model.policy
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         version = int(unpack_whole(decision.versions)[decision.shown[closing.slot]])
-        self._move(partial(policy.update, self._context(decision.visitor, [version]), 0, reward))
-        self.counts["learned"] += 1
+        policy.update(self._context(decision.visitor, [version]), 0, reward)
 
     def _context(self, visitor: bytes, versions: list[int]) -> Context:
         """Return a request; that for one product is enough where a policy learns of it, as it keeps it by its id."""
@@ -167,6 +183,7 @@ _READERS: dict[Kind, Callable[[Replica, Row], None]] = {
     Kind.START: Replica._start,
     Kind.PRODUCT: Replica._change_product,
     Kind.DECISION: Replica._decide,
+    Kind.SEARCH: Replica._search,
     Kind.FEEDBACK: Replica._earn,
     Kind.ACTIVATION: Replica._activate,
     Kind.TICK: Replica._tick,

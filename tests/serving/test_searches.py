@@ -24,7 +24,8 @@ from zoosim.serving.store.sqlite import SqliteStore
 
 PRODUCTS = [f"SKU-{number:04}" for number in range(20)]
 VISITOR = SearchVisitor("savers", "browse", price_taste=-0.5)
-BODY = SearchBody(VISITOR, {name: float(np.sin(number)) for number, name in enumerate(PRODUCTS)})
+SCORES = {name: float(np.sin(number)) for number, name in enumerate(PRODUCTS)}
+BODY = SearchBody(VISITOR, dict(SCORES))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_boosts_are_drawn_from_the_logged_density(tmp_path: Path, model: Path) -
         boosts = np.array([(await service.search(BODY)).boosts for _ in range(800)])
         served = service.model
         assert isinstance(served, BoostModel)
-        context = served.request(msgspec.to_builtins(VISITOR), BODY.candidates).context
+        context = served.request(msgspec.to_builtins(VISITOR), SCORES).context
         centre = served.policy.recommend(context)
         below, drawn, above = (ndtr((end - centre) / served.spread) for end in (-1.0, boosts, 1.0))
         uniform = (drawn - below) / (above - below)
@@ -236,8 +237,7 @@ def test_each_kind_of_model_has_its_own_requests(tmp_path: Path, model: Path) ->
 def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         answer = await service.search(BODY)
-        assert isinstance(BODY.candidates, dict)
-        assert answer.ranking == sorted(BODY.candidates, key=lambda name: -dict(BODY.candidates)[name])[:12]
+        assert answer.ranking == sorted(SCORES, key=lambda name: -SCORES[name])[:12]
         assert (answer.density, answer.boosts) == (None, [0.0] * 10)
         await asyncio.sleep(0.1)
         await service.tick()

@@ -2,7 +2,7 @@ PYTHON_BIN := .venv/bin/python
 SOURCES := $(wildcard zoosim tests studies benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors check format bench clean
+.PHONY: help setup demo test test-processors check format bench soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ format: setup ## format the code and apply the safe lint fixes
 bench: ## run the benchmarks
 	@scripts/setup bench
 	$(PYTHON_BIN) -m benchmarks
+
+soak: setup ## run a service under load for an hour (MINUTES=10 for less), and watch what must not grow
+	$(PYTHON_BIN) -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
 clean: ## remove .venv, caches, build outputs and runs/demo
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist runs/demo

@@ -12,6 +12,7 @@ from benchmarks.quality import (
     from_logs,
     guardrail,
     own_shops,
+    round_trip,
     same_rows,
     search_fit,
     search_templates,
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q9": estimated_propensities.main,
     "Q10": search_fit.main,
     "Q11": fitted_worlds.main,
+    "Q12": round_trip.main,
 }
 
 

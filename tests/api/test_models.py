@@ -118,7 +118,7 @@ def test_without_times_a_log_of_equal_rows_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_without_propensities_trains_the_better_policy_and_judges_none(tmp_path: Path) -> None:
-    """`random` earns what `linear` more than doubles: a model of the later rows tells, without propensities."""
+    """`random` earns what `linear` more than doubles: a model of the rows tells, without propensities."""
     log = imported(tmp_path, drop="p")
     training = zoosim.train(log, ["random", "linear"], tmp_path / "m.zoosim")
     assert training.policy == "linear"
@@ -257,13 +257,13 @@ def test_rows_that_chose_a_model_flatter_it_and_later_ones_do_not(tmp_path: Path
 
 
 def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) -> None:
-    """A model of the later rows tells `linear` from `random`; an estimate that shows the contrary has the last word."""
+    """A model of the rows tells `linear` from `random`; an estimate that shows the contrary has the last word."""
     log = read_log(imported(tmp_path, n=1_000))
     earlier, later = earlier_and_later(log)
     policies: dict[str, Policy] = {"random": Random(spec_of(log), np.random.default_rng(0))}
     policies["linear"] = fitted("linear", earlier)
-    best, reason, predicted = models._best(policies, later, None)
-    assert reason.startswith("a mixed model of the later rows predicts the most reward per visit for it (linear ")
+    best, reason, predicted = models._best(policies, log, later, None)
+    assert reason.startswith("a mixed model of all rows predicts the most reward per later visit for it (linear ")
     assert best == "linear"
     assert predicted["linear"] > predicted["random"]
 
@@ -279,7 +279,7 @@ def test_the_best_is_predicted_unless_it_is_shown_to_be_worse(tmp_path: Path) ->
         (compared(-0.2, 0.1, "trust"), "linear"),
         (compared(0.1, 0.2, "trust"), "linear"),
     ):
-        assert models._best(policies, later, evaluation)[0] == expected
+        assert models._best(policies, log, later, evaluation)[0] == expected
 
 
 def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Values that a model of later rows predicts: the order of policies, where importance weights tell little."""
+"""Values that a model of a log predicts: the order of policies, where importance weights tell little."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from tests.policies.from_log.test_from_log import fitted
+from tests.policies.from_log.test_from_log import context_of, fitted
 from tests.policies.from_log.test_mixed_effects import K, shop
 from zoosim.off_policy.predicted import predict_values
 from zoosim.off_policy.targets.products import spec_of
@@ -19,9 +19,29 @@ def test_policies_are_ordered_by_what_they_earn() -> None:
         earlier, later = earlier_and_later(log)
         policies = {n: fitted("mixed-effects", earlier.rows(np.arange(n))) for n in (4_800, 1_600, 400)}
         random = Random(spec_of(log), np.random.default_rng(0))
-        values = predict_values({**{str(n): policy for n, policy in policies.items()}, "random": random}, later)
+        values = predict_values({**{str(n): policy for n, policy in policies.items()}, "random": random}, later, later)
         assert max(values, key=lambda name: values[name]) != "random"
         assert values["random"] < values["400"] < values["4800"]
+
+
+def test_rows_that_policies_learned_from_make_values_right() -> None:
+    """2,000 rows of 6% clicks, 1,600 to learn from, seeds 0 to 7: mean ratios of predicted to true values, 4 errors.
+
+    A model of the 400 later rows, some 24 clicks, shrinks so much that it finds a quarter too little.
+    """
+    ratios: dict[str, list[float]] = {"whole": [], "later": []}
+    for seed in range(8):
+        log, odds = shop(seed, 2_000)
+        earlier, later = earlier_and_later(log, 0.8)
+        policies = {kind: fitted(kind, earlier, explore=0.0) for kind in ("mixed-effects", "linear")}
+        for name, rows in (("whole", log), ("later", later)):
+            values = predict_values(policies, rows, later)
+            for kind, policy in policies.items():
+                chosen = [policy.recommend(context_of(later, row)) for row in range(400)]
+                truth = 1.0 / (1.0 + np.exp(-odds[1_600:][np.arange(400), chosen]))
+                ratios[name].append(values[kind] / float(truth.mean()))
+    assert abs(np.mean(ratios["whole"]) - 1.0) < 0.12
+    assert np.mean(ratios["later"]) < 0.88
 
 
 def test_it_needs_neither_propensities_nor_features_of_visitors() -> None:
@@ -32,6 +52,6 @@ def test_it_needs_neither_propensities_nor_features_of_visitors() -> None:
     bare = replace(log, features=np.zeros((len(log), 0)), rewards=clicks, propensities=np.full(len(log), np.nan))
     earlier, later = earlier_and_later(bare, 0.5)
     policies = {"best": fitted("mixed-effects", earlier, explore=0.0), "random": Random(spec_of(bare), rng)}
-    values = predict_values(policies, later)
+    values = predict_values(policies, bare, later)
     assert abs(values["random"] - 0.3) < 0.03
     assert abs(values["best"] - 0.5) < 0.06

@@ -270,6 +270,14 @@ def test_a_new_product_is_given_with_its_features(model: Model) -> None:
     assert model.decide({"country": "fr"}, [{"id": "SKU-01"}, {"id": "SKU-02"}]).propensities == by_id
 
 
+def test_the_whole_catalogue_is_worked_out_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    for visitor in VISITORS:
+        model.decide(visitor)
+    monkeypatch.setattr(type(model.policy), "_candidates", None)
+    for visitor in VISITORS:
+        model.decide(visitor)
+
+
 def test_a_number_is_one_product_however_it_is_written(tmp_path: Path) -> None:
     rows = ["item,click,country"]
     rows += [f"{('7', '7.0', ' 7', '007', 'x')[i % 5]},{i % 5 // 3},{'de' if i % 2 else 'fr'}" for i in range(400)]

@@ -58,6 +58,10 @@ class ServiceProcess:
             time.sleep(0.05)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """What it has written so far, over all starts."""
         return _text_of(self._output_file)

@@ -81,12 +81,18 @@ def test_wrong_keys_are_refused(service: ServiceProcess) -> None:
         (b'{"count": 1000}', "expected at most the"),
         (b'{"visitor": {"country": "' + b"x" * 1_100_000 + b'"}}', "more bytes"),
         (b"[" * 100_000, "body"),
+        (b'{"count": 1' + b"0" * 400 + b"}", "count"),
     ],
 )
 def test_bad_bodies_are_refused(service: ServiceProcess, body: bytes, line: str) -> None:
     answer = httpx2.post(f"{service.url}/v1/decisions", content=body, headers={"Authorization": f"Bearer {KEY}"})
     assert answer.status_code in (400, 413)
     assert line in answer.json()["error"]
+
+
+def test_numbers_of_any_size_are_values(service: ServiceProcess) -> None:
+    with Client(service.url, key=KEY) as client:
+        assert client.decide({"country": 10**400, "age": -(2**64)}, PRODUCTS[:2]).product in PRODUCTS[:2]
 
 
 def test_what_the_service_says_of_itself(service: ServiceProcess) -> None:

@@ -1,10 +1,14 @@
 """A service that is killed: what it acknowledged is there, once, and its state is that of its log."""
 
 import random
+import resource
+import shutil
+import subprocess
 import threading
 import time
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.serving.process import ServiceProcess, serving
@@ -118,3 +122,51 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
         assert f"{newest.name}: is no snapshot" in service.output
         assert service.stop() == 0
     check_nothing_is_lost(folder, [])
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_feedback_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
+    """By the system's own account, since killing a process proves nothing about power cuts."""
+    trace = tmp_path / "trace"
+    with serving(tmp_path / "service", make_model(tmp_path)) as service, Client(service.url) as client:
+        decision = client.decide({})
+        calls = "trace=fdatasync,fsync,pwrite64,sendto,sendmsg,write,writev"
+        command = ["strace", "-f", "-y", "-s", "300", "-e", calls, "-o", str(trace), "-p", f"{service.pid}"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as tracer:
+            assert tracer.stderr is not None
+            if b"attached" not in tracer.stderr.readline():
+                pytest.skip("strace may not attach to processes here")
+            client.give_feedback(decision.id, {"click": 1.0})
+            tracer.terminate()
+    lines = trace.read_text().splitlines()
+    acknowledged = next(number for number, line in enumerate(lines) if "accepted" in line)
+    of_log = [(number, line) for number, line in enumerate(lines[:acknowledged]) if "log.db-wal" in line]
+    written = [number for number, line in of_log if "pwrite64" in line]
+    synced = [number for number, line in of_log if "sync(" in line]
+    assert written
+    assert any(number > written[-1] for number in synced)
+
+
+def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
+    with serving(tmp_path / "service", make_model(tmp_path)) as service, Client(service.url) as client:
+        before = client.decide({}, decision_id="before")
+        unlimited = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (1, unlimited[1]))
+        for _ in range(2):
+            answer = httpx2.post(f"{service.url}/v1/decisions", json={"decision_id": "during"})
+            assert answer.status_code == 503
+            assert "cannot be read or written" in answer.json()["error"]
+        feedback = httpx2.post(f"{service.url}/v1/decisions/before/feedback", json={"rewards": {"click": 1}})
+        ready = httpx2.get(f"{service.url}/readyz")
+        assert (feedback.status_code, ready.status_code) == (503, 503)
+        assert httpx2.get(f"{service.url}/livez").status_code == 200
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert httpx2.get(f"{service.url}/readyz").status_code == 200
+        assert client.decide({}, decision_id="before") == before
+        assert client.give_feedback("before", {"click": 1.0}) == "accepted"
+        client.decide({}, decision_id="during")
+        assert service.stop() == 0
+    store = SqliteStore(tmp_path / "service" / LOG, read_only=True)
+    kinds = [row.kind for row in store.read(0, 1_000) if row.kind is not Kind.TICK]
+    assert kinds == [Kind.START, Kind.DECISION, Kind.FEEDBACK, Kind.DECISION]
+    check_nothing_is_lost(tmp_path / "service", [])

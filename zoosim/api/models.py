@@ -40,10 +40,10 @@ def train(
 ) -> "Training":
     """Train policies on the earlier rows of a log, judge them by the later ones, and keep the best.
 
-    Of several the best is the one for which a mixed model of the later rows predicts the most, unless doubly robust
-    estimates that can be trusted show another to be better; where products and features are too many for that model,
-    the one with the highest doubly robust estimate. Of boosts, the one with the highest self-normalised estimate that
-    can be used.
+    Of several the best is the one for which a mixed model of all rows predicts the most in the later ones, unless
+    doubly robust estimates of these that can be trusted show another to be better; where products and features are too
+    many for that model, the one with the highest doubly robust estimate. Of boosts, the one with the highest
+    self-normalised estimate that can be used.
 
     Args:
         log: A Parquet file of Records, such as `zoosim import` writes, or a `Log`; of products, or of searches, from
@@ -150,7 +150,7 @@ def _train_products(
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
             evaluation = evaluate(later, models, seed=seed, propensity_model=propensity_model, progress=progress)
-        best, reason, predicted = _best(trained, later, evaluation)
+        best, reason, predicted = _best(trained, loaded, later, evaluation)
     return Kept(models, best, reason, evaluation, failures, predicted, earlier, later)
 
 
@@ -264,9 +264,9 @@ def _named_progress(progress: "Progress", name: str, line: str) -> None:
 
 
 def _best(
-    policies: "Mapping[str, Policy]", later: "Log", evaluation: "Evaluation | None"
+    policies: "Mapping[str, Policy]", log: "Log", later: "Log", evaluation: "Evaluation | None"
 ) -> tuple[str, str, dict[str, float]]:
-    """Return the policy to keep, why, and the rewards that a model of the later rows predicts for those to choose from.
+    """Return the policy to keep, why, and what a model of the log predicts for those to choose from in the later rows.
 
     Raises `ConfigError` where nothing tells which is best.
     """
@@ -278,13 +278,13 @@ def _best(
     if len(candidates) == 1:
         return next(iter(candidates)), shown_worse or "no other was trained", {}
     try:
-        predicted = predict_values(candidates, replace(later, user_ids=None))
+        predicted = predict_values(candidates, replace(log, user_ids=None), replace(later, user_ids=None))
     except ConfigError as error:
         best = _highest_estimate(candidates, evaluation, error)
         return best, "its `dr` estimate is the highest that can be used", {}
     ordered = sorted(predicted, key=lambda name: -predicted[name])
     values = ", ".join(f"{name} {predicted[name]:.4g}" for name in ordered)
-    reasons = [f"a mixed model of the later rows predicts the most reward per visit for it ({values})"]
+    reasons = [f"a mixed model of all rows predicts the most reward per later visit for it ({values})"]
     if shown_worse:
         reasons.append(shown_worse)
     if evaluation is None:

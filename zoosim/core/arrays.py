@@ -1,6 +1,8 @@
-"""Arrays that grow and shrink."""
+"""Arrays that grow, shrink and get a column of ones."""
 
 import numpy as np
+
+from zoosim.core.types import FloatArray
 
 
 def copy_overlap(source: np.ndarray, target: np.ndarray) -> None:
@@ -14,3 +16,8 @@ def resized(array: np.ndarray, *shape: int) -> np.ndarray:
     out = np.zeros(shape, array.dtype)
     copy_overlap(array, out)
     return out
+
+
+def with_ones(columns: FloatArray) -> FloatArray:
+    """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
+    return np.hstack([np.ones((len(columns), 1)), columns])

@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from zoosim.core.arrays import with_ones
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
-from zoosim.models.hierarchy import Design
+from zoosim.models.hierarchy import Design, make_design
 from zoosim.schema.encoder import Encoder
 
 MOST_VISITOR_FEATURES = 30
@@ -32,7 +33,7 @@ class Features(NamedTuple):
 
     def represent(self, features: FloatArray) -> FloatArray:
         """Return the models' features of visitors `(n, q)`."""
-        return np.column_stack([np.ones(len(features)), (features - self.centre) @ self.mixing])
+        return with_ones((features - self.centre) @ self.mixing)
 
 
 class _Mixed(NamedTuple):
@@ -62,8 +63,7 @@ def model_features(log: Log) -> Features:
         _column_blocks(encoders[0], log.features.shape[1]),
         min(MOST_VISITOR_FEATURES, max(1, MOST_PAIRS // width - 1)),
     )
-    z = np.column_stack([np.ones(log.n_actions), centred_products @ of_products.mixing])
-    design = Design(z, _behind_the_level(of_visitors.blocks), _behind_the_level(of_products.blocks))
+    design = make_design(centred_products @ of_products.mixing, of_visitors.blocks, of_products.blocks)
     return Features(centre, of_visitors.mixing, design, categories, names)
 
 
@@ -105,8 +105,3 @@ def _mixed(centred: FloatArray, blocks: IntArray, most: int) -> _Mixed:
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     largest = np.argsort(-values)[:most]
     return _Mixed(vectors[:, largest], np.zeros(len(largest), np.int64))
-
-
-def _behind_the_level(blocks: IntArray) -> IntArray:
-    """Number blocks from 1 without gaps, and put block 0, of the 1s, before them."""
-    return np.concatenate([[0], np.unique(blocks, return_inverse=True)[1].reshape(-1) + 1]).astype(np.int64)

@@ -24,6 +24,7 @@ from zoosim.models.hierarchy import (
     start_variances,
 )
 from zoosim.models.row_effects import (
+    LARGEST_STEP,
     Effects,
     Family,
     estimate_spread,
@@ -34,8 +35,6 @@ from zoosim.models.row_effects import (
 
 ROUNDS = 14
 UPDATES_A_ROUND = 2
-LARGEST_STEP = 1.0
-"""By how much a Newton step may move a row's logit: whole steps overshoot where responses are rare."""
 
 
 class ClickModel(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from zoosim.core.arrays import with_ones
 from zoosim.core.types import FloatArray, IntArray
 
 INTERCEPT_VARIANCE = 100.0
@@ -41,6 +42,15 @@ class Design(NamedTuple):
     def shape(self) -> tuple[int, int]:
         """The shape of M, `(q, r)`."""
         return len(self.visitor_block), len(self.product_block)
+
+
+def make_design(products: FloatArray, visitor_blocks: IntArray, product_blocks: IntArray) -> Design:
+    """Return the design of features without the 1s: `products (K, r - 1)`, and blocks that are numbered anyhow."""
+    blocks = [
+        np.append(0, 1 + np.unique(numbers, return_inverse=True)[1]).astype(np.int64)
+        for numbers in (visitor_blocks, product_blocks)
+    ]
+    return Design(with_ones(products), *blocks)
 
 
 class Variances(NamedTuple):

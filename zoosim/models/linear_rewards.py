@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import with_ones
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.threads import in_threads
@@ -237,11 +238,6 @@ def _shared_weights(moments: Moments, folds: list[int], traits: FloatArray | Non
     p = z.shape[1]
     system = np.einsum("kp,kq,kij->piqj", z, z, gram, optimize=True).reshape(p * d, p * d)
     return np.asarray(np.linalg.solve(system + np.eye(p * d), (z.T @ cross).reshape(-1)).reshape(p, d))
-
-
-def with_ones(columns: FloatArray) -> FloatArray:
-    """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
-    return np.hstack([np.ones((len(columns), 1)), columns])
 
 
 def _solve(moments: Moments, folds: list[int], shared: FloatArray, shrinkage: float) -> FloatArray:

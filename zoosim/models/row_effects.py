@@ -7,6 +7,8 @@ import numpy as np
 from zoosim.core.types import FloatArray, IntArray
 
 MOST_VARIANCE = 4.0
+LARGEST_STEP = 1.0
+"""By how much a Newton step may move the logit of a row: whole steps overshoot where responses are rare."""
 ERRORS = 1.0
 """Standard errors by which a variance must exceed 0 for its effects to be kept where they are not a visitor's."""
 
@@ -103,7 +105,7 @@ def shrunk_effects(
     if estimate <= (ERRORS * error if family.optional else 0.0):
         return known
     variance = 1.0 / (1.0 / estimate + information)
-    mean = variance * target
-    if (family.groups >= 0).all():  # what all rows share is the model's level
-        mean -= float(information @ mean) / float(information.sum())
+    mean = before.mean + np.clip(variance * target - before.mean, -LARGEST_STEP, LARGEST_STEP)
+    if (family.groups >= 0).all():  # where the level is fitted, too, effects add up to 0: all are shrunk alike
+        mean -= mean.mean()
     return known._replace(mean=mean, variance=variance, spread=estimate)

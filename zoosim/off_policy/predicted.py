@@ -1,4 +1,4 @@
-"""What policies would earn, as predicted by a model of rows that they have not seen: little noise, no propensities."""
+"""What policies would earn, as a model of the log's rows predicts it: little noise, no propensities."""
 
 from collections.abc import Mapping
 
@@ -10,19 +10,20 @@ from zoosim.policies.base import Policy, logged_context
 from zoosim.policies.from_log.mixed_effects import MixedEffects
 
 MOST_ROWS = 2_000
-"""Visits for which policies are asked, spread evenly over the log; the model is fitted to all of them."""
+"""Visits for which policies are asked, spread evenly over those to judge by."""
 
 
-def predict_values(policies: Mapping[str, Policy], log: Log) -> dict[str, float]:
+def predict_values(policies: Mapping[str, Policy], log: Log, visits: Log) -> dict[str, float]:
     """Return the mean reward per visit that a mixed model of a log predicts for each policy.
 
-    The direct method with a model of rows that no policy was trained on. Effects are shrunk, so values are too low as
-    levels; as an order of policies they are far less noisy than estimates by importance weights where products are many
-    and rewards rare.
+    The direct method, far less noisy than importance weights where products are many and rewards rare. The log may hold
+    the rows that policies were trained on: the model shrinks effects as far as the log says, so chance that a policy
+    took for an effect counts for little, and few clicks are lost. It sees what a mixed model can say, and no more.
 
     Args:
-        policies: Trained policies, none of them on this log.
-        log: Rows of products; propensities are not needed.
+        policies: Trained policies.
+        log: Rows of products to fit the model to; propensities are not needed.
+        visits: Rows whose visitors the policies decide for.
 
     Raises:
         ConfigError: products and features are too many for the model.
@@ -30,8 +31,8 @@ def predict_values(policies: Mapping[str, Policy], log: Log) -> dict[str, float]
     """
     judge = MixedEffects(spec_of(log), np.random.default_rng(0))  # which draws nothing
     judge.fit(log)
-    rows = np.unique(np.linspace(0, len(log) - 1, min(len(log), MOST_ROWS)).astype(np.int64))
-    visits = log.rows(rows)
+    rows = np.unique(np.linspace(0, len(visits) - 1, min(len(visits), MOST_ROWS)).astype(np.int64))
+    visits = visits.rows(rows)
     available = visits.available(0, len(visits))
     predicted = np.array([judge.predict(logged_context(visits, row, available[row])) for row in range(len(visits))])
     values = {}

@@ -29,7 +29,7 @@ class Training:
     """What `zoosim.train` found: the best `model`, its `policy`'s name, and what the later rows say of all policies.
 
     `reason` says why it was chosen. `evaluation` is None for a log without propensities, on which nothing can be judged
-    unless they are estimated. `predicted` is the reward per visit that a mixed model of the later rows predicts for
+    unless they are estimated. `predicted` is the reward per later visit that a mixed model of all rows predicts for
     each policy; it is empty where none was needed. `losses` are those of each epoch, of policies trained in epochs.
     `notes` say why policies were left out.
     """

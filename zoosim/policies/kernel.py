@@ -30,7 +30,8 @@ from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
 from zoosim.linear.condition import CONDITION
-from zoosim.policies.base import FIT_CHUNK, Policy, policy_name
+from zoosim.policies.base import FIT_CHUNK, policy_name
+from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
 from zoosim.policies.requests import (
     LARGEST,
@@ -38,13 +39,9 @@ from zoosim.policies.requests import (
     check_finite,
     check_shape,
     checked_action,
-    checked_candidates,
     checked_request,
     checked_reward,
 )
-
-REMEMBERED = 4
-"""Sets of candidates whose derived arrays are kept: rewards come for earlier requests than the newest."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +79,7 @@ class Decision(NamedTuple):
     propensities: FloatArray
 
 
-class Attached(NamedTuple):
-    """A set of candidates and what the policy derived from it; `version` says of which of its states."""
-
-    product_ids: Any
-    products: Any
-    ids: IntArray
-    features: FloatArray
-    candidates: Any
-    version: int
-
-
-class DrawingPolicy(Policy):
+class DrawingPolicy(AttachingPolicy):
     """A policy that draws its action from a distribution over the request's candidates, by a number in [0, 1).
 
     A subclass says in `_candidates` what it derives from products, and makes its `draws` when it is made. It draws in
@@ -105,16 +91,7 @@ class DrawingPolicy(Policy):
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
-        self._attached: list[Attached] = []
         self._warned = False
-        self._version = 0
-
-    @abstractmethod
-    def _candidates(self, ids: IntArray, products: FloatArray) -> Any:
-        """Return what is derived from products: `ids (K,)`, `products (K, d_p)`.
-
-        Where this enters something into the state, `_reader` must return a copy.
-        """
 
     @abstractmethod
     def _draw_action(self, request: Request, candidates: Any, draw: float) -> int:
@@ -130,42 +107,6 @@ class DrawingPolicy(Policy):
 
     def _decided(self, request: Request, candidates: Any, action: int) -> None:
         """Move what a decision moves."""
-
-    def attach(self, context: Context) -> Any:
-        """Return what is derived from a request's candidates; free when they are the same read-only arrays as before.
-
-        Raises:
-            PolicyError: ids or features have a wrong shape or type, or are not finite.
-        """
-        place = self._find_attached(context)
-        if place is None:
-            ids, products = checked_candidates(context, self.spec)
-            identity = _lasting(context.product_ids), _lasting(context.products)
-            attached = self._derived(Attached(*identity, ids.copy(), products.copy(), None, 0))
-            self._attached = [attached, *self._attached[: REMEMBERED - 1]]
-            return attached.candidates
-        if self._attached[place].version != self._version:
-            self._attached[place] = self._derived(self._attached[place])
-        return self._attached[place].candidates
-
-    def _find_attached(self, context: Context) -> int | None:
-        """Return where a request's candidates stand among those attached, None when they are new."""
-        for place, attached in enumerate(self._attached):
-            if attached.products is context.products and attached.product_ids is context.product_ids:
-                return place
-        for place, attached in enumerate(self._attached):
-            same_ids = np.array_equal(attached.ids, context.product_ids)
-            if same_ids and np.array_equal(attached.features, context.products):
-                return place
-        return None
-
-    def _derived(self, attached: Attached) -> Attached:
-        candidates = self._candidates(attached.ids, attached.features)
-        return attached._replace(candidates=candidates, version=self._version)
-
-    def _forget_candidates(self) -> None:
-        """Let all that was derived from candidates be derived anew, as the state that it refers to has changed."""
-        self._version += 1
 
     def select_action(self, context: Context) -> int:
         """Draw an action, and move what a decision moves."""
@@ -224,11 +165,6 @@ class DrawingPolicy(Policy):
     def _reader(self, context: Context) -> "DrawingPolicy":
         """Return the policy itself where reading a request moves nothing, else a copy that may be moved."""
         return self
-
-    def _is_attached(self, context: Context) -> bool:
-        """Return whether what is derived from a request's candidates is kept, and still right."""
-        place = self._find_attached(context)
-        return place is not None and self._attached[place].version == self._version
 
     def _next_draw(self) -> float:
         return uniform(self.draws.key[0], int(self.draws.decisions[0]) + 1, 0)
@@ -457,14 +393,6 @@ def _teach(
     for i in range(actions.shape[0]):
         decided(state, candidates, user_ids[i], users[i], actions[i])
         learn(state, candidates, user_ids[i], users[i], actions[i], rewards[i])
-
-
-def _lasting(array: Any) -> Any:
-    """Return an array that cannot change under us, None for one that can: then its values are compared."""
-    owner = array
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    return array if owner is None else None
 
 
 def _arrays(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:

@@ -64,6 +64,8 @@ class Catalogue:
             )
         if not np.isfinite(self.features).all():
             raise DataError("catalogue: got features that are missing or infinite, expected finite numbers")
+        # A copy that nobody can change, so that policies know it again without looking at its values.
+        object.__setattr__(self, "features", frozen(np.array(self.features, np.float64)))
         object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.names)})
         object.__setattr__(self, "ids", product_ids(self.names))
 
@@ -202,15 +204,16 @@ class Model:
         if not len(names) or len(set(names)) < len(names):
             got = "no candidate" if not len(names) else f"{len(names) - len(set(names))} candidates twice"
             raise PolicyError(f"candidates: got {got}, expected at least one product, each once")
-        if candidates is None:  # worked out once, since a catalogue may be large
+        if candidates is None:  # the arrays themselves, by which a policy knows them again
             ids, products = self.catalogue.ids, self.catalogue.features
         else:
-            ids, products = product_ids(names), np.array([self.product_features(candidate) for candidate in listed])
+            features = [self.product_features(candidate) for candidate in listed]
+            ids, products = product_ids(names), frozen(np.array(features).reshape(len(names), -1))
         context = Context(
             user_id=0,
             user=frozen(self.fitted.visitors.encode_one(visitor)),
             product_ids=ids,
-            products=frozen(products.reshape(len(names), -1)),
+            products=products,
             available=frozen(np.ones(len(names), bool)),
         )
         return names, context
@@ -315,7 +318,7 @@ def _restored(policy: Policy, header: Mapping[str, Any], arrays: Mapping[str, An
     if SEARCH in header:
         return BoostModel.restored(policy, header, arrays, **kept)
     fitted = FittedSchema.from_json(json.dumps(header["fitted"]), kept["source"])
-    catalogue = Catalogue(tuple(map(str, header["names"])), frozen(np.asarray(arrays["features"], float)))
+    catalogue = Catalogue(tuple(map(str, header["names"])), np.asarray(arrays["features"], float))
     return Model(policy, fitted, catalogue, **kept)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
+from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
@@ -58,6 +59,7 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     warnings.simplefilter("ignore")
+    write_json_lines()
     store = SqliteStore(job.folder / LOG, read_only=True)
     replica = newest_replica(
         job.folder / SNAPSHOTS, lambda digest: load_served_model(job.folder, digest), store.row, _complain
@@ -111,6 +113,9 @@ class _Learner:
             _complain(str(error))
             return 0
         for row in rows:
+            expected = self._replica.position + 1
+            if row.seq != expected:
+                raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
             self._replica.apply(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()

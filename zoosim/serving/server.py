@@ -18,6 +18,7 @@ import uvloop
 from zoosim.core.errors import ConfigError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import STOP, LearnerJob, run_learner
+from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
@@ -44,6 +45,7 @@ def serve(settings: Settings, model_file: Path | None, announce: Callable[[str],
         ConfigError: the store or the port cannot be used.
         DataError: the model or the log is broken.
     """
+    write_json_lines()
     listener = _listener(settings)
     try:
         uvloop.run(_serve(settings, model_file, listener, announce))

@@ -493,6 +493,7 @@ class Service:
 
     def _undo(self, changes: int) -> None:
         """Take changes of products back that could not be stored."""
+        logger.error("the log cannot be written: %s", self._writer.failure)
         self.catalogue.undo(changes)
 
     def _decision_row(self, decision_id: str) -> Row:
@@ -555,7 +556,7 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 
 def _hash_of(body: msgspec.Struct) -> bytes:
     """Return a hash of what a request asks for, and of which kind it is."""
-    content = type(body).__name__.encode() + msgspec.msgpack.encode(body, order="deterministic")
+    content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
     return hashlib.blake2b(content, digest_size=16).digest()
 
 

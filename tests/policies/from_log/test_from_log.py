@@ -11,7 +11,7 @@ import zoosim
 from tests.off_policy.test_evaluate import drawn
 from tests.off_policy.worlds import TableWorld
 from zoosim.core.errors import ConfigError, DataError, PolicyError
-from zoosim.core.types import Context, FloatArray
+from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.logs.log import Log
 from zoosim.models.linear_rewards import FOLDS, fit_linear_model, shared_first
 from zoosim.off_policy.intervals.clusters import make_clusters
@@ -122,6 +122,42 @@ def test_products_are_known_by_their_ids(kind: str) -> None:
     )
     assert twins[0] == pytest.approx(twins[2], rel=1e-9)
     assert twins[1] == pytest.approx(whole[3], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_that_come_again_are_worked_out_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same read-only arrays, and equal ones, with the same bits as without memory; until something is learned."""
+    log = described()
+    policy = fitted(kind, log)
+    worked_out = []
+    whole = type(policy)._candidates
+
+    def counted(self: FromLog, ids: IntArray, products: FloatArray) -> Any:
+        worked_out.append(len(ids))
+        return whole(self, ids, products)
+
+    monkeypatch.setattr(FromLog, "_candidates", counted)
+    lasting = {"product_ids": frozen(log.product_ids.copy()), "products": frozen(log.products.copy())}
+    for row in range(5):
+        np.testing.assert_array_equal(guesses(policy, context_of(log, row, **lasting)), forgetful(policy, log, row))
+    policy._forget_candidates()
+    worked_out.clear()
+    for row in range(5):
+        guesses(policy, context_of(log, row, **lasting))
+        guesses(policy, context_of(log, row))
+    assert worked_out == [20]
+    before = guesses(policy, context_of(log, 0))
+    policy.fit(replace(log, rewards=-log.rewards))
+    assert (guesses(policy, context_of(log, 0)) != before).all()
+    policy.load_state_dict(fitted(kind, log).state_dict())
+    np.testing.assert_array_equal(guesses(policy, context_of(log, 0)), before)
+
+
+def forgetful(policy: FromLog, log: Log, row: int) -> FloatArray:
+    """Return the guesses of a policy that has met no products yet."""
+    stranger = type(policy)(policy.spec, np.random.default_rng(0))
+    stranger.load_state_dict(policy.state_dict())
+    return guesses(stranger, context_of(log, row))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.linear.condition import CONDITION
 from zoosim.neural.primal import Primal
-from zoosim.policies.kernel import REMEMBERED
+from zoosim.policies.candidates import REMEMBERED
 from zoosim.policies.products.neural_ucb import NeuralTS, NeuralUCB
 
 STATES: list[tuple[type, dict[str, Any]]] = [

@@ -11,12 +11,13 @@ from zoosim.core.checks import check_generator_state
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
-from zoosim.policies.base import Policy, policy_name
+from zoosim.policies.base import policy_name
+from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.from_log.traits import Traits
-from zoosim.policies.requests import check_finite, check_shape, checked_candidates, checked_request
+from zoosim.policies.requests import check_finite, check_shape, checked_request
 
 
-class FromLog(Policy):
+class FromLog(AttachingPolicy):
     """Show the product with the highest guessed reward, and with probability `explore` any product.
 
     A guess follows from a representation h of the visitor, at its plainest linearly: the product's own weights times h,
@@ -43,31 +44,33 @@ class FromLog(Policy):
         """Train on a log of K products; return their p traits, and the arrays that make guesses, by name.
 
         These are `own (K + 1, D)`, whose last row stands for unknown products, `shared (p, D)`, `centre` and `scale`
-        `(d_u,)`, and what else the subclass needs. What `_by_product` names has a row per product, as `own` has.
+        `(d_u,)`, and what else the subclass needs. Each pair of names in `_by_product` is like `own` and `shared`.
         """
 
     @abstractmethod
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what `_fit_model` returns."""
 
-    _by_product: ClassVar[tuple[str, ...]] = ("own",)
+    _by_product: ClassVar[Mapping[str, str]] = {"own": "shared"}
+    """The names of products' own weights, and of those that products share by their traits."""
 
     def _represent(self, user: FloatArray) -> FloatArray:
         """Return what guesses follow from `(D,)`, of a visitor `(d_u,)`: the scaled features, after a leading 1."""
         return np.concatenate(([1.0], (user - self._model["centre"]) * self._model["scale"]))
 
-    def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
-        """Return the guessed rewards `(K,)` of products by their places and `traits (K, p)`."""
-        return self._linear("own", "shared", places, traits, represented)
+    def _guess(self, weights: Mapping[str, FloatArray], represented: FloatArray) -> FloatArray:
+        """Return the guessed rewards `(K,)` of products, by their whole weights `(K, D)`."""
+        return np.asarray(weights["own"] @ represented)
 
-    def _linear(
-        self, own: str, shared: str, places: IntArray, traits: FloatArray, represented: FloatArray
-    ) -> FloatArray:
-        """Return what products' own weights and those that they share make of a visitor `(K,)`."""
-        predicted = self._model[own][places] @ represented
-        if traits.shape[1]:
-            predicted += traits @ (self._model[shared] @ represented)
-        return np.asarray(predicted)
+    def _candidates(self, ids: IntArray, products: FloatArray) -> dict[str, FloatArray]:
+        """Return products' whole weights `(K, D)`: their own and, by their traits, those that all share."""
+        model = self._model
+        places = self._places(ids)
+        centred = products - model["trait_mean"]
+        return {
+            own: model[own][places] + np.linalg.multi_dot([centred, model["trait_weights"], model[shared]])
+            for own, shared in self._by_product.items()
+        }
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, and forget what was learned before.
@@ -84,6 +87,7 @@ class FromLog(Policy):
             model[name] = np.vstack([model[name][order], model[name][-1:]])
         known = {"product_ids": log.product_ids[order], "trait_mean": traits.mean, "trait_weights": traits.weights}
         self._model = {**known, **model}
+        self._forget_candidates()
         return {}
 
     def select_action(self, context: Context) -> int:
@@ -114,9 +118,7 @@ class FromLog(Policy):
         if not self._model:
             raise PolicyError(f"{policy_name(type(self))}: not trained; call fit(log) first, or load a saved state")
         request = checked_request(context, self.spec)
-        ids, products = checked_candidates(context, self.spec)
-        traits = (products - self._model["trait_mean"]) @ self._model["trait_weights"]
-        guesses = self._guess(self._places(ids), traits, self._represent(request.user))
+        guesses = self._guess(self.attach(context), self._represent(request.user))
         return np.where(request.available, guesses, -np.inf), request.available
 
     def _places(self, ids: IntArray) -> IntArray:
@@ -138,6 +140,7 @@ class FromLog(Policy):
             raise ConfigError(f"{label} is of another policy, or broken")
         rng_state = check_generator_state(label, state["rng"])
         self._model = self._checked_model(label, state["model"])
+        self._forget_candidates()
         self.rng.bit_generator.state = rng_state
 
     def _checked_model(self, label: str, model: Any) -> dict[str, np.ndarray]:

@@ -1,15 +1,17 @@
 """A mixed model of the rewards, learned from a log: what visitors like in products, and each product's own effect."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
+from zoosim.core.arrays import with_ones
 from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray, IntArray, PastLog, Progress
 from zoosim.models.amount_model import fit_amounts
 from zoosim.models.click_model import fit_clicks
-from zoosim.models.hierarchy import Design
+from zoosim.models.hierarchy import Design, make_design
 from zoosim.policies.from_log.base import FromLog
 from zoosim.policies.from_log.blocks import scale_blocks
 from zoosim.policies.from_log.traits import MOST_TRAITS, Traits, find_traits
@@ -34,16 +36,15 @@ class MixedEffects(FromLog):
     """
 
     name = "mixed-effects"
-    _by_product: ClassVar = ("own", "size_own")
+    _by_product: ClassVar = {"own": "shared", "size_own": "size_shared"}
 
     def _fit_model(self, log: PastLog, progress: Progress) -> tuple[Traits, dict[str, FloatArray]]:
         visitors = scale_blocks(log.features)
         traits, blocks = _traits_in_blocks(log.products, MOST_COEFFICIENTS // (1 + self.spec.user_dim) - 1)
-        columns = _behind_one((log.features - visitors.centre) * visitors.scale)
+        columns = with_ones((log.features - visitors.centre) * visitors.scale)
         seen, actions = np.unique(log.actions, return_inverse=True)
         _check_size(len(seen), columns.shape[1])
-        products = _behind_one(traits.scores[seen])
-        design = Design(products, np.append(0, 1 + visitors.blocks), np.append(0, 1 + blocks))
+        design = make_design(traits.scores[seen], visitors.blocks, blocks)
         has_two_parts = _has_two_parts(log.rewards)
         if has_two_parts:
             is_above = log.rewards > 0.0
@@ -64,11 +65,11 @@ class MixedEffects(FromLog):
             "scale": visitors.scale,
         }
 
-    def _guess(self, places: IntArray, traits: FloatArray, represented: FloatArray) -> FloatArray:
-        predicted = self._linear("own", "shared", places, traits, represented)
+    def _guess(self, weights: Mapping[str, FloatArray], represented: FloatArray) -> FloatArray:
+        predicted = super()._guess(weights, represented)
         if not self._model["has_two_parts"]:
             return predicted
-        log_size = self._linear("size_own", "size_shared", places, traits, represented)
+        log_size = weights["size_own"] @ represented
         return np.asarray(special.expit(predicted) * np.exp(log_size))
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
@@ -141,8 +142,3 @@ def _check_size(n_products: int, n_columns: int) -> None:
     if 8 * n_products * n_columns**2 > MAX_BYTES:
         size = f"{n_products:,} products and {n_columns - 1:,} features of visitors"
         raise ConfigError(f"mixed model: got {size}, too many for memory; leave some features out")
-
-
-def _behind_one(columns: FloatArray) -> FloatArray:
-    """Return a column of ones and the `columns (n, d)`: `(n, 1 + d)`."""
-    return np.hstack([np.ones((len(columns), 1)), columns])

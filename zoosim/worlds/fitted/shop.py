@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from zoosim.core.arrays import with_ones
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.schema.schema import FittedSchema
@@ -165,7 +166,7 @@ class FittedShop:
 
     def represent(self, rows: IntArray) -> FloatArray:
         """Return the model's features of visits `(n, q)`."""
-        return np.column_stack([np.ones(len(rows)), (self.features[rows] - self.centre) @ self.mixing])
+        return with_ones((self.features[rows] - self.centre) @ self.mixing)
 
     def draw(self, number: int) -> ShopDraw:
         """Return draw `number`, 0 or more; beyond `n_draws` coefficients come again, with other visitors' effects."""

@@ -1,0 +1,120 @@
+"""Requests that nobody should send: each is answered below 500 in one line, and nothing strange gets into the log."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.test_service import replayed
+from zoosim.serving.application import Application
+from zoosim.serving.events import Decision, Feedback, unpack, unpack_floats
+from zoosim.serving.learner import LOG
+from zoosim.serving.store.sqlite import SqliteStore
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from([*PRODUCTS, "de", "", " ", "\x00", "p1 ", 1e308, -1e308, 2**63, 10**400, "../../etc/passwd"]),
+)
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner)
+)
+CANDIDATE = st.one_of(
+    st.sampled_from(PRODUCTS),
+    SCALARS,
+    st.fixed_dictionaries({"id": SCALARS, "category": SCALARS}),
+    ANYTHING,
+)
+DECIDE = st.fixed_dictionaries(
+    {},
+    optional={
+        "visitor": st.dictionaries(st.sampled_from(["country", "x"]), SCALARS) | ANYTHING,
+        "candidates": st.lists(CANDIDATE, max_size=6) | ANYTHING,
+        "count": st.integers(-1, 9) | SCALARS,
+        "decision_id": st.text(max_size=300) | SCALARS,
+        "visitor_id": SCALARS,
+        "defer": SCALARS,
+        "strange": SCALARS,
+    },
+)
+FEEDBACK = st.fixed_dictionaries(
+    {"rewards": st.dictionaries(st.sampled_from(["click", "revenue", ""]), SCALARS) | ANYTHING},
+    optional={"product": SCALARS, "feedback_id": SCALARS},
+)
+PRODUCT = st.fixed_dictionaries({}, optional={"features": ANYTHING, "available": SCALARS})
+NAMES = st.text(min_size=1, max_size=40).map(lambda text: "".join(f"%{byte:02x}" for byte in text.encode()))
+REQUESTS = st.one_of(
+    st.tuples(st.just("POST"), st.just("/v1/decisions"), DECIDE),
+    st.tuples(st.just("POST"), st.just("/v1/decisions/known/feedback"), FEEDBACK),
+    st.tuples(st.just("POST"), NAMES.map(lambda name: f"/v1/decisions/{name}/feedback"), FEEDBACK),
+    st.tuples(st.just("POST"), NAMES.map(lambda name: f"/v1/decisions/{name}/activation"), ANYTHING),
+    st.tuples(st.just("PUT"), NAMES.map(lambda name: f"/v1/products/{name}"), PRODUCT),
+    st.tuples(st.just("GET"), NAMES.map(lambda name: f"/v1/decisions/{name}"), st.none()),
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("shop"))
+
+
+def ask(folder: Path, model: Path, requests: list[tuple[str, str, bytes]]) -> list[httpx2.Response]:
+    """Return the answers of a service to requests, one after another."""
+
+    async def run() -> list[httpx2.Response]:
+        async with running(folder, model) as service:
+            transport = httpx2.ASGITransport(app=Application(service).starlette())
+            async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
+                await client.post("/v1/decisions", json={"decision_id": "known"})
+                answers = [await client.request(method, path, content=body) for method, path, body in requests]
+                await service.tick()
+        return answers
+
+    return asyncio.run(run())
+
+
+def check(folder: Path, answers: list[httpx2.Response]) -> None:
+    """Check that all were answered, and that the log holds nothing but finite numbers, and can be learned from."""
+    for answer in answers:
+        assert answer.status_code < 500, answer.text
+        if answer.status_code >= 400 and answer.status_code not in (404, 405):
+            assert "\n" not in answer.json()["error"]
+    store = SqliteStore(folder / LOG, read_only=True)
+    for row in store.read(0, 1_000_000):
+        record: Any = unpack(row) if row.body else None
+        if isinstance(record, Decision):
+            propensities = unpack_floats(record.propensities)
+            assert propensities.sum() == pytest.approx(1.0, abs=1e-9)
+            assert np.isfinite(unpack_floats(record.visitor)).all()
+        if isinstance(record, Feedback):
+            assert 0.0 <= record.rewards["click"] <= 1.0
+    state = replayed(folder).model.policy.state_dict()
+    assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests=st.lists(REQUESTS, min_size=20, max_size=60))
+def test_requests_of_the_right_form_hold_anything(
+    requests: list[tuple[str, str, Any]], tmp_path_factory: pytest.TempPathFactory, model: Path
+) -> None:
+    folder = tmp_path_factory.mktemp("service")
+    bodies = [(method, path, json.dumps(body).encode()) for method, path, body in requests]
+    check(folder, ask(folder, model, bodies))
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(bodies=st.lists(st.binary(max_size=200), min_size=50, max_size=100))
+def test_bytes_that_are_no_requests(bodies: list[bytes], tmp_path_factory: pytest.TempPathFactory, model: Path) -> None:
+    folder = tmp_path_factory.mktemp("service")
+    paths = ("/v1/decisions", "/v1/decisions/known/feedback")
+    check(folder, ask(folder, model, [("POST", paths[len(body) % 2], body) for body in bodies]))

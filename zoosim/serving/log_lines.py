@@ -1,0 +1,31 @@
+"""What a service writes to its standard error: a line of JSON for each thing worth knowing, without personal data."""
+
+import json
+import logging
+from datetime import UTC, datetime
+
+
+class _JsonFormatter(logging.Formatter):
+    """A record as JSON: when, how bad, which process, and what."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "process": record.processName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def write_json_lines() -> None:
+    """Let everything that is logged in this process be written as JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("zoosim.serving").setLevel(logging.INFO)

@@ -15,6 +15,9 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import BoostModel
+from zoosim.policies.boosts.search import slate_values
+from zoosim.policies.registry import find_class
+from zoosim.ranking.profiles import write_profiles
 from zoosim.worlds.search.boosts import BoostWorld
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import read_search_config
@@ -62,6 +65,19 @@ def test_a_decision_is_a_ranking_of_the_candidates_with_its_density(model: Boost
     assert choice.density == model.exploring().density(context, choice.boosts) > 0.0
     listed = [{"id": name, "score": score} for name, score in SCORES.items()]
     assert model.recommend(VISITOR, listed)[0] == model.recommend(VISITOR, SCORES)[0]
+
+
+def test_what_is_compiled_ranks_any_number_of_candidates(training: Training) -> None:
+    """A visitor with a single candidate waits for no compiler."""
+    kernels: dict[str, Any] = {"item-critic": slate_values, "q-ensemble": write_profiles}
+    for trained, kernel in kernels.items():
+        policy = find_class(trained)(training.model.policy.spec, np.random.default_rng(0))
+        model = BoostModel.of(policy, training.model.requests, 0.1)  # type: ignore[attr-defined,arg-type]
+        model.prepare()
+        compiled = list(kernel.dispatcher.signatures)
+        for count in (1, 2, 60):
+            model.decide(VISITOR, dict.fromkeys(model.requests.names[:count], 0.5))
+        assert list(kernel.dispatcher.signatures) == compiled
 
 
 def test_densities_add_up_to_1(model: BoostModel) -> None:

@@ -76,6 +76,7 @@ def test_wrong_keys_are_refused(service: ServiceProcess) -> None:
         (b'{"visitor": {"age": 1e999}}', "out of range"),
         (b'{"visitor": {"age": NaN}}', "malformed"),
         (b'{"visitors": {}}', "unknown field"),
+        (b'{"line\\nbreak": {}}', "unknown field `line break`"),
         (b'{"visitor": {"a": {"b": 1}}}', "visitor"),
         (b'{"count": 0}', "count"),
         (b'{"count": 1000}', "expected at most the"),

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from zoosim.core.blame import one_line
 from zoosim.core.errors import StoreError, ZoosimError
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
 from zoosim.serving.bodies import (
@@ -219,7 +220,7 @@ def _json(answer: Any, status: int = 200) -> Response:
 def _refusal(error: Exception) -> Response:
     """Return the answer to what was refused: one line, and when to come again where that helps."""
     if isinstance(error, msgspec.MsgspecError):
-        return _json(ErrorAnswer(f"body: {error}"), 400)
+        return _json(ErrorAnswer(f"body: {one_line(error)}"), 400)
     status = 413 if isinstance(error, TooLarge) else STATUS.get(type(error), 400)
     response = _json(ErrorAnswer(str(error)), status)
     if status in (429, 503):

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.speed.serving import make_model, send
 from tests.serving.process import ServiceProcess, serving
-from zoosim.serving.learner import LOG
+from zoosim.serving.store.address import LOG
 
 DECISIONS, FEEDBACKS = 60, 20
 MOST_GROWTH = 1.0

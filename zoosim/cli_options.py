@@ -209,7 +209,9 @@ ServedModel = Annotated[
 ]
 Store = Annotated[
     str | None,
-    typer.Option(metavar="sqlite:DIR", help="Where log, snapshots and models lie [default: sqlite:zoosim-service]."),
+    typer.Option(
+        metavar="sqlite:DIR|redis://...", help="Where log, snapshots and models lie [default: sqlite:zoosim-service]."
+    ),
 ]
 ServiceSettings = Annotated[
     Path | None,

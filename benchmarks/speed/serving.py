@@ -22,8 +22,9 @@ import polars as pl
 
 import zoosim
 from tests.serving.process import serving
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.replica import Replica
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 NUMBERS, PRODUCTS, CANDIDATES = 60, 300, 50

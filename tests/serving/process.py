@@ -17,8 +17,9 @@ STARTING, STOPPING = 120.0, 20.0
 class ServiceProcess:
     """`zoosim serve` in a folder, at a port that stays the same when it is started again."""
 
-    def __init__(self, folder: Path, model: Path | None, **settings: object) -> None:
+    def __init__(self, folder: Path, model: Path | None, store: str = "", **settings: object) -> None:
         self.folder = folder
+        self._store = store or f"sqlite:{folder}"
         self._model = model
         self._settings = {f"ZOOSIM_SERVE_{name.upper()}": f"{value}" for name, value in settings.items()}
         self._port = 0
@@ -37,7 +38,7 @@ class ServiceProcess:
             "zoosim",
             "serve",
             "--store",
-            f"sqlite:{self.folder}",
+            self._store,
             "--port",
             f"{self._port}",
         ]
@@ -102,9 +103,9 @@ def _text_of(path: Path) -> str:
 
 
 @contextmanager
-def serving(folder: Path, model: Path | None, **settings: object) -> Iterator[ServiceProcess]:
+def serving(folder: Path, model: Path | None, store: str = "", **settings: object) -> Iterator[ServiceProcess]:
     """Run a service until the block ends."""
-    service = ServiceProcess(folder, model, **settings)
+    service = ServiceProcess(folder, model, store, **settings)
     try:
         yield service
     finally:

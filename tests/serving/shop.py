@@ -44,7 +44,7 @@ def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PR
 
 @asynccontextmanager
 async def running(folder: Path, model: Path | None, **settings: Any) -> AsyncIterator[Service]:
-    """Run a service without HTTP and without a learner."""
+    """Run a service without HTTP and without a learner; its log is in SQLite where `store` names no other place."""
     options = {"store": f"sqlite:{folder}", "wait": 1.0, **settings}
     service = Service(Settings(**options), model, asyncio.get_running_loop())
     try:

@@ -10,9 +10,10 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, StoreError
 from zoosim.serving.bodies import DecideBody, SlotBody
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 
@@ -109,6 +110,7 @@ def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, mon
             with pytest.raises(StoreError, match="disk full"):
                 await switch
             monkeypatch.setattr(service._store, "append", append)
+            await service.tick()
             assert service.start == before
             assert service.settings.wait == 1.0
         await visits(service, 0, 3)

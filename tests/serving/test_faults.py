@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx2
@@ -14,11 +15,12 @@ import pytest
 from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_model
 from tests.serving.test_service import replayed
+from tests.serving.valkey import valkey_server
 from zoosim.serving.client import Client, ServiceError
 from zoosim.serving.events import Kind, decision_key, decision_of, feedback_key
-from zoosim.serving.learner import LOG, SNAPSHOTS, load_served_model
+from zoosim.serving.learner import SNAPSHOTS, load_served_model
 from zoosim.serving.snapshots import newest_replica, state_digest
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store, parse_address
 
 CLIENTS = 4
 
@@ -56,20 +58,22 @@ class Shop(threading.Thread):
                 self.feedback.add((name, "only"))
 
 
-def disturbed(service: ServiceProcess, kills: int, seed: int) -> list[Shop]:
-    """Let clients visit while the service and its learner are killed in turn; return what was acknowledged."""
+def restart(service: ServiceProcess) -> None:
+    """Kill a service, and start it again."""
+    service.kill()
+    service.start()
+
+
+def disturbed(service: ServiceProcess, kills: Sequence[Callable[[], None]], seed: int) -> list[Shop]:
+    """Let clients visit while things are killed in turn; return what was acknowledged."""
     rng = random.Random(seed)
     stop = threading.Event()
     shops = [Shop(service.url, number, stop) for number in range(CLIENTS)]
     for shop in shops:
         shop.start()
-    for number in range(kills):
+    for kill in kills:
         time.sleep(rng.uniform(0.2, 1.0))
-        if number % 2:
-            service.kill_learner()
-        else:
-            service.kill()
-            service.start()
+        kill()
     time.sleep(0.5)
     stop.set()
     for shop in shops:
@@ -77,9 +81,10 @@ def disturbed(service: ServiceProcess, kills: int, seed: int) -> list[Shop]:
     return shops
 
 
-def check_nothing_is_lost(folder: Path, shops: list[Shop]) -> None:
+def check_nothing_is_lost(address: Address, shops: list[Shop]) -> None:
     """Compare what was acknowledged with the log, and the last snapshot with the log read anew."""
-    store = SqliteStore(folder / LOG, read_only=True)
+    folder = address.folder
+    store = open_store(address, read_only=True)
     for shop in shops:
         for name in shop.decisions:
             assert store.find(decision_key(name)) is not None
@@ -90,7 +95,7 @@ def check_nothing_is_lost(folder: Path, shops: list[Shop]) -> None:
     closed = [decision_of(row) for row in rows if row.kind is Kind.FEEDBACK]
     assert len(closed) == len(set(closed))
     kept = newest_replica(folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.row, pytest.fail)
-    undisturbed = replayed(folder)
+    undisturbed = replayed(folder, address=address)
     assert kept.position == undisturbed.position
     assert state_digest(kept) == state_digest(undisturbed)
     assert undisturbed.join.counts["joined"] == len(closed)
@@ -99,10 +104,24 @@ def check_nothing_is_lost(folder: Path, shops: list[Shop]) -> None:
 @pytest.mark.timeout(280)
 def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
     with serving(tmp_path / "service", make_model(tmp_path), wait=30.0, snapshot=0.3) as service:
-        shops = disturbed(service, kills=4, seed=0)
+        kills = [lambda: restart(service), service.kill_learner]
+        shops = disturbed(service, [*kills, *kills], seed=0)
         assert service.stop() == 0
     assert sum(len(shop.feedback) for shop in shops) > 10
-    check_nothing_is_lost(tmp_path / "service", shops)
+    check_nothing_is_lost(Address(tmp_path / "service"), shops)
+
+
+@pytest.mark.timeout(280)
+def test_nothing_acknowledged_is_lost_when_the_server_of_the_log_is_killed(tmp_path: Path) -> None:
+    with valkey_server(tmp_path / "valkey") as server:
+        store = server.store("loop", tmp_path / "service")
+        with serving(tmp_path / "service", make_model(tmp_path), store, wait=30.0, snapshot=0.3) as service:
+            kills = [server.restart, service.kill_learner, server.restart, lambda: restart(service), server.restart]
+            shops = disturbed(service, kills, seed=1)
+            assert service.stop() == 0
+        assert sum(len(shop.feedback) for shop in shops) > 10
+        assert "Traceback" not in service.output
+        check_nothing_is_lost(parse_address(store), shops)
 
 
 @pytest.mark.timeout(280)
@@ -121,7 +140,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
         service.start()
         assert f"{newest.name}: is no snapshot" in service.output
         assert service.stop() == 0
-    check_nothing_is_lost(folder, [])
+    check_nothing_is_lost(Address(folder), [])
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -166,7 +185,7 @@ def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
         assert client.give_feedback("before", {"click": 1.0}) == "accepted"
         client.decide({}, decision_id="during")
         assert service.stop() == 0
-    store = SqliteStore(tmp_path / "service" / LOG, read_only=True)
+    store = open_store(Address(tmp_path / "service"), read_only=True)
     kinds = [row.kind for row in store.read(0, 1_000) if row.kind is not Kind.TICK]
     assert kinds == [Kind.START, Kind.DECISION, Kind.FEEDBACK, Kind.DECISION]
-    check_nothing_is_lost(tmp_path / "service", [])
+    check_nothing_is_lost(Address(tmp_path / "service"), [])

@@ -12,9 +12,10 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.events import Decision, pack_floats, unpack
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 SOMEBODY = "somebody@example.com"

@@ -12,9 +12,10 @@ from tests.serving.test_service import replayed
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
 from zoosim.serving.events import RawRequest
 from zoosim.serving.fresh import FIRST_REQUESTS, grown_model
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 TOPICS = ("news", "sport", "food")

@@ -15,8 +15,7 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.serving.application import Application
 from zoosim.serving.events import Decision, Feedback, unpack, unpack_floats
-from zoosim.serving.learner import LOG
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store
 
 SCALARS = st.one_of(
     st.none(),
@@ -89,7 +88,7 @@ def check(folder: Path, answers: list[httpx2.Response]) -> None:
         assert answer.status_code < 500, answer.text
         if answer.status_code >= 400 and answer.status_code not in (404, 405):
             assert "\n" not in answer.json()["error"]
-    store = SqliteStore(folder / LOG, read_only=True)
+    store = open_store(Address(folder), read_only=True)
     for row in store.read(0, 1_000_000):
         record: Any = unpack(row) if row.body else None
         if isinstance(record, Decision):

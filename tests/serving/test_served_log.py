@@ -20,10 +20,11 @@ from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.join import Closing
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 CLICK_RATES = np.linspace(0.1, 0.8, len(PRODUCTS))

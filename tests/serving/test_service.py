@@ -1,7 +1,7 @@
 """A service without HTTP: decisions, feedback, products, and what its log says of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +11,13 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
-from zoosim.serving.learner import LOG, load_served_model
+from zoosim.serving.events import NewRow
+from zoosim.serving.learner import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Conflict, NotFound, Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store
+from zoosim.serving.store.base import StoredAfterAll
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +35,9 @@ def with_service(
     asyncio.run(run())
 
 
-def replayed(folder: Path, stop: int | None = None) -> Replica:
-    """Return what the log of a folder comes to, read from its first row."""
-    store = SqliteStore(folder / LOG, read_only=True)
+def replayed(folder: Path, stop: int | None = None, address: Address | None = None) -> Replica:
+    """Return what the log of a folder, or at an address, comes to, read from its first row."""
+    store = open_store(address or Address(folder), read_only=True)
     replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
     for row in store.read(0, stop or 1_000_000):
         replica.apply(row)
@@ -91,7 +93,7 @@ def test_the_state_follows_from_the_log_and_from_a_snapshot_of_its_middle(tmp_pa
     middle = replayed(tmp_path, stop=whole.position // 2)
     (tmp_path / "snapshots").mkdir(exist_ok=True)
     write_snapshot(tmp_path / "snapshots", middle)
-    store = SqliteStore(tmp_path / LOG, read_only=True)
+    store = open_store(Address(tmp_path), read_only=True)
     resumed = newest_replica(
         tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
     )
@@ -157,7 +159,10 @@ def test_products_that_could_not_be_stored_are_unknown(
         outcomes = await asyncio.gather(*(service.decide(new) for _ in range(3)), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreError] * 3
         assert service.failure == "disk full"
+        with pytest.raises(StoreError, match="disk full"):
+            await service.decide(DecideBody())
         monkeypatch.setattr(service._store, "append", append)
+        await service.tick()
         with pytest.raises(PolicyError, match="'q1'"):
             await service.decide(DecideBody(candidates=["q1", "p1"]))
         assert set((await service.decide(new)).propensities) == {"q1", "p1"}
@@ -166,6 +171,39 @@ def test_products_that_could_not_be_stored_are_unknown(
     with_service(tmp_path, model, use)
     assert replayed(tmp_path).catalogue.state()[0] == replayed(tmp_path).catalogue.state()[0]
     assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1"]
+
+
+def test_products_that_are_stored_after_all_are_known(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(service: Service) -> None:
+        append = service._store.append
+        stored = []
+
+        def lose_the_answer(rows: Sequence[NewRow], durable: bool) -> None:
+            append(rows, durable)
+            stored.extend(service._reader.read(1, 10))
+            monkeypatch.setattr(service._store, "append", find_out)
+            raise StoreError("timeout")
+
+        def find_out(*_: object) -> None:
+            monkeypatch.setattr(service._store, "append", append)
+            raise StoredAfterAll(stored)
+
+        monkeypatch.setattr(service._store, "append", lose_the_answer)
+        new = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"], decision_id="d")
+        other = DecideBody(candidates=[{"id": "q2", "category": "c2"}, "p1"])
+        for body in (new, new, other):
+            with pytest.raises(StoreError, match="timeout"):
+                await service.decide(body)
+        await service.tick()
+        assert "send the request again" in service.failure
+        await service.tick()
+        assert set((await service.decide(new)).propensities) == {"q1", "p1"}
+        assert set((await service.decide(other)).propensities) == {"q2", "p1"}
+
+    with_service(tmp_path, model, use)
+    assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1", "q2"]
 
 
 def test_two_services_cannot_share_a_folder(tmp_path: Path, model: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from zoosim.serving.events import Decision, Kind, Row, pack, unpack
-from zoosim.serving.learner import LOG
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 ROWS_AT_ONCE = 1_000

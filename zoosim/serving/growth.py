@@ -3,15 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoosim.policies.model import ID, name_of
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.events import RawRequest, pack_raw
 from zoosim.serving.fresh import FIRST_REQUESTS, first_requests, grown_model
-from zoosim.serving.learner import LOG
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store
 
 if TYPE_CHECKING:
     from zoosim.serving.service import Service
@@ -48,7 +46,7 @@ class Growth:
         service = self._service
         warm_up = service.start.model
         try:
-            requests = await asyncio.to_thread(_logged_requests, service.folder, warm_up)
+            requests = await asyncio.to_thread(_logged_requests, service.address, warm_up)
             self._requests = len(requests)
             if len(requests) == FIRST_REQUESTS:
                 grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
@@ -61,8 +59,8 @@ class Growth:
             self._task = None
 
 
-def _logged_requests(folder: Path, model: str) -> list[RawRequest]:
-    store = SqliteStore(folder / LOG, read_only=True)
+def _logged_requests(address: Address, model: str) -> list[RawRequest]:
+    store = open_store(address, read_only=True)
     try:
         return first_requests(store, model)
     finally:

@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
@@ -17,27 +18,33 @@ from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store
+from zoosim.serving.store.base import Store
 
-LOG, MODELS, SNAPSHOTS = "log.db", "models", "snapshots"
+MODELS, SNAPSHOTS = "models", "snapshots"
 """What a service's folder holds."""
 
 ROWS_AT_ONCE = 1_000
 PAUSE = 0.01
 """Seconds between two looks at a log that has nothing new."""
 
+SECONDS_BETWEEN_TRIES = 0.2
+"""Between two tries to read a log that cannot be read."""
+
 ROWS_PER_SNAPSHOT = 10_000
 
 STOP = b"stop"
 """What the ranker sends to a learner that shall write a snapshot and end."""
 
+Answer = TypeVar("Answer")
+
 logger = logging.getLogger("zoosim.serving")
 
 
 class LearnerJob(NamedTuple):
-    """What a learner needs: the service's folder, seconds between snapshots, and the process that it works for."""
+    """What a learner needs: where the log lies, seconds between snapshots, and the process that it works for."""
 
-    folder: Path
+    store: Address
     snapshot: float
     parent: int
 
@@ -60,34 +67,71 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     write_json_lines()
-    store = SqliteStore(job.folder / LOG, read_only=True)
-    replica = newest_replica(
-        job.folder / SNAPSHOTS, lambda digest: load_served_model(job.folder, digest), store.row, _complain
-    )
-    gc.freeze()
-    learner = _Learner(job, store, replica, ranker)
     try:
-        learner.run()
+        _Learner(job, _Parent(job.parent, ranker)).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
         pass
     except DataError as error:
         _complain(str(error))
         sys.exit(3)
-    finally:
-        store.close()
+
+
+class _Parent:
+    """The ranker that a learner works for."""
+
+    def __init__(self, process: int, connection: Connection) -> None:
+        self._process = process
+        self._connection = connection
+
+    def send(self, content: bytes) -> None:
+        """Send a message."""
+        self._connection.send_bytes(content)
+
+    def wants_stop(self) -> bool:
+        """Tell whether it is gone, or said stop."""
+        if os.getppid() != self._process:
+            return True
+        return self._connection.poll() and self._connection.recv_bytes() == STOP
+
+    def insist(self, ask: Callable[[], Answer]) -> Answer:
+        """Return what a store answers, asked until it does; raises `EOFError` once the ranker wants a stop.
+
+        What was begun with the rows of a tick cannot be begun anew, so a store that fails in its midst must be waited
+        for.
+        """
+        has_complained = False
+        while True:
+            try:
+                return ask()
+            except StoreError as error:
+                if not has_complained:
+                    _complain(str(error))
+                has_complained = True
+            if self.wants_stop():
+                raise EOFError
+            time.sleep(SECONDS_BETWEEN_TRIES)
 
 
 class _Learner:
     """Reads the log row by row; at each tick it learns what is over, and publishes."""
 
-    def __init__(self, job: LearnerJob, store: SqliteStore, replica: Replica, ranker: Connection) -> None:
+    def __init__(self, job: LearnerJob, parent: _Parent) -> None:
+        """Open the log, and begin with the newest snapshot."""
         self._job = job
-        self._store = store
-        self._replica = replica
-        self._ranker = ranker
+        self._parent = parent
+        self._folder = job.store.folder
+        store = parent.insist(lambda: open_store(job.store, read_only=True))
+        self._store: Store = store
+        self._replica: Replica = newest_replica(
+            self._folder / SNAPSHOTS,
+            lambda digest: load_served_model(self._folder, digest),
+            lambda seq: parent.insist(lambda: store.row(seq)),
+            _complain,
+        )
+        gc.freeze()
         self._publisher = Publisher()
         self._saved_at = time.monotonic()
-        self._saved_position = replica.position
+        self._saved_position = self._replica.position
         self._published = -1
 
     def run(self) -> None:
@@ -98,20 +142,18 @@ class _Learner:
                 self._publish()
             if self._snapshot_is_due():
                 self._save()
-            if self._is_told_to_stop():
+            if self._parent.wants_stop():
                 break
             if not rows_read:
                 time.sleep(PAUSE)
+        while self._catch_up():  # the last snapshot holds all that the ranker stored before it said stop
+            continue
         if self._replica.position > self._saved_position:
             self._save()
 
     def _catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
-        try:
-            rows = self._store.read(self._replica.position, ROWS_AT_ONCE)
-        except StoreError as error:
-            _complain(str(error))
-            return 0
+        rows = self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
         for row in rows:
             expected = self._replica.position + 1
             if row.seq != expected:
@@ -127,7 +169,7 @@ class _Learner:
         assert start is not None
         counts = {**replica.join.counts, **replica.counts, "open": len(replica.join)}
         message = self._publisher.message(replica.model.policy, replica.position, start.origin, start.rules, counts)
-        self._ranker.send_bytes(encode(message))
+        self._parent.send(encode(message))
         self._published = replica.position
 
     def _snapshot_is_due(self) -> bool:
@@ -136,16 +178,11 @@ class _Learner:
 
     def _save(self) -> None:
         try:
-            write_snapshot(self._job.folder / SNAPSHOTS, self._replica)
+            write_snapshot(self._folder / SNAPSHOTS, self._replica)
         except OSError as error:
             _complain(f"snapshot: cannot be written ({error.strerror}); the log holds all")
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
-
-    def _is_told_to_stop(self) -> bool:
-        if os.getppid() != self._job.parent:
-            return True
-        return self._ranker.poll() and self._ranker.recv_bytes() == STOP
 
 
 def _complain(line: str) -> None:

@@ -1,7 +1,7 @@
 """Read the rows of a service's log into visits: what each decision showed, and what feedback came to it in time."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -92,8 +92,15 @@ class _Given(NamedTuple):
 class LogReader:
     """Reads the rows of a service's log in their order, and makes visits of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, find_row: Callable[[int], Row | None]) -> None:
+        """Start before the first row.
+
+        Args:
+            folder: The service's folder.
+            find_row: Returns the row of the log at a position, None where it is gone.
+        """
         self._folder = folder
+        self._find_row = find_row
         self.periods: list[Period] = []
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
@@ -182,7 +189,7 @@ class LogReader:
         def load(digest: str) -> Model:
             return load_served_model(self._folder, digest)
 
-        replica = newest_replica(self._folder / SNAPSHOTS, load, lambda seq: None, lambda line: None)
+        replica = newest_replica(self._folder / SNAPSHOTS, load, self._find_row, lambda line: None)
         if replica.start is None:
             raise DataError(
                 f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "

@@ -21,6 +21,7 @@ from zoosim.serving.events import (
     RawRequest,
     Row,
     Start,
+    row_checksum,
     unpack,
     unpack_floats,
     unpack_raw,
@@ -51,6 +52,7 @@ class Replica:
 
     Attributes:
         position: The row up to which the log has been read.
+        checksum: The checksum of that row.
         start: What the log says of the model and the rules; None before its first row.
         early: What was over before there was a schema: the policy that grows from the first requests learns it.
         known_versions: The versions of products that the policy has met as candidates.
@@ -67,6 +69,7 @@ class Replica:
         self._load_model = load_model
         self._find_row = find_row
         self.position = 0
+        self.checksum = b""
         self.start: Start | None = None
         self.known_versions: set[int] = set()
         self.counts: Counter[str] = Counter()
@@ -88,6 +91,7 @@ class Replica:
             )
         _READERS[row.kind](self, row)
         self.position = row.seq
+        self.checksum = row_checksum(row)
 
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""

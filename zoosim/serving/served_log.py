@@ -15,8 +15,8 @@ from zoosim.logs.log import Log
 from zoosim.policies.model import product_ids
 from zoosim.schema.infer import REWARD
 from zoosim.serving.events import Row
-from zoosim.serving.learner import LOG
 from zoosim.serving.log_reader import LogReader, Visit
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 ROWS_AT_ONCE = 10_000
@@ -54,8 +54,8 @@ def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace
         ConfigError: the service's log has no such action space.
         DataError: the log is broken, or has no decision that is over.
     """
-    reader = LogReader(Path(folder))
     store = SqliteStore(Path(folder) / LOG, read_only=True)
+    reader = LogReader(Path(folder), store.row)
     try:
         newest = store.last()
         for row in _rows(store, 0 if newest is None else newest.seq):

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
 from zoosim.serving.learner import STOP, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
@@ -69,7 +69,7 @@ async def _serve(
         asyncio.create_task(job) for job in (_tick(service), _clean(service), _watch(service), _stop(server, stopping))
     ]
     host, port = listener.getsockname()[:2]
-    announce(f"serving on http://{host}:{port}, log and models in {service.folder}")
+    announce(f"serving on http://{host}:{port}, {service.address.text()}")
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -97,7 +97,7 @@ class LearnerProcess:
         """Start it."""
         self._service = service
         self._loop = loop
-        self._job = LearnerJob(service.folder.resolve(), service.settings.snapshot, os.getpid())
+        self._job = LearnerJob(service.address, service.settings.snapshot, os.getpid())
         self._stopping = threading.Event()
         self._start()
         self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
@@ -146,7 +146,10 @@ async def _tick(service: Service) -> None:
 async def _clean(service: Service) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
-        await service.remove_old()
+        try:
+            await service.clean()
+        except (StoreError, DataError) as error:
+            logger.warning("old rows stay: %s", error)
 
 
 async def _watch(service: Service) -> None:

@@ -1,6 +1,7 @@
 """What a service does, without HTTP: decide, take feedback, change products, learn, and survive being killed."""
 
 import asyncio
+import contextlib
 import fcntl
 import hashlib
 import heapq
@@ -25,7 +26,7 @@ from zoosim.policies.base import policy_name
 from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown, SlotBody
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
-from zoosim.serving.changes import DELETED, changed_settings, read_changes, write_changes
+from zoosim.serving.changes import CHANGES, DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -48,13 +49,14 @@ from zoosim.serving.events import (
 from zoosim.serving.fresh import EXPLORATION, compile_policy, warm_up_model
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import LOG, MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
+from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.replica import WARM_UP, Replica, rules_of
 from zoosim.serving.settings import Settings
-from zoosim.serving.snapshots import newest_position, newest_replica
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.snapshots import PREFIX, newest_position, newest_replica
+from zoosim.serving.store.address import open_store
+from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
 SECRET, LOCK = "secret", "lock"
@@ -111,7 +113,8 @@ class Service:
             ConfigError: the folder cannot be used, or another service uses it.
             DataError: the model, or the log, is broken.
         """
-        self.folder = settings.folder
+        self.address = settings.address._replace(folder=settings.address.folder.resolve())
+        self.folder = self.address.folder
         self.started = time.time()
         self.counts: Counter[str] = Counter()
         self.learned: Mapping[str, int] = {}
@@ -121,21 +124,25 @@ class Service:
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
         self._loop = loop
-        self._lock = _locked(self.folder)
-        self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
-        self._secret = _secret_of(self.folder)
-        self._store = SqliteStore(self.folder / LOG)
-        self._reader = SqliteStore(self.folder / LOG, read_only=True)
-        self._models = _Models(self.folder)
-        self._replica, dues = _replayed(self.folder, self._reader, self._models)
-        self._time = 0 if (newest := self._reader.last()) is None else newest.time
-        self._unticked = True
-        self._switching = asyncio.Lock()
-        self._start_before: Start | None = None
-        self._growth = Growth(self, loop)
-        self._begin(model_file)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, _locked(self.folder))
+            self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
+            self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
+            self._store.fetch(self.folder)
+            self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
+            self._secret = _secret_of(self.folder)
+            self._models = _Models(self.folder)
+            self._replica, dues = _replayed(self.folder, self._reader, self._models)
+            self._time = 0 if (newest := self._reader.last()) is None else newest.time
+            self._unticked = True
+            self._switching = asyncio.Lock()
+            self._start_before: Start | None = None
+            self._growth = Growth(self, loop)
+            self._begin(model_file)
+            self._opened = opened.pop_all()
         self._dues = sorted(dues)  # a heap
         self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
+        self._is_failing = False
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
 
     @property
@@ -307,9 +314,7 @@ class Service:
     def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer:
         """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
         _, decision = self.decision(decision_id)
-        if names is None:
-            names = self._names_in(decision)
-        return _answer_of(decision_id, decision, names)
+        return _answer_of(decision_id, decision, self._names_of(decision) if names is None else names)
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
@@ -318,13 +323,15 @@ class Service:
         while self._dues and self._dues[0] <= now:
             heapq.heappop(self._dues)
             self._unticked = True
-        if not self._unticked:
+        if not self._unticked and not self.failure:
             return
         self._unticked = False
         try:
             await self._writer.append([NewRow(now, Kind.TICK, None, b"")])
         except StoreError:
             self._unticked = True
+        else:
+            self._is_failing = False
 
     def take(self, message: Message) -> None:
         """Take over what the learner has learned."""
@@ -340,9 +347,14 @@ class Service:
         self.state = message.position
         self.learned = message.counts
 
-    async def remove_old(self) -> int:
-        """Remove rows of the log that are older than the settings say; return how many."""
+    async def clean(self) -> int:
+        """Share models and snapshots with other machines; remove rows of the log that the settings call old.
+
+        Returns:
+            How many rows were removed: none that is not in a snapshot which other machines find.
+        """
         learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
+        await self._loop.run_in_executor(None, self._share_files)
         if learned is None:
             return 0
         limits = [read_changes(self.folder).get(DELETED, {}).get("time", 0)]
@@ -368,7 +380,7 @@ class Service:
         newest = self._reader.last()
         if newest is not None:
             write_changes(self.folder, DELETED, {"position": newest.seq, "time": newest.time})
-        await self.remove_old()
+        await self.clean()
 
     def time_of(self, position: int) -> float:
         """Return when a row of the log came, in seconds since 1970; 0 where it is gone."""
@@ -385,8 +397,7 @@ class Service:
 
     def lag(self) -> int:
         """Return how many rows of the log the decisions do not know of yet."""
-        newest = self._reader.last()
-        return 0 if newest is None else newest.seq - self.state
+        return max(self._writer.position - self.state, 0)
 
     def description(self) -> dict[str, Any]:
         """Return what decides, by which rules it learns, and what came of decisions, as plain values."""
@@ -405,9 +416,9 @@ class Service:
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
         self._writer.close()
-        self._store.close()
-        self._reader.close()
-        os.close(self._lock)
+        with contextlib.suppress(StoreError):
+            self._share_files()
+        self._opened.close()
 
     def _begin(self, model_file: Path | None) -> None:
         """Note in the log by which model and rules the service goes on, where they are new."""
@@ -422,6 +433,7 @@ class Service:
         start = Start(digest, self.settings.rules.model_dump_json().encode(), turn)
         if start != before:
             self._replica.begin(start)
+            self._share_files()
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
         if self.is_warming_up:
             compile_policy()
@@ -465,6 +477,7 @@ class Service:
         reason = await self.check_writing()
         if reason:
             raise StoreError(reason)
+        await self._loop.run_in_executor(None, self._share_files)
         before = self.start
         self._replica.begin(start)
         if start.origin != before.origin:
@@ -509,7 +522,7 @@ class Service:
         decision_id = body.decision_id or ""
         if decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
-        row = self._reader.find(decision_key(decision_id))
+        row = self._row_of(decision_id)
         if row is None:
             return None
         decision = unpack(row)
@@ -518,11 +531,6 @@ class Service:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
         names = None if body.candidates is None else [name_of(candidate) for candidate in body.candidates]
         return self.answer(decision_id, names)
-
-    def _names_in(self, decision: Decision) -> Sequence[str]:
-        if decision.raw:
-            return [name for name, _ in unpack_raw(decision.raw).candidates]
-        return self.catalogue.candidates(unpack_whole(decision.versions).tolist()).names
 
     async def _acknowledged(
         self, decision_id: str, answer: DecisionAnswer, stored: "asyncio.Future[list[int | None]]"
@@ -583,9 +591,11 @@ class Service:
     def _append(self, row: NewRow, durable: bool = False) -> "asyncio.Future[list[int | None]]":
         return self._writer.append([row], durable)
 
-    def _undo(self, changes: int) -> None:
-        """Take changes back that could not be stored: those of products, and a switch to another model or rules."""
-        logger.error("the log cannot be written: %s", self._writer.failure)
+    def _undo(self, changes: int, stored_after_all: Sequence[Row]) -> None:
+        """Take changes back that could not be stored, of products too; take over what is stored after all."""
+        if not self._is_failing:
+            logger.error("the log cannot be written: %s", self._writer.failure)
+        self._is_failing = True
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
             self._replica, _ = _replayed(self.folder, self._reader, self._models)
@@ -594,18 +604,42 @@ class Service:
         if before is not None:
             self._replica.begin(before)
         self.catalogue.undo(changes)
+        for row in stored_after_all:
+            if row.kind in (Kind.PRODUCT, Kind.START):
+                self._replica.apply(row)
+
+    def _share_files(self) -> None:
+        paths = [path for path in (self.folder / SECRET, self.folder / CHANGES) if path.exists()]
+        paths += (self.folder / MODELS).glob("*.zoosim")
+        paths += (self.folder / SNAPSHOTS).glob(f"{PREFIX}*")
+        self._store.share(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])
 
     def _decision_row(self, decision_id: str) -> Row:
-        row = self._reader.find(decision_key(decision_id))
+        row = self._row_of(decision_id)
         if row is None:
             raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
         return row
+
+    def _row_of(self, decision_id: str) -> Row | None:
+        """Return the row of a decision; raises `StoreError` also while the log and the products may not agree."""
+        if self.failure:
+            raise StoreError(self.failure)
+        return self._reader.find(decision_key(decision_id))
+
+    def _names_of(self, decision: Decision) -> Sequence[str]:
+        """Return the names of a decision's candidates; raises `StoreError` for products that another service added."""
+        if decision.raw:
+            return [name for name, _ in unpack_raw(decision.raw).candidates]
+        versions = unpack_whole(decision.versions)
+        if versions.max() >= len(self.catalogue):
+            raise StoreError("decision: is of another service, which has taken the log over; send requests to that one")
+        return self.catalogue.candidates(versions.tolist()).names
 
     def _slot_of(self, row: Row, product: str) -> int:
         """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        names = self._names_in(decision)
+        names = self._names_of(decision)
         products = [names[place] for place in decision.shown]
         if product not in products:
             raise PolicyError(unknown("product: was not shown", product, products))
@@ -634,6 +668,9 @@ class Service:
             raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
 
     def _check_room(self) -> None:
+        """Refuse what cannot be stored now; each tick tries whether the log can be written again."""
+        if self.failure:
+            raise StoreError(self.failure)
         if self._writer.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
@@ -735,7 +772,7 @@ class _Models:
         return load_served_model(self._folder, digest) if prepared is None else prepared
 
 
-def _replayed(folder: Path, reader: SqliteStore, models: _Models) -> tuple[Replica, list[int]]:
+def _replayed(folder: Path, reader: Store, models: _Models) -> tuple[Replica, list[int]]:
     """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
 
     def complain(line: str) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from zoosim.core.config import build, read_yaml
 from zoosim.core.errors import ConfigError
 from zoosim.serving.rules import Rules
+from zoosim.serving.store.address import Address, parse_address
 
 PREFIX = "ZOOSIM_SERVE_"
 """What the names of environment variables begin with: `ZOOSIM_SERVE_PORT` sets `port`."""
@@ -24,7 +25,8 @@ class Settings(Rules):
 
     Args:
         host, port: Where it listens. Beyond this machine it listens with keys alone.
-        store: Where its log, snapshots and models lie: `sqlite:FOLDER`.
+        store: Where its log, snapshots and models lie: `sqlite:FOLDER`, or `redis://HOST:PORT/DB?name=LOOP&folder=FOLDER`
+            for a log on a Redis or Valkey server.
         exploration: The share of decisions that is spread evenly over all candidates, so that the log can judge other
             policies.
         key: The key that opens everything; clients send it as `Authorization: Bearer KEY`.
@@ -79,12 +81,9 @@ class Settings(Rules):
         return Rules(**{name: getattr(self, name) for name in Rules.model_fields})
 
     @property
-    def folder(self) -> Path:
-        """The folder of the store."""
-        kind, _, where = self.store.partition(":")
-        if kind != "sqlite" or not where:
-            raise ConfigError(f"store: got {self.store!r}, expected sqlite:FOLDER")
-        return Path(where)
+    def address(self) -> Address:
+        """Where the store lies; raises `ConfigError`."""
+        return parse_address(self.store)
 
 
 def read_settings(

@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
 from zoosim.policies.persistence import packed_state, unpack_state
-from zoosim.serving.events import Row, Start
+from zoosim.serving.events import Row, Start, row_checksum
 from zoosim.serving.join import Closing
 from zoosim.serving.replica import Replica
 
@@ -31,6 +31,7 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
     products, product_arrays = replica.catalogue.state()
     header = {
         "position": replica.position,
+        "row": replica.checksum.hex(),
         "model": start.model,
         "turn": start.turn,
         "rules": start.rules.decode(),
@@ -88,8 +89,12 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.counts.update(_counts(header["counts"]))
         replica.early = [Closing(int(seq), int(slot), float(reward)) for seq, slot, reward in header["early"]]
         replica.position = int(header["position"])
+        replica.checksum = bytes.fromhex(header["row"])
     except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
         raise broken from None
+    row = find_row(replica.position)
+    if row is None or row_checksum(row) != replica.checksum:
+        raise DataError(f"{path}: ends at row {replica.position:,}, which is not in the log, or not the same there")
     return replica
 
 

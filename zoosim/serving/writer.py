@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving.events import Kind, NewRow
-from zoosim.serving.store.base import Store
+from zoosim.serving.events import Kind, NewRow, Row
+from zoosim.serving.store.base import Store, StoredAfterAll
 
 MOST_TOGETHER = 512
 """Requests that one commit stores, at most."""
@@ -47,13 +47,14 @@ class Writer:
     Attributes:
         failure: Why the last commit failed, empty when it did not.
         waiting: How many requests wait now.
+        position: The position of the newest row that this stored.
     """
 
     def __init__(
         self,
         store: Store,
         loop: asyncio.AbstractEventLoop,
-        on_failure: Callable[[int], None],
+        on_failure: Callable[[int, Sequence[Row]], None],
         sync_all: bool = False,
     ) -> None:
         """Start the thread.
@@ -62,11 +63,12 @@ class Writer:
             store: Where to append.
             loop: The event loop of those who wait.
             on_failure: Called in the event loop when commits failed, with the number of changes of products that are
-                lost with them.
+                lost with them, and with the rows of commits before that are stored after all.
             sync_all: Whether everything must be on the disk, not feedback alone.
         """
         self.failure = ""
         self.waiting = 0
+        self.position = 0
         self._store = store
         self._loop = loop
         self._on_failure = on_failure
@@ -119,7 +121,7 @@ class Writer:
 
     def _commit(self, batch: list[_Waiting]) -> None:
         sound = [waiting for waiting in batch if waiting.epoch > self._failed_epoch]
-        self._tell(self._refuse, [waiting for waiting in batch if waiting.epoch <= self._failed_epoch])
+        self._tell(self._refuse, [waiting for waiting in batch if waiting.epoch <= self._failed_epoch], ())
         if not sound:
             return
         rows = [row for waiting in sound for row in waiting.rows]
@@ -128,9 +130,10 @@ class Writer:
         except (StoreError, DataError) as error:
             self.failure = str(error)
             self._failed_epoch = sound[-1].epoch
-            self._tell(self._refuse, sound)
+            self._tell(self._refuse, sound, error.rows if isinstance(error, StoredAfterAll) else ())
             return
         self.failure = ""
+        self.position = max((self.position, *(position for position in positions if position is not None)))
         self._tell(self._resolve, sound, positions)
 
     def _do(self, task: _Task) -> None:
@@ -155,10 +158,10 @@ class Writer:
             _succeed(waiting.done, positions[start:stop])
             start = stop
 
-    def _refuse(self, batch: list[_Waiting]) -> None:
+    def _refuse(self, batch: list[_Waiting], stored_after_all: Sequence[Row]) -> None:
         if batch[-1].epoch == self._epoch:  # the first to hear of it: nothing that waits will be stored
             self._epoch += 1
-            self._on_failure(self._unstored_products)
+            self._on_failure(self._unstored_products, stored_after_all)
             self._unstored_products = 0
         for waiting in batch:
             self.waiting -= 1

@@ -1,9 +1,22 @@
 """The contract of a store: an ordered log to which rows are appended, each key once."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
+from zoosim.core.errors import StoreError
 from zoosim.serving.events import NewRow, Row
+
+
+class StoredAfterAll(StoreError):
+    """Rows are in the log after all that an earlier `append` had failed to store; nothing else was appended.
+
+    An answer that gets lost leaves it open whether the server stored what it was sent. The next append finds out.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        super().__init__("the log holds what could not be acknowledged before; send the request again")
+        self.rows = rows
 
 
 class Store(Protocol):
@@ -20,7 +33,8 @@ class Store(Protocol):
             The position of each; None for one whose key is in the log already, which is not appended again.
 
         Raises:
-            StoreError: the rows could not be stored; none of them is.
+            StoreError: the rows could not be stored. None of them is, unless the next append raises `StoredAfterAll`.
+            DataError: the log is not what it was.
         """
         ...
 
@@ -42,6 +56,14 @@ class Store(Protocol):
 
     def remove_before(self, time: int, limit: int) -> int:
         """Remove up to `limit` of the oldest rows that came before a time; return how many were removed."""
+        ...
+
+    def share(self, folder: Path, names: Sequence[str]) -> None:
+        """Keep copies of these files of a folder, and of no others, where a service on another machine finds them."""
+        ...
+
+    def fetch(self, folder: Path) -> None:
+        """Bring files into a folder that were shared and are not in it."""
         ...
 
     def close(self) -> None:

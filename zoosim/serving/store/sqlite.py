@@ -111,6 +111,12 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(self._path, error) from None
 
+    def share(self, folder: Path, names: Sequence[str]) -> None:
+        """Do nothing: the log lies in the folder, too."""
+
+    def fetch(self, folder: Path) -> None:
+        """Do nothing."""
+
     def replace(self, rows: Sequence[Row]) -> None:
         """Put other bodies into rows; what they held is overwritten, not only let go of."""
         try:

@@ -1,0 +1,82 @@
+"""Where a service keeps its log: the text of the setting `store`, read."""
+
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown, unknown
+from zoosim.serving.store.base import Store
+
+FORMS = "sqlite:FOLDER or redis://HOST:PORT/DB?name=LOOP&folder=FOLDER"
+LOG = "log.db"
+"""The file of a log in SQLite, in the folder of its service."""
+
+DEFAULTS = {"name": "zoosim", "folder": "zoosim-service"}
+
+
+class Address(NamedTuple):
+    """Where a log lies.
+
+    Attributes:
+        folder: The folder of the service on this machine, for models, snapshots and a log in SQLite.
+        server: The URL of the Redis or Valkey server that has the log; empty for SQLite.
+        loop: What the log is called on the server.
+    """
+
+    folder: Path
+    server: str = ""
+    loop: str = ""
+
+    def text(self) -> str:
+        """Return in words where everything lies."""
+        if not self.server:
+            return f"log and models in {self.folder}"
+        return f"{log_name(self.server, self.loop)}, models in {self.folder}"
+
+
+def log_name(server: str, loop: str) -> str:
+    """Return what messages call a log on a server."""
+    url = urlsplit(server)
+    return f"log {loop} on {url.hostname}:{url.port or 6379}"
+
+
+def parse_address(text: str) -> Address:
+    """Return where a setting says that the log lies; raises `ConfigError`."""
+    kind, _, where = text.partition(":")
+    if kind == "sqlite" and where:
+        return Address(Path(where))
+    try:
+        url = urlsplit(text)
+        is_server = url.scheme in ("redis", "rediss") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_server = False
+    if not is_server or not (url.path.strip("/") or "0").isdigit():
+        raise ConfigError(f"store: got {shown(_without_password(text))}, expected {FORMS}")
+    options = dict(parse_qsl(url.query))
+    for name in options:
+        if name not in DEFAULTS:
+            raise ConfigError(unknown("store: unknown option", name, list(DEFAULTS)))
+    values = {**DEFAULTS, **options}
+    if not values["name"].replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"store: got the name {shown(values['name'])}, expected letters, digits, - and _")
+    return Address(Path(values["folder"]), url._replace(query="", fragment="").geturl(), values["name"])
+
+
+def open_store(address: Address, read_only: bool = False) -> Store:
+    """Open a log; raises `ConfigError`, `DataError` and `StoreError` as the store does."""
+    if not address.server:
+        from zoosim.serving.store.sqlite import SqliteStore
+
+        return SqliteStore(address.folder / LOG, read_only)
+    try:
+        from zoosim.serving.store.redis import RedisStore
+    except ImportError:
+        raise ConfigError("store: redis:// needs two more packages; run pip install 'zoosim[redis]'") from None
+    return RedisStore(address.server, address.loop, read_only)
+
+
+def _without_password(text: str) -> str:
+    """Return an address without what stands before its @."""
+    head, at, rest = text.rpartition("@")
+    return f"{head.partition(':')[0]}://...@{rest}" if at else text

@@ -93,12 +93,6 @@ class LogReader:
     """Reads the rows of a service's log in their order, and makes visits of them."""
 
     def __init__(self, folder: Path, find_row: Callable[[int], Row | None]) -> None:
-        """Start before the first row.
-
-        Args:
-            folder: The service's folder.
-            find_row: Returns the row of the log at a position, None where it is gone.
-        """
         self._folder = folder
         self._find_row = find_row
         self.periods: list[Period] = []

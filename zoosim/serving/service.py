@@ -124,6 +124,8 @@ class Service:
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
         self._loop = loop
+        self._switching = asyncio.Lock()
+        self._start_before: Start | None = None
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, _locked(self.folder))
             self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
@@ -135,8 +137,6 @@ class Service:
             self._replica, dues = _replayed(self.folder, self._reader, self._models)
             self._time = 0 if (newest := self._reader.last()) is None else newest.time
             self._unticked = True
-            self._switching = asyncio.Lock()
-            self._start_before: Start | None = None
             self._growth = Growth(self, loop)
             self._begin(model_file)
             self._opened = opened.pop_all()
@@ -314,7 +314,7 @@ class Service:
     def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer:
         """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
         _, decision = self.decision(decision_id)
-        return _answer_of(decision_id, decision, self._names_of(decision) if names is None else names)
+        return _answer_of(decision_id, decision, self._names_in(decision) if names is None else names)
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
@@ -592,7 +592,10 @@ class Service:
         return self._writer.append([row], durable)
 
     def _undo(self, changes: int, stored_after_all: Sequence[Row]) -> None:
-        """Take changes back that could not be stored, of products too; take over what is stored after all."""
+        """Take changes back that could not be stored, and take over those that are stored after all.
+
+        They are changes of products, and a switch to another model or other rules.
+        """
         if not self._is_failing:
             logger.error("the log cannot be written: %s", self._writer.failure)
         self._is_failing = True
@@ -626,7 +629,7 @@ class Service:
             raise StoreError(self.failure)
         return self._reader.find(decision_key(decision_id))
 
-    def _names_of(self, decision: Decision) -> Sequence[str]:
+    def _names_in(self, decision: Decision) -> Sequence[str]:
         """Return the names of a decision's candidates; raises `StoreError` for products that another service added."""
         if decision.raw:
             return [name for name, _ in unpack_raw(decision.raw).candidates]
@@ -639,7 +642,7 @@ class Service:
         """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
         decision = unpack(row)
         assert isinstance(decision, Decision)
-        names = self._names_of(decision)
+        names = self._names_in(decision)
         products = [names[place] for place in decision.shown]
         if product not in products:
             raise PolicyError(unknown("product: was not shown", product, products))

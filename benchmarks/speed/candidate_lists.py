@@ -16,9 +16,10 @@ from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.serving.events import Decision, Kind, NewRow, Start, decision_key, pack, pack_floats, pack_whole
-from zoosim.serving.learner import LOG, MODELS
+from zoosim.serving.learner import MODELS
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
 ROWS, PRODUCTS, CANDIDATES, FEATURES = 1_000_000, 10_000, 50, 10

@@ -15,6 +15,9 @@ from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.training import Training
 from zoosim.policies.boost_model import BoostModel
+from zoosim.policies.boosts.search import slate_values
+from zoosim.policies.registry import find_class
+from zoosim.ranking.profiles import write_profiles
 from zoosim.worlds.search.boosts import BoostWorld
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.tables import read_search_config
@@ -58,16 +61,29 @@ def test_a_loaded_model_decides_as_the_trained_one(training: Training, model: Bo
 def test_a_decision_is_a_ranking_of_the_candidates_with_its_density(model: BoostModel) -> None:
     choice = model.decide(VISITOR, SCORES)
     assert sorted(choice.ranking) == sorted(SCORES)
-    context = model.context(VISITOR, SCORES)
+    context = model.request(VISITOR, SCORES).context
     assert choice.density == model.exploring().density(context, choice.boosts) > 0.0
     listed = [{"id": name, "score": score} for name, score in SCORES.items()]
     assert model.recommend(VISITOR, listed)[0] == model.recommend(VISITOR, SCORES)[0]
 
 
+def test_what_is_compiled_ranks_any_number_of_candidates(training: Training) -> None:
+    """A visitor with a single candidate waits for no compiler."""
+    kernels: dict[str, Any] = {"item-critic": slate_values, "q-ensemble": write_profiles}
+    for trained, kernel in kernels.items():
+        policy = find_class(trained)(training.model.policy.spec, np.random.default_rng(0))
+        model = BoostModel.of(policy, training.model.requests, 0.1)  # type: ignore[attr-defined,arg-type]
+        model.prepare()
+        compiled = list(kernel.dispatcher.signatures)
+        for count in (1, 2, 60):
+            model.decide(VISITOR, dict.fromkeys(model.requests.names[:count], 0.5))
+        assert list(kernel.dispatcher.signatures) == compiled
+
+
 def test_densities_add_up_to_1(model: BoostModel) -> None:
     """E[density of uniform boosts] x the volume of the box is 1: 4,000 draws, within 4 standard errors."""
     policy = model.exploring()
-    context = model.context(VISITOR, SCORES)
+    context = model.request(VISITOR, SCORES).context
     drawn = np.random.default_rng(0).uniform(-1.0, 1.0, (4_000, 10))
     densities = np.array([policy.density(context, boosts) for boosts in drawn]) * 2.0**10
     assert densities.mean() == pytest.approx(1.0, abs=4 * densities.std() / np.sqrt(4_000))
@@ -92,7 +108,7 @@ def test_decisions_use_what_worlds_show(log_file: Path, model: BoostModel, tmp_p
         candidates = world.shop.candidates(visit)
         assert candidates is not None
         scores = {names[p]: score for p, score in zip(candidates, expected.base_scores, strict=True)}
-        context = model.context(visitor, scores)
+        context = model.request(visitor, scores).context
         for name in ("features", "product_ids", "base_scores", "boost_features"):
             assert np.array_equal(getattr(context, name), getattr(expected, name)), name
 

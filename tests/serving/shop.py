@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 import zoosim
+from tests.logs.own_searches import write_searches
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
 
@@ -40,6 +41,12 @@ def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PR
     zoosim.import_log(table, schema, folder / "log.parquet")
     zoosim.train(folder / "log.parquet", [policy], folder / "model.zoosim")
     return folder / "model.zoosim"
+
+
+def make_boost_model(folder: Path, policy: str = "item-critic") -> Path:
+    """Train a policy of boosts on a few searches, and return its file."""
+    zoosim.train(write_searches(folder, 400), [policy], folder / "boosts.zoosim")
+    return folder / "boosts.zoosim"
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.serving.shop import PRODUCTS, make_model, running
+from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.serving.application import Application
-from zoosim.serving.events import Decision, Feedback, unpack, unpack_floats
+from zoosim.serving.events import Decision, Feedback, Search, unpack, unpack_floats
 from zoosim.serving.store.address import Address, open_store
 
 SCALARS = st.one_of(
@@ -52,6 +52,12 @@ FEEDBACK = st.fixed_dictionaries(
 )
 PRODUCT = st.fixed_dictionaries({}, optional={"features": ANYTHING, "available": SCALARS})
 NAMES = st.text(min_size=1, max_size=40).map(lambda text: "".join(f"%{byte:02x}" for byte in text.encode()))
+
+
+def feedback_path(decision_id: str) -> str:
+    return f"/v1/decisions/{decision_id}/feedback"
+
+
 REQUESTS = st.one_of(
     st.tuples(st.just("POST"), st.just("/v1/decisions"), DECIDE),
     st.tuples(st.just("POST"), st.just("/v1/decisions/known/feedback"), FEEDBACK),
@@ -59,6 +65,35 @@ REQUESTS = st.one_of(
     st.tuples(st.just("POST"), NAMES.map(lambda name: f"/v1/decisions/{name}/activation"), ANYTHING),
     st.tuples(st.just("PUT"), NAMES.map(lambda name: f"/v1/products/{name}"), PRODUCT),
     st.tuples(st.just("GET"), NAMES.map(lambda name: f"/v1/decisions/{name}"), st.none()),
+)
+
+GOODS = [f"SKU-{number:04}" for number in range(9)]
+SCORE = st.sampled_from([0.5, -3, 1e9, -1e9, 1e-300]) | SCALARS
+SEARCH = st.fixed_dictionaries(
+    {
+        "visitor": st.fixed_dictionaries(
+            {"segment": st.sampled_from(["savers", "gourmets"]), "query_type": st.just("browse")},
+            optional={"price_taste": SCORE, "label_taste": SCORE},
+        )
+        | ANYTHING,
+        "candidates": st.dictionaries(st.sampled_from(GOODS), st.sampled_from([0.5, 1e9, -1e9]), min_size=1)
+        | st.lists(st.fixed_dictionaries({"id": st.sampled_from(GOODS) | SCALARS, "score": SCORE}), max_size=6)
+        | ANYTHING,
+    },
+    optional={"decision_id": st.sampled_from(["known", "other"]) | SCALARS, "defer": SCALARS, "strange": SCALARS},
+)
+FIRST: dict[str, dict[str, Any]] = {
+    "/v1/decisions": {},
+    "/v1/searches": {"visitor": {"segment": "savers", "query_type": "exact"}, "candidates": dict.fromkeys(GOODS, 1.0)},
+}
+SEARCH_FEEDBACK = st.fixed_dictionaries(
+    {"rewards": st.dictionaries(st.sampled_from(["click", "purchase", ""]), st.sampled_from([0, 1, 1.0]) | SCALARS)},
+    optional={"product": st.sampled_from(GOODS) | SCALARS, "feedback_id": SCALARS},
+)
+SEARCHES = st.one_of(
+    st.tuples(st.just("POST"), st.just("/v1/searches"), SEARCH),
+    st.tuples(st.just("POST"), st.sampled_from(["known", "other"]).map(feedback_path), SEARCH_FEEDBACK),
+    st.tuples(st.just("POST"), st.just("/v1/decisions"), DECIDE),
 )
 
 
@@ -71,11 +106,13 @@ def ask(folder: Path, model: Path, requests: list[tuple[str, str, bytes]]) -> li
     """Return the answers of a service to requests, one after another."""
 
     async def run() -> list[httpx2.Response]:
-        async with running(folder, model) as service:
+        async with running(folder, model, wait=0.3) as service:
             transport = httpx2.ASGITransport(app=Application(service).starlette())
             async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
-                await client.post("/v1/decisions", json={"decision_id": "known"})
+                for path, body in FIRST.items():  # one of them is refused
+                    await client.post(path, json={"decision_id": "known", **body})
                 answers = [await client.request(method, path, content=body) for method, path, body in requests]
+                await asyncio.sleep(0.3)
                 await service.tick()
         return answers
 
@@ -95,10 +132,14 @@ def check(folder: Path, answers: list[httpx2.Response]) -> None:
             propensities = unpack_floats(record.propensities)
             assert propensities.sum() == pytest.approx(1.0, abs=1e-9)
             assert np.isfinite(unpack_floats(record.visitor)).all()
+        if isinstance(record, Search):
+            assert record.density is not None
+            assert np.isfinite([*unpack_floats(record.scores), *unpack_floats(record.boosts), record.density]).all()
         if isinstance(record, Feedback):
-            assert 0.0 <= record.rewards["click"] <= 1.0
+            assert all(0.0 <= reward <= 1.0 for reward in record.rewards.values())
     state = replayed(folder).model.policy.state_dict()
     assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
+    assert "refused by the policy" not in replayed(folder).counts
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -117,3 +158,18 @@ def test_bytes_that_are_no_requests(bodies: list[bytes], tmp_path_factory: pytes
     folder = tmp_path_factory.mktemp("service")
     paths = ("/v1/decisions", "/v1/decisions/known/feedback")
     check(folder, ask(folder, model, [("POST", paths[len(body) % 2], body) for body in bodies]))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests=st.lists(SEARCHES, min_size=20, max_size=60))
+def test_searches_of_the_right_form_hold_anything(
+    requests: list[tuple[str, str, Any]], tmp_path_factory: pytest.TempPathFactory, boost_model: Path
+) -> None:
+    folder = tmp_path_factory.mktemp("service")
+    bodies = [(method, path, json.dumps(body).encode()) for method, path, body in requests]
+    check(folder, ask(folder, boost_model, bodies))
+
+
+@pytest.fixture(scope="module")
+def boost_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_boost_model(tmp_path_factory.mktemp("search"))

@@ -28,6 +28,13 @@ SEARCH = "search"
 """The key of a model's file under which stands what only models of boosts have."""
 
 
+class Request(NamedTuple):
+    """A search: its candidates as `rows (n,)` of the catalogue, and all of it as policies see it."""
+
+    rows: IntArray
+    context: Context
+
+
 class Ranking(NamedTuple):
     """What to show: the ids of products `ranking`, best first, the `boosts (10,)` that made it, and their `density`."""
 
@@ -108,6 +115,17 @@ class BoostModel(Model):
         """Return the policy that draws around the trained one."""
         return _Exploring(self.policy, self.spread, self._rng)
 
+    def distribution(self, context: Context) -> CutNormal:
+        """Return the distribution of the boosts that `decide` draws at a request."""
+        return _Exploring(self.policy, self.spread, self._rng).around(context)
+
+    def prepare(self) -> None:
+        """Compile what ranking takes, by ranking the first products of the catalogue."""
+        super().prepare()
+        schema = self.requests.schema
+        visitor = {"segment": schema.segments[0], "query_type": next(iter(schema.query_types))}
+        self.recommend(visitor, dict.fromkeys(self.requests.names[: schema.k], 0.0))
+
     def decide(self, visitor: Mapping[str, Any], candidates: Any = None) -> Ranking:  # type: ignore[override]
         """Rank the candidates of a search; the policy may explore.
 
@@ -123,16 +141,16 @@ class BoostModel(Model):
         Raises:
             PolicyError: a candidate is unknown or comes twice, or what is said of the visitor is incomplete.
         """
-        context = self.context(visitor, candidates)
-        distribution = _Exploring(self.policy, self.spread, self._rng).around(context)
+        request = self.request(visitor, candidates)
+        distribution = self.distribution(request.context)
         boosts = distribution.draw(rng=self._rng)
-        return Ranking(self._named(context, boosts), boosts, distribution.density(boosts))
+        return Ranking(self._named(request, boosts), boosts, distribution.density(boosts))
 
     def recommend(self, visitor: Mapping[str, Any], candidates: Any = None) -> Ranking:  # type: ignore[override]
         """Rank the candidates of a search by what seems best, without exploring; the density is infinite."""
-        context = self.context(visitor, candidates)
-        boosts = np.asarray(self.policy.recommend(context))
-        return Ranking(self._named(context, boosts), boosts, float("inf"))
+        request = self.request(visitor, candidates)
+        boosts = np.asarray(self.policy.recommend(request.context))
+        return Ranking(self._named(request, boosts), boosts, float("inf"))
 
     def propensities(self, visitor: Mapping[str, Any], candidates: Any = None) -> dict[str, float]:
         """Refuse: rankings by boosts have a density."""
@@ -152,15 +170,14 @@ class BoostModel(Model):
         Raises:
             PolicyError: as `decide`; or something was clicked that was not shown.
         """
-        context = self.context(visitor, candidates)
+        request = self.request(visitor, candidates)
         boosts = check_array("learn: boosts", boosts, (self.policy.spec.product_dim,))
         for name, ids in (("clicked", clicked), ("purchased", purchased)):
             if isinstance(ids, str) or not isinstance(ids, Iterable):
                 raise PolicyError(f"learn: {name}: got {shown(ids)}, expected a list of products' ids")
         clicked, purchased = list(clicked), list(purchased)
-        ranking = self.requests.ranking(context, boosts)
-        rows = self._rows(context)[ranking]
-        names = [self.requests.names[row] for row in rows]
+        ranking = self.requests.ranking(request.context, boosts)
+        names = [self.requests.names[row] for row in request.rows[ranking]]
         strangers = (set(clicked) | set(purchased)) - set(names)
         if strangers:
             raise PolicyError(
@@ -168,11 +185,25 @@ class BoostModel(Model):
             )
         clicks = np.array([name in set(clicked) for name in names], np.float64)
         purchases = np.array([name in set(purchased) for name in names], np.float64)
-        feedback = self.requests.feedback(context, ranking, clicks, purchases)
-        reward = float(purchases @ self.requests.worth[rows] + self.requests.schema.reward.clicks * clicks.sum())
-        self.policy.update(context, np.asarray(boosts, np.float64), reward, feedback)
+        self.learn_shown(request, boosts, ranking, clicks, purchases)
 
-    def context(self, visitor: Mapping[str, Any], candidates: Any) -> Context:
+    def learn_shown(
+        self, request: Request, boosts: FloatArray, ranking: IntArray, clicks: FloatArray, purchases: FloatArray
+    ) -> None:
+        """Learn what came of a ranking by boosts.
+
+        Args:
+            request: The search.
+            boosts: The boosts `(10,)`.
+            ranking: What was shown, best first: indices `(k,)` into the request's candidates.
+            clicks, purchases: By position `(k,)`, 0 or 1.
+        """
+        feedback = self.requests.feedback(request.context, ranking, clicks, purchases)
+        worth = self.requests.worth[request.rows[ranking]]
+        reward = float(purchases @ worth + self.requests.schema.reward.clicks * clicks.sum())
+        self.policy.update(request.context, np.asarray(boosts, np.float64), reward, feedback)
+
+    def request(self, visitor: Mapping[str, Any], candidates: Any) -> Request:
         """Return a search as policies see it; see `decide`."""
         rows, scores = self._scored(candidates)
         strangers = [key for key in visitor if key not in VISITOR] if isinstance(visitor, Mapping) else []
@@ -187,7 +218,7 @@ class BoostModel(Model):
                 f"visitor: got {shown(visitor)}, expected segment, query_type and tastes: {error}"
             ) from None
         features = self.requests.features(segment, query_type, tastes, rows, scores)
-        return self.requests.context(features, rows, scores, self.requests.signs(tastes, query_type))
+        return Request(rows, self.requests.context(features, rows, scores, self.requests.signs(tastes, query_type)))
 
     def _scored(self, candidates: Any) -> tuple[IntArray, FloatArray]:
         """Return rows of the catalogue and base scores of candidates; raises `PolicyError`."""
@@ -210,13 +241,9 @@ class BoostModel(Model):
             )
         return np.array([self.requests.row_of[str(name)] for name in names], np.int64), scores
 
-    def _rows(self, context: Context) -> IntArray:
-        """Return the rows of the catalogue that a request's products are."""
-        row_of = {int(product): row for row, product in enumerate(self.requests.ids)}
-        return np.array([row_of[int(product)] for product in context.product_ids], np.int64)
-
-    def _named(self, context: Context, boosts: FloatArray) -> tuple[str, ...]:
-        return tuple(self.requests.names[row] for row in self._rows(context)[self.requests.ranking(context, boosts)])
+    def _named(self, request: Request, boosts: FloatArray) -> tuple[str, ...]:
+        ranking = self.requests.ranking(request.context, boosts)
+        return tuple(self.requests.names[row] for row in request.rows[ranking])
 
     def check_encoding(self, log: Any) -> None:
         """Refuse a log of another shop: `DataError`."""

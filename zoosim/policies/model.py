@@ -167,6 +167,10 @@ class Model:
         _, context = self._request(visitor, [product])
         self.policy.update(context, 0, reward)
 
+    def prepare(self) -> None:
+        """Compile what deciding takes, so that no visitor waits for it."""
+        self.policy.prepare()
+
     def header(self) -> dict[str, Any]:
         """Return what the model's file says beside the policy, as plain values."""
         return {"fitted": self.fitted.model_dump(), "names": list(self.catalogue.names), "facts": self.facts}

@@ -12,8 +12,16 @@ from starlette.routing import Route
 
 from zoosim.core.errors import StoreError, ZoosimError
 from zoosim.serving.access import ADMIN, DECIDE, FEEDBACK, Access, Refused, TooMany
-from zoosim.serving.bodies import DecideBody, ErrorAnswer, FeedbackAnswer, FeedbackBody, ProductBody, openapi_schemas
-from zoosim.serving.events import unpack_floats, unpack_whole
+from zoosim.serving.bodies import (
+    DecideBody,
+    ErrorAnswer,
+    FeedbackAnswer,
+    FeedbackBody,
+    ProductBody,
+    SearchBody,
+    openapi_schemas,
+)
+from zoosim.serving.events import Decision, Search, unpack_floats, unpack_whole
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.requests import TooLarge, read_body
@@ -44,6 +52,7 @@ class Application:
         self._metrics = Metrics(service)
         self._personalizer = Personalizer(service, self._access, self._metrics)
         self._decide = msgspec.json.Decoder(DecideBody).decode
+        self._search = msgspec.json.Decoder(SearchBody).decode
         self._feedback = msgspec.json.Decoder(FeedbackBody).decode
         self._product = msgspec.json.Decoder(ProductBody).decode
 
@@ -51,6 +60,7 @@ class Application:
         """Return the application that a server runs."""
         routes = [
             self._route("POST", "/v1/decisions", DECIDE, self.decide),
+            self._route("POST", "/v1/searches", DECIDE, self.search),
             self._route("POST", "/v1/decisions/{id:path}/feedback", FEEDBACK, self.give_feedback),
             self._route("POST", "/v1/decisions/{id:path}/activation", FEEDBACK, self.activate),
             self._route("GET", "/v1/decisions/{id:path}", ADMIN, self.show_decision),
@@ -71,6 +81,12 @@ class Application:
             body = self._decide(await self._read(request))
             return _json(await self._service.decide(body))
 
+    async def search(self, request: Request) -> Response:
+        """Answer in which order to show the results of a search."""
+        with self._metrics.timed("search"):
+            body = self._search(await self._read(request))
+            return _json(await self._service.search(body))
+
     async def give_feedback(self, request: Request) -> Response:
         """Take in what a decision earned."""
         with self._metrics.timed("feedback"):
@@ -90,9 +106,8 @@ class Application:
         extra = {
             "position": row.seq,
             "time": row.time,
-            "visitor": unpack_floats(decision.visitor).tolist(),
-            "versions": unpack_whole(decision.versions).tolist(),
             "deferred": decision.deferred,
+            **_request_of(decision),
         }
         return _json({**answer, **extra})
 
@@ -155,6 +170,7 @@ def openapi() -> dict[str, Any]:
         return described
 
     decide = operation("Decide what to show.", "DecideBody", "DecisionAnswer", has_id=False)
+    search = operation("Rank the results of a search.", "SearchBody", "SearchAnswer", has_id=False)
     feedback = operation("Say what a decision earned.", "FeedbackBody", "FeedbackAnswer")
     activate = operation("Let a deferred decision count.", None, "FeedbackAnswer")
     product = operation("Add a product, or change it.", "ProductBody", None)
@@ -163,6 +179,7 @@ def openapi() -> dict[str, Any]:
         "info": {"title": "zoosim", "version": "1"},
         "paths": {
             "/v1/decisions": {"post": decide},
+            "/v1/searches": {"post": search},
             "/v1/decisions/{id}": {"get": operation("Show a decision.", None, "DecisionAnswer")},
             "/v1/decisions/{id}/feedback": {"post": feedback},
             "/v1/decisions/{id}/activation": {"post": activate},
@@ -172,6 +189,17 @@ def openapi() -> dict[str, Any]:
         },
         "components": {"schemas": openapi_schemas(), "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
         "security": [{"key": []}],
+    }
+
+
+def _request_of(decision: Decision | Search) -> dict[str, Any]:
+    """Return what a decision was made for, as plain values."""
+    if isinstance(decision, Search):
+        scores = unpack_floats(decision.scores).tolist()
+        return {"visitor": decision.visitor, "candidates": dict(zip(decision.products, scores, strict=True))}
+    return {
+        "visitor": unpack_floats(decision.visitor).tolist(),
+        "versions": unpack_whole(decision.versions).tolist(),
     }
 
 

@@ -63,12 +63,55 @@ class DecisionAnswer(msgspec.Struct):
     state: int
 
 
+class SearchVisitor(Body):
+    """What is known of a visitor who searches; tastes are 0 where they are left out."""
+
+    segment: str
+    query_type: str
+    price_taste: Number = 0.0
+    label_taste: Number = 0.0
+
+
+class ScoredProduct(Body):
+    """A product that a search may show, and its score by the base ranker."""
+
+    id: Id | int
+    score: Number
+
+
+class SearchBody(Body):
+    """A search whose results are to be ranked.
+
+    Fields:
+        visitor: What is known of the visitor and the query.
+        candidates: The base ranker's score of each product that may be shown, by id or as a list.
+        decision_id, visitor_id, defer: As in `DecideBody`.
+    """
+
+    visitor: SearchVisitor
+    candidates: dict[Id, Number] | list[ScoredProduct]
+    decision_id: Id | None = None
+    visitor_id: Annotated[str, Meta(max_length=256)] = ""
+    defer: bool = False
+
+
+class SearchAnswer(msgspec.Struct):
+    """A ranking, from the top, and the boosts that made it; `density` is theirs, null where they were not drawn."""
+
+    decision_id: str
+    ranking: list[str]
+    boosts: list[float]
+    density: float | None
+    model: str
+    state: int
+
+
 class FeedbackBody(Body):
     """What a decision earned.
 
     Fields:
-        rewards: Rewards by name, those of the model's schema.
-        product: Which of the products that were shown earned it; the first where left out.
+        rewards: Rewards by name, those of the model's schema; of a search `click` and `purchase`, 0 or 1.
+        product: Which of the products that were shown earned it; the first where left out. Of a search always named.
         feedback_id: The caller's own id: feedback with the same one counts once. Where left out, feedback with the same
             content counts once.
     """
@@ -99,6 +142,15 @@ class ErrorAnswer(msgspec.Struct):
 
 def openapi_schemas() -> dict[str, Any]:
     """Return the bodies as OpenAPI has them, by name."""
-    types = [DecideBody, DecisionAnswer, FeedbackBody, FeedbackAnswer, ProductBody, ErrorAnswer]
+    types = [
+        DecideBody,
+        DecisionAnswer,
+        SearchBody,
+        SearchAnswer,
+        FeedbackBody,
+        FeedbackAnswer,
+        ProductBody,
+        ErrorAnswer,
+    ]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)

@@ -21,6 +21,8 @@ PASSING = (429, 502, 503, 504)
 """Statuses of what may go well a little later."""
 
 Candidate = str | int | Mapping[str, Any]
+Scores = Mapping[str, float] | Sequence[Mapping[str, Any]]
+"""The base ranker's score of each product: by id, or as mappings of `id` and `score`."""
 
 
 class ServiceError(ZoosimError):
@@ -59,6 +61,23 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """How a service ranked the results of a search.
+
+    Attributes:
+        id: The decision's id, which feedback names.
+        products: Ids of what to show, from the top.
+        boosts: The boosts that made the ranking.
+        density: That of the boosts; None where they were not drawn.
+    """
+
+    id: str
+    products: tuple[str, ...]
+    boosts: tuple[float, ...]
+    density: float | None
+
+
+@dataclass(frozen=True)
 class _Call:
     """A request to send: its path and body."""
 
@@ -89,18 +108,19 @@ class _Requests:
         visitor_id: str,
         defer: bool,
     ) -> _Call:
-        body: dict[str, Any] = {
-            "visitor": dict(visitor),
-            "count": count,
-            "decision_id": decision_id or uuid.uuid4().hex,
-        }
+        body = _asked(visitor, decision_id, visitor_id, defer)
+        body["count"] = count
         if candidates is not None:
             body["candidates"] = list(candidates)
-        if visitor_id:
-            body["visitor_id"] = visitor_id
-        if defer:
-            body["defer"] = True
         return _Call("/v1/decisions", body)
+
+    @staticmethod
+    def _rank(
+        visitor: Mapping[str, Any], candidates: Scores, decision_id: str | None, visitor_id: str, defer: bool
+    ) -> _Call:
+        body = _asked(visitor, decision_id, visitor_id, defer)
+        body["candidates"] = dict(candidates) if isinstance(candidates, Mapping) else list(candidates)
+        return _Call("/v1/searches", body)
 
     @staticmethod
     def _feedback(
@@ -149,6 +169,28 @@ class Client(_Requests):
         """
         return _decision(self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
 
+    def rank(
+        self,
+        visitor: Mapping[str, Any],
+        candidates: Scores,
+        *,
+        decision_id: str | None = None,
+        visitor_id: str = "",
+        defer: bool = False,
+    ) -> Ranking:
+        """Return in which order to show the results of a search.
+
+        Args:
+            visitor: `segment` and `query_type`, and where the shop estimates them `price_taste` and `label_taste`.
+            candidates: The base ranker's score of each product that may be shown, by id, or as mappings of `id` and
+                `score`.
+            decision_id, visitor_id, defer: As in `decide`.
+
+        Raises:
+            ServiceError: as `decide`.
+        """
+        return _ranking(self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
+
     def give_feedback(
         self,
         decision_id: str,
@@ -161,8 +203,8 @@ class Client(_Requests):
 
         Args:
             decision_id: The `id` of the decision.
-            rewards: What was earned, by reward.
-            product: Which of the shown products earned it; the first where left out.
+            rewards: What was earned, by reward; of a search `click` and `purchase`, 0 or 1.
+            product: Which of the shown products earned it; the first where left out. Of a search always named.
             feedback_id: An id of your own: feedback with the same one counts once; made where left out.
 
         Returns:
@@ -220,6 +262,18 @@ class AsyncClient(_Requests):
         """Return what to show; see `Client.decide`."""
         return _decision(await self._send(self._decide(visitor, candidates, count, decision_id, visitor_id, defer)))
 
+    async def rank(
+        self,
+        visitor: Mapping[str, Any],
+        candidates: Scores,
+        *,
+        decision_id: str | None = None,
+        visitor_id: str = "",
+        defer: bool = False,
+    ) -> Ranking:
+        """Return in which order to show the results of a search; see `Client.rank`."""
+        return _ranking(await self._send(self._rank(visitor, candidates, decision_id, visitor_id, defer)))
+
     async def give_feedback(
         self,
         decision_id: str,
@@ -256,6 +310,16 @@ class AsyncClient(_Requests):
             if pause is None:
                 return _content(answer)
             await asyncio.sleep(pause)
+
+
+def _asked(visitor: Mapping[str, Any], decision_id: str | None, visitor_id: str, defer: bool) -> dict[str, Any]:
+    """Return what requests for decisions and for rankings have in common."""
+    body: dict[str, Any] = {"visitor": dict(visitor), "decision_id": decision_id or uuid.uuid4().hex}
+    if visitor_id:
+        body["visitor_id"] = visitor_id
+    if defer:
+        body["defer"] = True
+    return body
 
 
 def _pauses() -> Iterator[float]:
@@ -296,4 +360,13 @@ def _decision(content: Mapping[str, Any]) -> Decision:
         products=tuple(each["product"] for each in shown),
         chances=tuple(each["propensity"] for each in shown),
         propensities=content["propensities"],
+    )
+
+
+def _ranking(content: Mapping[str, Any]) -> Ranking:
+    return Ranking(
+        id=content["decision_id"],
+        products=tuple(content["ranking"]),
+        boosts=tuple(content["boosts"]),
+        density=content["density"],
     )

@@ -24,6 +24,7 @@ class Kind(IntEnum):
     ACTIVATION = 4
     TICK = 5
     PRODUCT = 6
+    SEARCH = 7
 
 
 class NewRow(NamedTuple):
@@ -117,6 +118,42 @@ class Decision(msgspec.Struct, array_like=True):
         """Whether what it says of its visitor was removed: nothing is learned from it any more."""
         return not self.request
 
+    @property
+    def parts(self) -> int:
+        """How many parts of it are learned each for itself: the products that it showed."""
+        return len(self.shown)
+
+
+class Search(msgspec.Struct, array_like=True):
+    """How the results of a search were ranked, and all that it takes to make the request again.
+
+    `request`, `model` and `state` are as in `Decision`. `visitor` is what the request said of the visitor, `products`
+    and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they were not
+    drawn, and `ranking` places among the candidates from the top.
+    """
+
+    request: bytes
+    model: str
+    state: int
+    visitor_id: str
+    visitor: dict[str, str | float]
+    products: list[str]
+    scores: bytes
+    boosts: bytes
+    density: float | None
+    ranking: list[int]
+    deferred: bool
+
+    @property
+    def parts(self) -> int:
+        """How many parts of it are learned each for itself: it is learned as a whole."""
+        return 1
+
+    @property
+    def ranked(self) -> list[str]:
+        """The ids of what was shown, from the top."""
+        return [self.products[place] for place in self.ranking]
+
 
 class Feedback(msgspec.Struct, array_like=True):
     """What a product that was shown earned, by reward; `slot` is its place from the top."""
@@ -159,6 +196,7 @@ _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
     Kind.DECISION: msgspec.msgpack.Decoder(Decision),
     Kind.FEEDBACK: msgspec.msgpack.Decoder(Feedback),
     Kind.PRODUCT: msgspec.msgpack.Decoder(Product),
+    Kind.SEARCH: msgspec.msgpack.Decoder(Search),
 }
 
 
@@ -183,10 +221,10 @@ def pack(body: msgspec.Struct) -> bytes:
     return _encode(body)
 
 
-def unpack(row: Row) -> "Start | Decision | Feedback | Product":
+def unpack(row: Row) -> "Start | Decision | Feedback | Product | Search":
     """Return the record that a row holds; raises `DataError` for what is none."""
     try:
-        record: Start | Decision | Feedback | Product = _DECODERS[row.kind].decode(row.body)
+        record: Start | Decision | Feedback | Product | Search = _DECODERS[row.kind].decode(row.body)
     except (msgspec.MsgspecError, KeyError) as error:
         raise DataError(f"log of the service: row {row.seq:,} cannot be read ({error})") from None
     return record

@@ -12,35 +12,42 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from zoosim.serving.events import Decision, Feedback, Row, decision_of
+from zoosim.serving.events import Decision, Feedback, Row, Search, decision_of
 from zoosim.serving.rules import Rules
 
 MICROSECONDS = 1_000_000
+CLICK, PURCHASE = "click", "purchase"
+"""What the products of a search earn."""
 
 
 class Closing(NamedTuple):
-    """A slot of a decision that is over: the position of its row in the log, the slot, and what it earned."""
+    """A slot of a decision that is over: the position of its row in the log, the slot, and what it earned.
+
+    Of a search, the places in its ranking that were clicked and bought say that.
+    """
 
     seq: int
     slot: int
     reward: float
+    clicked: tuple[int, ...] = ()
+    purchased: tuple[int, ...] = ()
 
 
 class Open(msgspec.Struct, array_like=True):
     """A slot of a decision that is not over: its row, when its wait ends, whether it counts yet, and its feedback.
 
-    `feedback` are triples: the number of ticks before it, its key, and its value.
+    `feedback` are triples: the number of ticks before it, its key, and what it says.
     """
 
     seq: int
     slot: int
     due: int
     active: bool
-    feedback: list[tuple[int, bytes, float]]
+    feedback: list[tuple[int, bytes, Feedback]]
 
-    def values(self) -> list[float]:
-        """Return the values of feedback in the order in which they count."""
-        return [value for _, _, value in sorted(self.feedback)]
+    def in_order(self) -> list[Feedback]:
+        """Return feedback in the order in which it counts."""
+        return [feedback for _, _, feedback in sorted(self.feedback, key=lambda noted: noted[:2])]
 
 
 class JoinState(msgspec.Struct):
@@ -81,24 +88,23 @@ class Join:
         """Return the positions of the decisions that are open."""
         return {decision.seq for decision in self._open.values()}
 
-    def decide(self, row: Row, decision: Decision) -> None:
+    def decide(self, row: Row, decision: Decision | Search) -> None:
         """Enter a decision: each product that it showed is a slot, and earns for itself."""
         due = row.time + round(self.rules.wait * MICROSECONDS)
         decision_id = decision_of(row)
-        for slot in range(len(decision.shown)):
+        for slot in range(decision.parts):
             name = _slot_name(decision_id, slot)
             self._open[name] = Open(row.seq, slot, due, not decision.deferred, [])
             heapq.heappush(self._by_due, (due, row.seq, name))
 
     def earn(self, row: Row, feedback: Feedback) -> None:
         """Enter feedback to a decision."""
-        name = _slot_name(decision_of(row), feedback.slot)
+        name = _slot_name(decision_of(row), self._slot_of(feedback))
         decision = self._open.get(name)
         if decision is None or row.time > decision.due:
             self.counts["late or unknown"] += 1
             return
-        value = sum(self._weights.get(name, 0.0) * reward for name, reward in sorted(feedback.rewards.items()))
-        decision.feedback.append((self._ticks, row.key or b"", value))
+        decision.feedback.append((self._ticks, row.key or b"", feedback))
         self._touched[name] = decision
         self.counts["joined"] += 1
 
@@ -122,7 +128,7 @@ class Join:
         closings = []
         for decision in sorted(closed.values(), key=lambda decision: (decision.seq, decision.slot)):
             if decision.active:
-                closings.append(Closing(decision.seq, decision.slot, self._reward_of(decision)))
+                closings.append(self._closing(decision))
             else:
                 self.counts["never activated"] += 1
         return closings
@@ -162,11 +168,41 @@ class Join:
             if decision is not None and decision.seq == seq:
                 yield name, decision
 
-    def _reward_of(self, decision: Open) -> float:
+    def _slot_of(self, feedback: Feedback) -> int:
+        return feedback.slot
+
+    def _closing(self, decision: Open) -> Closing:
+        """Return what a slot earned."""
         if not decision.feedback:
             self.counts["default"] += 1
-            return self.rules.default_reward
-        return self.rules.aggregate(decision.values())
+            return Closing(decision.seq, decision.slot, self.rules.default_reward)
+        values = [self._value_of(feedback) for feedback in decision.in_order()]
+        return Closing(decision.seq, decision.slot, self.rules.aggregate(values))
+
+    def _value_of(self, feedback: Feedback) -> float:
+        return sum(self._weights.get(name, 0.0) * reward for name, reward in sorted(feedback.rewards.items()))
+
+
+class SearchJoin(Join):
+    """Open searches: each is learned as a whole when its wait is over, by what all feedback to it says together."""
+
+    def _slot_of(self, feedback: Feedback) -> int:
+        return 0
+
+    def _closed_at_once(self) -> Iterator[tuple[str, Open]]:
+        return iter(())
+
+    def _closing(self, decision: Open) -> Closing:
+        """Return which places of a ranking were clicked and bought; what was bought was clicked, too."""
+        if not decision.feedback:
+            self.counts["default"] += 1
+        places: dict[str, set[int]] = {CLICK: set(), PURCHASE: set()}
+        for feedback in decision.in_order():
+            for name, reward in feedback.rewards.items():
+                if reward:
+                    places[name].add(feedback.slot)
+        clicked = sorted(places[CLICK] | places[PURCHASE])
+        return Closing(decision.seq, decision.slot, 0.0, tuple(clicked), tuple(sorted(places[PURCHASE])))
 
 
 def _slot_name(decision_id: str, slot: int) -> str:

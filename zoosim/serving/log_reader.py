@@ -32,6 +32,7 @@ from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
 
 STILL_OPEN = "decision: expected one whose wait for feedback is over"
+SEARCH = "search: expected a decision on products, which alone can be judged so far"
 NOT_ACTIVATED = "decision: expected one that was activated in time, as it was deferred"
 FORGOTTEN = "decision: expected one whose visitor is not forgotten"
 OTHER_SCHEMA = "decision: expected one of a model with the schema of the newest one"
@@ -125,8 +126,10 @@ class LogReader:
                 self._earn(row, record)
             elif isinstance(record, Product):
                 self.periods[-1].change(row, record)
-            else:
+            elif isinstance(record, Start):
                 self._begin(row, record)
+            else:
+                self.skipped[SEARCH] += 1
 
     @property
     def fitted(self) -> FittedSchema:

@@ -1,10 +1,10 @@
 """What the learner tells the rankers: the lines of its state that changed, or all of it.
 
 A state is tens of megabytes, of which some kilobytes change with the rewards of a second. So arrays are compared in
-lines of 64 bytes, and what differs is sent. Where the state is no flat record of arrays, or arrays grew, all is sent.
+lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
 """
 
-from typing import Any
+import json
 
 import msgspec
 import numpy as np
@@ -17,6 +17,9 @@ from zoosim.policies.persistence import packed_state, unpack_state
 LINE = 64
 """Bytes that are compared, and sent, together."""
 
+PLAIN = "plain"
+"""The name of what a state holds beside arrays, as the bytes of its JSON."""
+
 
 class PackedArray(msgspec.Struct, array_like=True):
     """An array as plain values."""
@@ -27,12 +30,15 @@ class PackedArray(msgspec.Struct, array_like=True):
 
 
 class Whole(msgspec.Struct, array_like=True, tag="whole"):
-    """All that was learned from the log up to a position; `model` and `rules` say what it began by."""
+    """All that was learned from the log up to a position; `model` and `rules` say what it began by.
+
+    `state` is JSON, since MessagePack has no numbers as long as the state of a generator.
+    """
 
     position: int
     model: str
     rules: bytes
-    state: Any
+    state: str
     arrays: dict[str, PackedArray]
     counts: dict[str, int]
 
@@ -61,14 +67,14 @@ class Publisher:
     def message(self, policy: Policy, position: int, model: str, rules: bytes, counts: dict[str, int]) -> Message:
         """Return what is new in a policy's state, which is now at a position of the log."""
         now = {name: _bytes_of(array) for name, array in _flat(policy).items()}
-        known, self._known = self._known, now or None
+        known, self._known = self._known, now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
         is_same_start = (model, rules) == self._start
         self._start = model, rules
         if known is None or not same_sizes or not is_same_start:
             state, arrays = packed_state(policy)
             packed = {name: PackedArray(a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
-            return Whole(position, model, rules, state, packed, counts)
+            return Whole(position, model, rules, json.dumps(state), packed, counts)
         lines = {}
         for name, array in now.items():
             changed = _changed_lines(known[name], array)
@@ -82,14 +88,13 @@ def take_whole(policy: Policy, message: Whole) -> None:
     arrays = {
         name: np.frombuffer(array.content, array.dtype).reshape(array.shape) for name, array in message.arrays.items()
     }
-    unpack_state(policy, message.state, arrays)
+    unpack_state(policy, json.loads(message.state), arrays)
 
 
 def take_changes(policy: Policy, message: Changes) -> None:
     """Write changed lines into the state of a policy that has what was published before."""
     if not message.lines:
         return
-    assert isinstance(policy, KernelPolicy)
 
     def write(arrays: dict[str, np.ndarray]) -> None:
         for name, (numbers, content) in message.lines.items():
@@ -103,15 +108,21 @@ def take_changes(policy: Policy, message: Changes) -> None:
             if rest and not inside.all():
                 target[full * LINE :] = lines[-1][:rest]
 
-    policy.change_state(write)
+    if isinstance(policy, KernelPolicy):
+        policy.change_state(write)
+        return
+    arrays = _flat(policy)
+    write(arrays)
+    unpack_state(policy, json.loads(arrays.pop(PLAIN).tobytes()), arrays)
 
 
 def _flat(policy: Policy) -> dict[str, np.ndarray]:
-    """Return a state that is a flat record of arrays, else nothing."""
-    if not isinstance(policy, KernelPolicy):
-        return {}
-    state = policy.state_dict()
-    return {name: array for name, array in state.items() if name != "policy"}
+    """Return a state as arrays by name; those of kernels can be changed in their place."""
+    if isinstance(policy, KernelPolicy):
+        return {name: array for name, array in policy.state_dict().items() if name != "policy"}
+    state, arrays = packed_state(policy)
+    arrays[PLAIN] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+    return {name: np.array(array, order="C") for name, array in arrays.items()}
 
 
 def _bytes_of(array: np.ndarray) -> NDArray[np.uint8]:

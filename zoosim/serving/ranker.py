@@ -138,6 +138,12 @@ class Units:
         hashed.update(b"/%d" % slot)
         return (int.from_bytes(hashed.digest(), "big") >> 11) * 2.0**-53
 
+    def generator(self) -> np.random.Generator:
+        """Return a generator that begins at the decision's own number, for draws that take more than one."""
+        hashed = self._hash.copy()
+        hashed.update(b"/generator")
+        return np.random.default_rng(int.from_bytes(hashed.digest(), "big"))
+
 
 def _explored(distribution: FloatArray, available: BoolArray, exploration: float) -> FloatArray:
     """Return a policy's distribution with a share spread over what is available; raises `PolicyError` for none."""

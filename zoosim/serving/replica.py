@@ -11,6 +11,7 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import Context, frozen
+from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID, Model, product_ids
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
 from zoosim.serving.events import (
@@ -20,6 +21,7 @@ from zoosim.serving.events import (
     Product,
     RawRequest,
     Row,
+    Search,
     Start,
     row_checksum,
     unpack,
@@ -27,8 +29,9 @@ from zoosim.serving.events import (
     unpack_raw,
     unpack_whole,
 )
-from zoosim.serving.join import Closing, Join
+from zoosim.serving.join import Closing, Join, SearchJoin
 from zoosim.serving.rules import Rules
+from zoosim.serving.searches import learn_search
 
 EVERY_REWARD = (-1e9, 1e9)
 
@@ -110,7 +113,8 @@ class Replica:
         if before is not None and self.model.facts.get(GROWN_FROM) == before:
             self._learn_early()
         else:
-            self.join = Join(Rules(), dict(self.model.fitted.weights))
+            join = SearchJoin if isinstance(self.model, BoostModel) else Join
+            self.join = join(Rules(), dict(self.model.fitted.weights))
             self.early = []
 
     def _learn_early(self) -> None:
@@ -139,6 +143,12 @@ class Replica:
         self.join.decide(row, decision)
         self._note(decision)
 
+    def _search(self, row: Row) -> None:
+        search = unpack(row)
+        assert isinstance(search, Search)
+        if self.rules.mode != "logging-only":
+            self.join.decide(row, search)
+
     def _earn(self, row: Row) -> None:
         feedback = unpack(row)
         assert isinstance(feedback, Feedback)
@@ -153,7 +163,6 @@ class Replica:
 
     def _learn(self, closing: Closing) -> None:
         """Let the policy learn what a decision earned."""
-        policy = self.model.policy
         if WARM_UP in self.model.facts:
             self.early.append(closing)
             return
@@ -161,14 +170,23 @@ class Replica:
         if row is None:
             self.counts["gone"] += 1
             return
-        if not policy.learns_online:
+        if not self.model.policy.learns_online:
             return
-        decision = _decision_in(row)
+        self._move(partial(self._teach, unpack(row), closing))
+
+    def _teach(self, decision: Any, closing: Closing) -> None:
+        if isinstance(decision, Search):
+            assert isinstance(self.model, BoostModel)
+            learn_search(self.model, decision, closing)
+            self.counts["learned"] += 1
+            return
+        assert isinstance(decision, Decision)
         if decision.is_forgotten:
             self.counts["forgotten"] += 1
             return
+        policy = self.model.policy
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        self._move(partial(policy.update, *self._shown_in(decision, closing.slot), reward))
+        policy.update(*self._shown_in(decision, closing.slot), reward)
         self.counts["learned"] += 1
 
     def _note(self, decision: Decision) -> None:
@@ -232,6 +250,7 @@ _READERS: dict[Kind, Callable[[Replica, Row], None]] = {
     Kind.START: Replica._start,
     Kind.PRODUCT: Replica._change_product,
     Kind.DECISION: Replica._decide,
+    Kind.SEARCH: Replica._search,
     Kind.FEEDBACK: Replica._earn,
     Kind.ACTIVATION: Replica._activate,
     Kind.TICK: Replica._tick,

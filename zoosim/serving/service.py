@@ -12,9 +12,10 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,8 +24,18 @@ from zoosim.core.packed import packed_digest
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.base import policy_name
+from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
-from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, Shown, SlotBody
+from zoosim.serving.bodies import (
+    DecideBody,
+    DecisionAnswer,
+    FeedbackBody,
+    ProductBody,
+    SearchAnswer,
+    SearchBody,
+    Shown,
+    SlotBody,
+)
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
 from zoosim.serving.changes import CHANGES, DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
@@ -34,6 +45,7 @@ from zoosim.serving.events import (
     NewRow,
     Product,
     Row,
+    Search,
     Start,
     activation_key,
     decision_key,
@@ -53,6 +65,7 @@ from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.replica import WARM_UP, Replica, rules_of
+from zoosim.serving.searches import check_search_rewards, rank, search_answer
 from zoosim.serving.settings import Settings
 from zoosim.serving.snapshots import PREFIX, newest_position, newest_replica
 from zoosim.serving.store.address import open_store
@@ -73,6 +86,9 @@ REMOVED_AT_ONCE = 10_000
 """Rows of a log that are removed in one step, so that nothing waits long for it."""
 
 logger = logging.getLogger("zoosim.serving")
+
+Asked = TypeVar("Asked", DecideBody, SearchBody)
+Answer = TypeVar("Answer", DecisionAnswer, SearchAnswer)
 
 
 class Busy(ZoosimError):
@@ -141,7 +157,7 @@ class Service:
             self._begin(model_file)
             self._opened = opened.pop_all()
         self._dues = sorted(dues)  # a heap
-        self._in_flight: dict[str, asyncio.Future[DecisionAnswer]] = {}
+        self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._is_failing = False
         self._writer = Writer(self._store, loop, self._undo, settings.sync == "all")
 
@@ -189,16 +205,52 @@ class Service:
         Raises:
             Busy: too many requests wait.
             Conflict: the decision's id was used for another request.
-            PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none.
+            PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none; or the model ranks
+                searches.
             StoreError: the log cannot be written.
         """
+        if isinstance(self.model, BoostModel):
+            raise PolicyError("decisions: this model ranks searches by boosts; send them to /v1/searches")
+        return await self._answered(body, partial(self._decided, slots), request)
+
+    async def search(self, body: SearchBody) -> SearchAnswer:
+        """Rank the results of a search, and log how before it is answered.
+
+        Raises:
+            Busy, Conflict, StoreError: as `decide`.
+            PolicyError: a candidate, the segment or the query type is unknown, or a candidate comes twice; or the
+                model decides on products.
+        """
+        if not isinstance(self.model, BoostModel):
+            raise PolicyError("searches: this model decides on products; send its decisions to /v1/decisions")
+        return await self._answered(body, self._ranked)
+
+    async def _answered(
+        self,
+        body: Asked,
+        make: Callable[[Asked, bytes, str], tuple[Decision | Search, Answer]],
+        request: bytes | None = None,
+    ) -> Answer:
+        """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
         request = request or _hash_of(body)
         if body.decision_id is not None:
-            answer = await self._earlier_answer(body, request)
-            if answer is not None:
-                return answer
+            earlier: Answer | None = await self._earlier_answer(body, request)
+            if earlier is not None:
+                return earlier
         self._check_room()
         decision_id = body.decision_id or self._new_id()
+        record, answer = make(body, request, decision_id)
+        kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
+        row = NewRow(self._now(), kind, decision_key(decision_id), pack(record))
+        stored = self._append(row)
+        heapq.heappush(self._dues, row.time + round(self.settings.wait * MICROSECONDS))
+        await self._acknowledge(decision_id, stored)
+        return answer
+
+    def _decided(
+        self, slots: Sequence[SlotBody], body: DecideBody, request: bytes, decision_id: str
+    ) -> tuple[Decision, DecisionAnswer]:
+        """Return what the log says of a new decision, and its answer."""
         candidates = self._candidates(body)
         visitor = self._encoded(body.visitor)
         to_fill = self._slots(body, slots, visitor, candidates)
@@ -218,11 +270,28 @@ class Service:
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
             raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
         )
-        row = NewRow(self._now(), Kind.DECISION, decision_key(decision_id), pack(decision))
-        stored = self._append(row)
-        heapq.heappush(self._dues, row.time + round(self.settings.wait * MICROSECONDS))
-        answer = _answer_of(decision_id, decision, candidates.names)
-        return await self._acknowledged(decision_id, answer, stored)
+        return decision, _answer_of(decision_id, decision, candidates.names)
+
+    def _ranked(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+        """Return what the log says of a new search, and its answer."""
+        assert isinstance(self.model, BoostModel)
+        self._check_size(body.candidates)
+        is_drawn = self.settings.mode == "online"
+        ranked = rank(self.model, body, Units(self._secret, decision_id).generator() if is_drawn else None)
+        search = Search(
+            request=request,
+            model=self.start.model,
+            state=self.state,
+            visitor_id=body.visitor_id,
+            visitor=ranked.visitor,
+            products=ranked.products,
+            scores=pack_floats(ranked.scores),
+            boosts=pack_floats(ranked.boosts),
+            density=ranked.density,
+            ranking=ranked.ranking,
+            deferred=body.defer,
+        )
+        return search, search_answer(decision_id, search)
 
     async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Outcome:
         """Log what a decision earned; the learner takes it in once.
@@ -233,9 +302,12 @@ class Service:
             PolicyError: a reward is unknown or out of range, or the product was not shown.
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """
-        self._check_rewards(body.rewards)
-        row = self._decision_row(decision_id)
-        slot = 0 if body.product is None else self._slot_of(row, name_of(body.product))
+        row, decision = self.decision(decision_id)
+        if isinstance(decision, Search):
+            check_search_rewards(body.rewards)
+        else:
+            self._check_rewards(body.rewards)
+        slot = self._slot_of(decision, body.product)
         self._check_room()
         feedback_id = body.feedback_id or f"content {_hash_of(body).hex()}"
         now = self._now()
@@ -288,9 +360,11 @@ class Service:
         Raises:
             Busy: too many requests wait.
             NotFound: the product is not known, and its features are not given.
-            PolicyError: features are lacking.
+            PolicyError: features are lacking; or the model ranks searches, whose products are those of its training.
             StoreError: the log cannot be written.
         """
+        if isinstance(self.model, BoostModel):
+            raise PolicyError("products: this model ranks the shop that it was trained for; train it anew for others")
         self._check_room()
         version = self.catalogue.version_of(name)
         if body.features is not None:
@@ -304,16 +378,18 @@ class Service:
         if not self.catalogue.is_current(product):
             await self._append(self._changed(product), durable=True)
 
-    def decision(self, decision_id: str) -> tuple[Row, Decision]:
-        """Return a decision and its row; raises `NotFound`."""
+    def decision(self, decision_id: str) -> tuple[Row, Decision | Search]:
+        """Return a decision, or a search, and its row; raises `NotFound`."""
         row = self._decision_row(decision_id)
         decision = unpack(row)
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, Decision | Search)
         return row, decision
 
-    def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer:
+    def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer | SearchAnswer:
         """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
         _, decision = self.decision(decision_id)
+        if isinstance(decision, Search):
+            return search_answer(decision_id, decision)
         return _answer_of(decision_id, decision, self._names_in(decision) if names is None else names)
 
     async def tick(self) -> None:
@@ -438,7 +514,7 @@ class Service:
         if self.is_warming_up:
             compile_policy()
         self.state = self._replica.position
-        self.model.policy.prepare()
+        self.model.prepare()
 
     def _begin_fresh(self) -> str:
         """Keep a model that stands in until there is a schema; return its digest."""
@@ -517,7 +593,7 @@ class Service:
             return draw(None, slots, candidates, max(self.settings.exploration, EXPLORATION), unit)
         return draw(self.model.policy, slots, candidates, self.settings.exploration, unit)
 
-    async def _earlier_answer(self, body: DecideBody, request: bytes) -> DecisionAnswer | None:
+    async def _earlier_answer(self, body: DecideBody | SearchBody, request: bytes) -> Any:
         """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
         decision_id = body.decision_id or ""
         if decision_id in self._in_flight:
@@ -526,17 +602,16 @@ class Service:
         if row is None:
             return None
         decision = unpack(row)
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, Decision | Search)
         if decision.request != request:
             raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
-        names = None if body.candidates is None else [name_of(candidate) for candidate in body.candidates]
-        return self.answer(decision_id, names)
+        if isinstance(body, SearchBody) or body.candidates is None:
+            return self.answer(decision_id)
+        return self.answer(decision_id, [name_of(candidate) for candidate in body.candidates])
 
-    async def _acknowledged(
-        self, decision_id: str, answer: DecisionAnswer, stored: "asyncio.Future[list[int | None]]"
-    ) -> DecisionAnswer:
-        """Return an answer once its decision is stored; others with the same id wait for it meanwhile."""
-        done: asyncio.Future[DecisionAnswer] = self._loop.create_future()
+    async def _acknowledge(self, decision_id: str, stored: "asyncio.Future[list[int | None]]") -> None:
+        """Wait until a decision is stored; others with the same id wait for it meanwhile."""
+        done: asyncio.Future[None] = self._loop.create_future()
         self._in_flight[decision_id] = done
         try:
             await asyncio.shield(stored)
@@ -544,15 +619,12 @@ class Service:
             del self._in_flight[decision_id]
             done.cancel()
         self.counts["decisions"] += 1
-        return answer
 
     def _candidates(self, body: DecideBody) -> Candidates:
         """Return a request's candidates; products that are new or have changed go to the log."""
         if body.candidates is None:
             return self._checked(self.catalogue.everything())
-        if len(body.candidates) > self.settings.most_candidates:
-            expected = f"at most {self.settings.most_candidates:,}"
-            raise PolicyError(f"candidates: got {len(body.candidates):,}, expected {expected}")
+        self._check_size(body.candidates)
         products = [self._product_of(candidate) for candidate in body.candidates]
         names = [name for name, _ in products]
         if len(set(names)) < len(names):
@@ -562,6 +634,11 @@ class Service:
                 _heed(self._append(self._changed(product)))
         versions = [self.catalogue.version_of(name) for name in names]
         return self._checked(self.catalogue.candidates(v for v in versions if v is not None))
+
+    def _check_size(self, candidates: Sized) -> None:
+        if len(candidates) > self.settings.most_candidates:
+            expected = f"at most {self.settings.most_candidates:,}"
+            raise PolicyError(f"candidates: got {len(candidates):,}, expected {expected}")
 
     def _product_of(self, candidate: str | int | dict[str, Any]) -> tuple[str, Product | None]:
         """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
@@ -638,15 +715,22 @@ class Service:
             raise StoreError("decision: is of another service, which has taken the log over; send requests to that one")
         return self.catalogue.candidates(versions.tolist()).names
 
-    def _slot_of(self, row: Row, product: str) -> int:
-        """Return at which place from the top a decision showed a product; raises `PolicyError` where it did not."""
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
-        names = self._names_in(decision)
-        products = [names[place] for place in decision.shown]
-        if product not in products:
-            raise PolicyError(unknown("product: was not shown", product, products))
-        return products.index(product)
+    def _slot_of(self, decision: Decision | Search, product: str | int | None) -> int:
+        """Return at which place from the top a product was shown; raises `PolicyError` where it was not."""
+        products: Sequence[str]
+        if isinstance(decision, Search):
+            products = decision.ranked
+        elif product is None:
+            return 0
+        else:
+            names = self._names_in(decision)
+            products = [names[place] for place in decision.shown]
+        if product is None:
+            raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
+        name = name_of(product)
+        if name not in products:
+            raise PolicyError(unknown("product: was not shown", name, products))
+        return products.index(name)
 
     def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
         """Return an id for values without one: that of the same values if they came just now, else a new one."""
@@ -699,8 +783,9 @@ def _heed(stored: "asyncio.Future[list[int | None]]") -> None:
 
 
 def _hash_of(body: msgspec.Struct) -> bytes:
-    """Return a hash of what a request asks for."""
-    return hashlib.blake2b(msgspec.json.encode(body, order="deterministic"), digest_size=16).digest()
+    """Return a hash of what a request asks for, and of which kind it is."""
+    content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:
@@ -788,7 +873,7 @@ def _replayed(folder: Path, reader: Store, models: _Models) -> tuple[Replica, li
         for row in rows:
             if row.kind in (Kind.START, Kind.PRODUCT):
                 replica.apply(row)
-            elif row.kind is Kind.DECISION:
+            elif row.kind in (Kind.DECISION, Kind.SEARCH):
                 dues.append(row.time + round(replica.rules.wait * MICROSECONDS))
         position = rows[-1].seq
     return replica, dues

@@ -142,7 +142,7 @@ class ItemCritic(BoostPolicy):
         values = np.empty(len(base))
         value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
         reach = np.cumprod(self._memory.look[kind])
-        rows = np.ascontiguousarray(features.T)
+        rows = np.array(features.T, order="C")  # copied even for one product: read-only arrays would compile anew
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
         return best_boosts(request, self._search, rng)
 

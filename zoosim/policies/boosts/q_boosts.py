@@ -161,7 +161,7 @@ class QEnsemble(BoostPolicy):
         state = np.asarray(context.features[: max(1, self._visitor_columns)], float)
         if self.view == "boosts":
             return Scene(state, lambda actions: actions)
-        columns = np.ascontiguousarray(context.boost_features.T)
+        columns = np.array(context.boost_features.T, order="C")  # writable even for one product, as in `ItemCritic`
         weights = position_weights(min(self.spec.k, len(context.base_scores)), FADE)
 
         def profiles(actions: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ import msgspec
 
 from zoosim.policies.model import ID
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, SlotBody
+from zoosim.serving.events import Decision
 from zoosim.serving.personalizer.bodies import (
     Action,
     MultiSlotRankRequest,
@@ -161,7 +162,7 @@ def _slots_of(service: Service, event_id: str) -> list[str] | None:
         _, decision = service.decision(event_id)
     except NotFound:
         return None
-    return decision.slots
+    return decision.slots if isinstance(decision, Decision) else None
 
 
 def _check_actions(actions: Sequence[Action]) -> None:

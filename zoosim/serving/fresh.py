@@ -20,7 +20,7 @@ from zoosim.schema.columns import CategoryColumn
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.infer import REWARD, infer_type
 from zoosim.schema.schema import FittedSchema
-from zoosim.schema.values import text_of
+from zoosim.schema.values import number_of, text_of
 from zoosim.serving.events import Decision, Kind, RawRequest, unpack, unpack_raw
 from zoosim.serving.replica import GROWN_FROM, WARM_UP
 from zoosim.serving.store.base import Store
@@ -117,12 +117,12 @@ def _series(name: str, values: Sequence[Any]) -> pl.Series:
     if known and all(isinstance(value, list) for value in known):
         is_numeric = all(isinstance(part, int | float) for value in known for part in value)
         dtype = pl.List(pl.Float64) if is_numeric else pl.List(pl.String)
-        convert = float if is_numeric else text_of
+        convert = number_of if is_numeric else text_of
         return pl.Series(name, [None if value is None else list(map(convert, value)) for value in values], dtype)
     if known and all(isinstance(value, bool) for value in known):
         return pl.Series(name, values, pl.Boolean)
     if known and all(isinstance(value, int | float) for value in known):
-        return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
+        return pl.Series(name, [number_of(value) for value in values], pl.Float64)
     return pl.Series(name, [text_of(value) if not isinstance(value, list) else None for value in values], pl.String)
 
 

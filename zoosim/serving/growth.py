@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zoosim.core.errors import ZoosimError
 from zoosim.policies.model import ID, name_of
 from zoosim.serving.bodies import DecideBody, SlotBody
 from zoosim.serving.events import RawRequest, pack_raw
@@ -53,7 +52,7 @@ class Growth:
                 grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
                 if service.start.model == warm_up:
                     await service.switch_model(grown)
-        except ZoosimError as error:
+        except Exception as error:  # whatever requests hold, the service goes on as it is
             self._requests = 0
             logger.warning("no schema from the first requests: %s", error)
         finally:

@@ -37,7 +37,7 @@ from zoosim.serving.bodies import (
     SlotBody,
 )
 from zoosim.serving.catalogue import Candidates, ServedCatalogue
-from zoosim.serving.changes import DELETED, changed_settings, read_changes, write_changes
+from zoosim.serving.changes import CHANGES, DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -689,7 +689,7 @@ class Service:
                 self._replica.apply(row)
 
     def _share_files(self) -> None:
-        paths = [self.folder / SECRET]
+        paths = [path for path in (self.folder / SECRET, self.folder / CHANGES) if path.exists()]
         paths += (self.folder / MODELS).glob("*.zoosim")
         paths += (self.folder / SNAPSHOTS).glob(f"{PREFIX}*")
         self._store.share(self.folder, [path.relative_to(self.folder).as_posix() for path in paths])

@@ -52,7 +52,7 @@ def refusal(error: Exception, code: str) -> Response:
         return error_response(400, "PayloadSizeExceeded", str(error))
     if isinstance(error, msgspec.ValidationError | ConfigError | DataError | ZoosimError):
         return error_response(400, code, str(error))
-    if isinstance(error, msgspec.MsgspecError | RecursionError):
+    if isinstance(error, msgspec.MsgspecError | RecursionError | UnicodeDecodeError):
         return error_response(400, "BadRequest", f"body: {error}")
     return error_response(500, "InternalServerError", "The service failed; its log says why.")
 

@@ -91,24 +91,6 @@ Asked = TypeVar("Asked", DecideBody, SearchBody)
 Answer = TypeVar("Answer", DecisionAnswer, SearchAnswer)
 
 
-class Busy(ZoosimError):
-    """More requests wait than the service takes; the same request may succeed in a second."""
-
-
-class Conflict(ZoosimError):
-    """An id that was used for something else."""
-
-
-class NotFound(ZoosimError):
-    """An id of nothing that the service knows."""
-
-
-class Outcome(NamedTuple):
-    """What came of feedback: `accepted`, `duplicate` or `late`."""
-
-    status: str
-
-
 class Service:
     """Decides by a model, logs what it decides, and takes in what it earned.
 
@@ -143,14 +125,14 @@ class Service:
         self._switching = asyncio.Lock()
         self._start_before: Start | None = None
         with contextlib.ExitStack() as opened:
-            opened.callback(os.close, _locked(self.folder))
+            opened.callback(os.close, lock_folder(self.folder))
             self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
             self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)
             self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
-            self._secret = _secret_of(self.folder)
-            self._models = _Models(self.folder)
-            self._replica, dues = _replayed(self.folder, self._reader, self._models)
+            self._secret = secret_of(self.folder)
+            self._models = Models(self.folder)
+            self._replica, dues = replayed(self.folder, self._reader, self._models)
             self._time = 0 if (newest := self._reader.last()) is None else newest.time
             self._unticked = True
             self._growth = Growth(self, loop)
@@ -331,8 +313,11 @@ class Service:
 
         Raises:
             Busy: too many requests wait.
+            PolicyError: the model ranks searches, whose rewards have names.
             StoreError: the log cannot be written; nothing counts then, and all may be sent again.
         """
+        if isinstance(self.model, BoostModel):
+            raise PolicyError("rewards: this model ranks searches by boosts; send feedback to /v1/searches")
         self._check_room()
         feedback_id = feedback_id or self._id_of_values(decision_id, values)
         name, weight = next((name, weight) for name, weight in self.model.fitted.weights.items() if weight)
@@ -500,7 +485,7 @@ class Service:
         """Note in the log by which model and rules the service goes on, where they are new."""
         before = self._replica.start
         if model_file is not None:
-            digest = _kept_model(self.folder, model_file)
+            digest = keep_model_file(self.folder, model_file)
         elif before is not None:
             digest = before.model
         else:
@@ -525,7 +510,7 @@ class Service:
 
     def keep_model(self, model_file: Path) -> str:
         """Copy a model into the service's folder; return its digest. Raises `DataError` for what is no model."""
-        return _kept_model(self.folder, model_file)
+        return keep_model_file(self.folder, model_file)
 
     def keep(self, model: Model) -> str:
         """Keep a model; return its digest."""
@@ -678,7 +663,7 @@ class Service:
         self._is_failing = True
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
-            self._replica, _ = _replayed(self.folder, self._reader, self._models)
+            self._replica, _ = replayed(self.folder, self._reader, self._models)
             self._knows_whole = False
             return
         if before is not None:
@@ -797,83 +782,3 @@ def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> De
         model=decision.model,
         state=decision.state,
     )
-
-
-def _locked(folder: Path) -> int:
-    """Make a folder ready, and hold its lock; raises `ConfigError`."""
-    try:
-        for part in (folder, folder / MODELS, folder / SNAPSHOTS):
-            part.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ConfigError(f"store {folder}: another service uses it; stop that one, or name another folder") from None
-    return handle
-
-
-def _secret_of(folder: Path) -> bytes:
-    """Return the secret that draws follow from, made at the first start."""
-    path = folder / SECRET
-    if not path.exists():
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            os.fsync(file.fileno())
-    secret = path.read_bytes()
-    if len(secret) != 32:
-        raise DataError(f"{path}: got {len(secret)} bytes, expected 32; restore a backup, or name another folder")
-    return secret
-
-
-def _kept_model(folder: Path, model_file: Path) -> str:
-    """Copy a model into the service's folder, and return its digest; raises `DataError` for what is no model."""
-    digest = packed_digest(model_file, PACKING)[:DIGEST_CHARACTERS]
-    path = model_path(folder, digest)
-    if not path.exists():
-        temporary = path.with_suffix(".part")
-        shutil.copyfile(model_file, temporary)
-        temporary.replace(path)
-    return digest
-
-
-class _Models:
-    """The models of a service, of which the next one can be prepared while requests go on."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._prepared: dict[str, Model] = {}
-
-    def prepare(self, digest: str) -> None:
-        """Load a model that is needed soon."""
-        model = load_served_model(self._folder, digest)
-        model.policy.prepare()
-        self._prepared = {digest: model}
-
-    def load(self, digest: str) -> Model:
-        """Return a model as its file holds it."""
-        prepared = self._prepared.pop(digest, None)
-        return load_served_model(self._folder, digest) if prepared is None else prepared
-
-
-def _replayed(folder: Path, reader: Store, models: _Models) -> tuple[Replica, list[int]]:
-    """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
-
-    def complain(line: str) -> None:
-        logger.warning(line)
-
-    replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
-    dues = [] if replica.start is None else replica.join.dues()
-    position = replica.position
-    while rows := reader.read(position, ROWS_AT_ONCE):
-        for row in rows:
-            if row.kind in (Kind.START, Kind.PRODUCT):
-                replica.apply(row)
-            elif row.kind in (Kind.DECISION, Kind.SEARCH):
-                dues.append(row.time + round(replica.rules.wait * MICROSECONDS))
-        position = rows[-1].seq
-    return replica, dues

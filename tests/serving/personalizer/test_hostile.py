@@ -78,3 +78,19 @@ def test_damaged_requests_are_refused_and_never_fail(service: ServiceProcess) ->
             method = "PUT" if body else "DELETE"
             assert http.request(method, f"/personalizer/v1.1/configurations/{path}", json=body).status_code == 200
     assert min(statuses[status] for status in (200, 201, 204, 400)) > 0
+
+
+def test_a_model_that_ranks_searches_is_none_for_this_api(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "store", make_boost_model(tmp_path)) as service:
+            transport = httpx2.ASGITransport(app=Application(service).starlette())
+            async with httpx2.AsyncClient(transport=transport, base_url="http://shop/personalizer/v1.1") as http:
+                model = (await http.get("/model")).content
+                ranked = await http.post("/rank", json=rank_request())
+                rewarded = await http.post("/events/e/reward", json={"value": 1})
+                imported = await http.put("/model", content=model)
+                assert [answer.status_code for answer in (ranked, rewarded, imported)] == [400] * 3
+                assert "searches" in ranked.text
+                assert "searches" in rewarded.text
+
+    asyncio.run(run())

@@ -17,8 +17,9 @@ from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, ScoredP
 from zoosim.serving.events import Kind, Search, unpack
 from zoosim.serving.learner import load_served_model
 from zoosim.serving.publishing import Publisher, decode, encode
+from zoosim.serving.refusals import Conflict
 from zoosim.serving.replica import Replica
-from zoosim.serving.service import Conflict, Service
+from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore

@@ -13,8 +13,9 @@ from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
 from zoosim.serving.events import NewRow
 from zoosim.serving.learner import load_served_model
+from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.replica import Replica
-from zoosim.serving.service import Conflict, NotFound, Service
+from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import Address, open_store
 from zoosim.serving.store.base import StoredAfterAll

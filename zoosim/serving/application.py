@@ -25,8 +25,9 @@ from zoosim.serving.bodies import (
 from zoosim.serving.events import Decision, Search, unpack_floats, unpack_whole
 from zoosim.serving.metrics import Metrics
 from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
+from zoosim.serving.refusals import Busy, Conflict, NotFound
 from zoosim.serving.requests import TooLarge, read_body
-from zoosim.serving.service import Busy, Conflict, NotFound, Service
+from zoosim.serving.service import Service
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")

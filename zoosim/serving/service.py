@@ -2,30 +2,27 @@
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import heapq
 import logging
 import os
 import secrets
-import shutil
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from zoosim.core.errors import ConfigError, DataError, PolicyError, StoreError, ZoosimError
-from zoosim.core.packed import packed_digest
+from zoosim.core.errors import PolicyError, StoreError
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.types import FloatArray, frozen
 from zoosim.policies.base import policy_name
 from zoosim.policies.boost_model import BoostModel
-from zoosim.policies.model import ID, PACKING, SUFFIX, Model, name_of, save_model
+from zoosim.policies.model import ID, SUFFIX, Model, name_of, save_model
 from zoosim.serving.bodies import (
     DecideBody,
     DecisionAnswer,
@@ -58,29 +55,26 @@ from zoosim.serving.events import (
     unpack_raw,
     unpack_whole,
 )
+from zoosim.serving.folder import SECRET, Models, keep_model_file, lock_folder, replayed, secret_of
 from zoosim.serving.fresh import EXPLORATION, compile_policy, warm_up_model
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
+from zoosim.serving.learner import MODELS, SNAPSHOTS
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
-from zoosim.serving.replica import WARM_UP, Replica, rules_of
+from zoosim.serving.refusals import Busy, Conflict, NotFound, Outcome
+from zoosim.serving.replica import WARM_UP, rules_of
 from zoosim.serving.searches import check_search_rewards, rank, search_answer
 from zoosim.serving.settings import Settings
-from zoosim.serving.snapshots import PREFIX, newest_position, newest_replica
+from zoosim.serving.snapshots import PREFIX, newest_position
 from zoosim.serving.store.address import open_store
-from zoosim.serving.store.base import Store
 from zoosim.serving.writer import Writer
 
-SECRET, LOCK = "secret", "lock"
 SETTINGS = "settings"
 """The part of a folder's changes that are settings."""
 
 REPEATED = 150
 """Seconds within which the same values for a decision, sent without an id, are a repetition."""
-
-DIGEST_CHARACTERS = 32
-"""Of the SHA-256 of a model's file, by which the log names it."""
 
 REMOVED_AT_ONCE = 10_000
 """Rows of a log that are removed in one step, so that nothing waits long for it."""

@@ -1,7 +1,9 @@
 """Requests of the compatible API that were damaged on their way: each is answered, or refused by an error body."""
 
+import asyncio
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -10,6 +12,8 @@ import numpy as np
 from tests.serving.personalizer.conftest import KEY
 from tests.serving.personalizer.requests import MULTI_SLOT, rank_request, service_configuration, slots_request
 from tests.serving.process import ServiceProcess
+from tests.serving.shop import make_boost_model, running
+from zoosim.serving.application import Application
 
 ODD: list[Any] = [
     None,

@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from zoosim.core.errors import ConfigError, DataError, StoreError, ZoosimError
 from zoosim.serving.access import Refused, TooMany
+from zoosim.serving.refusals import Busy, Conflict, NotFound
 from zoosim.serving.requests import TooLarge
-from zoosim.serving.service import Busy, Conflict, NotFound
 
 ACCESS_DENIED = "Access denied due to invalid subscription key. Make sure to provide a valid key for this service."
 TOO_MANY = "429"

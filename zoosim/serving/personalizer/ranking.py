@@ -25,7 +25,8 @@ from zoosim.serving.personalizer.bodies import (
 )
 from zoosim.serving.personalizer.errors import PersonalizerError
 from zoosim.serving.personalizer.features import FeatureError, action_columns, columns_of, product_name
-from zoosim.serving.service import NotFound, Service
+from zoosim.serving.refusals import NotFound
+from zoosim.serving.service import Service
 
 MOST_ACTIONS = 50
 LONGEST_ID = 256

@@ -103,7 +103,7 @@ def check_nothing_is_lost(address: Address, shops: list[Shop]) -> None:
 
 @pytest.mark.timeout(280)
 def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
-    with serving(tmp_path / "service", make_model(tmp_path), wait=30.0, snapshot=0.3) as service:
+    with serving(tmp_path / "service", make_model(tmp_path), wait=600.0, snapshot=0.3) as service:
         kills = [lambda: restart(service), service.kill_learner]
         shops = disturbed(service, [*kills, *kills], seed=0)
         assert service.stop() == 0
@@ -115,7 +115,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) 
 def test_nothing_acknowledged_is_lost_when_the_server_of_the_log_is_killed(tmp_path: Path) -> None:
     with valkey_server(tmp_path / "valkey") as server:
         store = server.store("loop", tmp_path / "service")
-        with serving(tmp_path / "service", make_model(tmp_path), store, wait=30.0, snapshot=0.3) as service:
+        with serving(tmp_path / "service", make_model(tmp_path), store, wait=600.0, snapshot=0.3) as service:
             kills = [server.restart, service.kill_learner, server.restart, lambda: restart(service), server.restart]
             shops = disturbed(service, kills, seed=1)
             assert service.stop() == 0
@@ -127,7 +127,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_of_the_log_is_killed(tmp_p
 @pytest.mark.timeout(280)
 def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
     folder = tmp_path / "service"
-    with serving(folder, make_model(tmp_path), wait=30.0, snapshot=0.2) as service:
+    with serving(folder, make_model(tmp_path), wait=600.0, snapshot=0.2) as service:
         with Client(service.url) as client:
             for number in range(30):
                 client.give_feedback(client.decide({}, decision_id=f"{number}").id, {"click": 1.0})

@@ -8,6 +8,7 @@
       country: {type: category, most_levels: 20}
       at: {type: time, time_zone: Europe/Berlin}
     products: {table: items.csv, id: item, category: brand, features: [price, colour]}   # relative to this file
+                                  # sold_from, sold_until: columns of when each product was for sale
     keep: [p_new]                 # further numbers, such as target probabilities
     time_zone: Europe/Berlin      # of times that name none
     epoch: ms                     # of times that are numbers: s, ms or us since 1970
@@ -86,12 +87,22 @@ class Columns(Strict):
 
 
 class ProductColumns(Strict):
-    """Where products are described: a CSV or Parquet file or a data frame, and its columns."""
+    """Where products are described: a CSV or Parquet file or a data frame, and its columns.
+
+    `sold_from` and `sold_until` say from when and until when a product was for sale, empty for always.
+    """
 
     table: Any
     id: str
     category: str | None = None
     features: FeatureTypes = Field(default_factory=dict)
+    sold_from: str | None = None
+    sold_until: str | None = None
+
+    @property
+    def sale(self) -> list[str]:
+        """The columns that say when products were for sale."""
+        return [name for name in (self.sold_from, self.sold_until) if name]
 
     @field_validator("features", mode="before")
     @classmethod
@@ -124,6 +135,13 @@ class Schema(Strict):
     def _consistent(self) -> "Schema":
         if self.rankings and not (self.columns.decision_id and self.columns.position):
             raise ValueError("rankings: got no column of decision_id or position, expected both in columns")
+        if self.products is not None and self.products.sale:
+            if self.columns.time is None:
+                raise ValueError("products.sold_from, sold_until: got no column of time, expected one in columns")
+            if self.columns.listed:
+                raise ValueError(
+                    f"products.sold_from, sold_until: got {self.columns.listed} too, which lists candidates"
+                )
         if bool(self.columns.reward) == bool(self.rewards):
             raise ValueError("expected either columns.reward, the one reward, or rewards by name")
         for name in (self.columns.action, self.columns.propensity, *self.reward_columns.values()):

@@ -406,3 +406,49 @@ def test_words_of_few_kinds_are_words(tmp_path: Path) -> None:
     items = own_items(price=pl.Series(["low", "low", "high"], dtype=pl.Categorical))
     import_log(own_table(), mapped(items), tmp_path / "log.parquet")
     assert read_log(tmp_path / "log.parquet").products.tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 0]]
+
+
+SOLD = pl.DataFrame(
+    {
+        "item": ["A1", "B7", "C2"],
+        "from": [None, "2026-03-02", "2026-03-01T12:00:00"],
+        "until": ["2026-03-03T00:00:00", "", None],
+    }
+)
+VISITS = pl.DataFrame(
+    {
+        "item": ["A1", "C2", "B7", "C2"],
+        "click": [0, 1, 0, 1],
+        "at": ["2026-03-01T11:59:59Z", "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"],
+    }
+)
+SALE: dict[str, Any] = {
+    "columns": {"action": "item", "reward": "click", "time": "at"},
+    "products": {"table": SOLD, "id": "item", "sold_from": "from", "sold_until": "until"},
+}
+
+
+def test_products_are_candidates_while_they_are_for_sale(tmp_path: Path) -> None:
+    import_log(VISITS, SALE, tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet")
+    assert log.names == ("A1", "B7", "C2")
+    assert log.available(0, 4).tolist() == [
+        [True, False, False],
+        [True, False, True],
+        [True, True, True],
+        [False, True, True],
+    ]
+
+
+def test_what_was_not_for_sale_cannot_have_been_shown(tmp_path: Path) -> None:
+    early = VISITS.with_columns(item=pl.Series(["C2", "A1", "B7", "C2"]))
+    with pytest.raises(
+        DataError, match="row 0, column item: got 'C2', expected one of the row's products that were for"
+    ):
+        import_log(early, SALE, tmp_path / "log.parquet")
+    bad = {**SALE, "products": {**SALE["products"], "table": SOLD.with_columns(until=pl.lit("soon"))}}
+    with pytest.raises(DataError, match="until"):
+        import_log(VISITS, bad, tmp_path / "log.parquet")
+    without_times = {**SALE, "columns": {"action": "item", "reward": "click"}}
+    with pytest.raises(ConfigError, match="got no column of time"):
+        import_log(VISITS, without_times, tmp_path / "log.parquet")

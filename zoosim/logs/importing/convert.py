@@ -176,6 +176,9 @@ def to_records(
     frame = _with_reward(frame, schema, fitted)
     expected = _expected_action(names, product_table)
     faults = list(_conversion_faults(table, frame, schema, expected))
+    if product_table is not None and product_table.mapped.sale:
+        reading = {"time_zone": schema.time_zone, "epoch": schema.epoch}
+        lists = product_table.for_sale(names, frame["time"], **reading)
     if lists is not None:
         column, list_faults = _candidate_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
@@ -332,7 +335,8 @@ def _candidate_column(
     lists: CandidateLists, names: Sequence[str], frame: pl.DataFrame, schema: Schema, expected: str
 ) -> tuple[pl.Series, list[Fault]]:
     """Return the column `candidates` or `unavailable`, and the rows whose lists are wrong or lack the logged action."""
-    are_candidates = schema.columns.candidates is not None
+    are_candidates = schema.columns.unavailable is None
+    of_row = schema.columns.candidates or "products that were for sale then"
     name = "candidates" if are_candidates else "unavailable"
     column, unknown_name, empty = listed_column(name, lists, names, frame.height)
     faults = [Fault(name, f"a list of products, each {expected}", unknown_name)]
@@ -340,7 +344,7 @@ def _candidate_column(
         is_listed = pl.DataFrame([column, frame["action"]]).select(pl.col(name).list.contains(pl.col("action")))
         outside = (~is_listed.to_series().fill_null(True) & frame["action"].is_not_null()).to_numpy()
         faults.append(Fault(name, "at least one product", empty))
-        faults.append(Fault("action", f"one of the row's {schema.columns.candidates}", outside))
+        faults.append(Fault("action", f"one of the row's {of_row}", outside))
     return column, faults
 
 

@@ -1,5 +1,6 @@
 """A user's table of products: which category and which features each candidate has."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,17 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown, unknown
-from zoosim.core.types import BoolArray
+from zoosim.core.types import BoolArray, IntArray
+from zoosim.logs.importing.candidates import CandidateLists
 from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.tables import read_table
+from zoosim.logs.importing.times import read_times
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.schema import ProductColumns
-from zoosim.schema.values import texts_of
+from zoosim.schema.values import text_of, texts_of
+
+FIRST, LAST = -(2**62), 2**62
+"""Before and after all times, in microseconds since 1970."""
 
 
 class ProductTable:
@@ -24,7 +30,7 @@ class ProductTable:
         self.frame, source = read_table(mapped.table)
         self.source = "products" if source == "table" else source
         ids = [mapped.id, *([mapped.category] if mapped.category else [])]
-        for name in [*ids, *mapped.features]:
+        for name in [*ids, *mapped.features, *mapped.sale]:
             if name not in self.frame.columns:
                 raise DataError(f"{self.source}: {unknown('no column', name, self.frame.columns)}; correct the schema")
         if not self.frame.height:
@@ -36,6 +42,43 @@ class ProductTable:
     def known(self) -> set[str]:
         """The ids that the table describes."""
         return set(self.ids.drop_nulls())
+
+    def for_sale(self, names: Sequence[str], times: pl.Series, **reading: str | None) -> CandidateLists:
+        """Return which of the products called `names` were for sale at each time.
+
+        Args:
+            names: Products that the table describes.
+            times: When the rows came, in UTC.
+            **reading: `time_zone` and `epoch`, by which times of the table are read.
+        """
+        place = {name: row for row, name in enumerate(self.ids)}
+        rows = [place[name] for name in names]
+        begins = self._sale_times(self.mapped.sold_from, rows, FIRST, **reading)
+        ends = self._sale_times(self.mapped.sold_until, rows, LAST, **reading)
+        changes = np.unique(np.concatenate([begins, ends]))
+        period_of_row = np.searchsorted(changes, times.dt.epoch("us").fill_null(0).to_numpy(), side="right")
+        lists, rows_of = [], []
+        for period in np.unique(period_of_row):
+            moment = changes[period - 1] if period else FIRST
+            is_sold = (begins <= moment) & (moment < ends)
+            lists.append([name for name, sold in zip(names, is_sold, strict=True) if sold])
+            rows_of.append(np.flatnonzero(period_of_row == period))
+        return CandidateLists(lists, rows_of)
+
+    def _sale_times(
+        self, column: str | None, rows: list[int], default: int, *, time_zone: str | None, epoch: str | None
+    ) -> IntArray:
+        """Return times of a column in microseconds since 1970, `default` where there is none."""
+        if column is None:
+            return np.full(len(rows), default)
+        values = self.frame[column]
+        if values.dtype == pl.String:
+            values = pl.Series(column, [text_of(value) for value in values], pl.String)
+        times = read_times(values, time_zone or "UTC", epoch, self.source)
+        self._refuse(
+            column, "a time, or nothing", (times.is_null() & values.is_not_null()).to_numpy(), np.arange(len(times))
+        )
+        return np.asarray(times.dt.epoch("us").fill_null(default).to_numpy()[rows])
 
     def fit(self, names: list[str], **options: Any) -> Encoder:
         """Return an encoder of the features, fitted to the products called `names`."""

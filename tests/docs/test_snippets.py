@@ -16,7 +16,7 @@ import yaml
 from studies.__main__ import make_parser
 from studies.study import FLAGS, STUDIES
 from tests.serving.process import serving
-from tests.serving.shop import make_model
+from tests.serving.shop import make_boost_model, make_model
 from zoosim.arena.plan import Plan
 from zoosim.cli import app
 from zoosim.experiments import EXPERIMENTS
@@ -37,8 +37,8 @@ STUDY = re.compile(r"(?:^|`)python -m studies ([^`\n]+)", re.MULTILINE)
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 
-ADDRESS = "http://127.0.0.1:8100"
-"""Where pages ask a service; the tests' own one stands in for it."""
+SERVICES = {"http://127.0.0.1:8100": "service", "http://127.0.0.1:8101": "search_service"}
+"""Where pages ask a service, and the fixture of the one that stands in for it."""
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("shop")
     model = make_model(folder, names=[f"SKU-{number}" for number in range(1, 9)])
     with serving(folder / "service", model) as running:
+        yield running.url
+
+
+@pytest.fixture(scope="module")
+def search_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running service that ranks searches."""
+    folder = tmp_path_factory.mktemp("searches")
+    with serving(folder / "service", make_boost_model(folder)) as running:
         yield running.url
 
 
@@ -86,8 +94,9 @@ def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, request
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     well = "assert not [r for r in list(globals().values()) if getattr(r, 'failures', ())], 'a policy failed'"
     snippet = "\n\n".join([*blocks(page, "python"), well])
-    if ADDRESS in snippet:
-        snippet = snippet.replace(ADDRESS, request.getfixturevalue("service"))
+    for address, fixture in SERVICES.items():
+        if address in snippet:
+            snippet = snippet.replace(address, request.getfixturevalue(fixture))
     (tmp_path / "snippet.py").write_text(snippet, encoding="utf-8")
     run_script("snippet.py", tmp_path)
 

@@ -8,9 +8,10 @@ import pytest
 
 from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
-from zoosim.core.errors import ConfigError, StoreError
-from zoosim.serving.bodies import DecideBody, SlotBody
+from zoosim.core.errors import ConfigError, PolicyError, StoreError
+from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.learner import load_served_model
+from zoosim.serving.publishing import Changes
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG
@@ -113,6 +114,11 @@ def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, mon
             await service.tick()
             assert service.start == before
             assert service.settings.wait == 1.0
+        asked: list[bool] = []
+        service.ask_learner = lambda: asked.append(True)
+        for _ in range(2):
+            service.take(Changes(9, {}, {}))
+        assert asked == [True]
         await visits(service, 0, 3)
 
     with_service(tmp_path, model, use)
@@ -144,5 +150,67 @@ def test_values_without_an_id_count_once_for_a_while(
             monkeypatch.setattr(service, "_now", lambda later=seconds: now + later * 1_000_000)
             await service.give_value("visit 0", {0: 1.0})
             assert service.counts["feedback accepted"] == expected
+
+    with_service(tmp_path, model, use)
+
+
+def test_products_stay_hidden_whoever_names_them(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        await service.change_product("p1", ProductBody(available=False))
+        described = DecideBody(candidates=[{"id": "p1", "category": "c2"}, "p2"])
+        with pytest.raises(PolicyError, match="'p1', which may not be shown"):
+            await service.decide(described)
+        await service.switch_model(service.start.model)
+        with pytest.raises(PolicyError, match="'p1', which may not be shown"):
+            await service.decide(described)
+        assert "p1" not in (await service.decide(DecideBody())).propensities
+
+    with_service(tmp_path, model, use)
+    with_service(tmp_path, None, use_without_p1)
+
+
+async def use_without_p1(service: Service) -> None:
+    """A restart shows it as little."""
+    assert "p1" not in (await service.decide(DecideBody())).propensities
+
+
+def test_decisions_of_an_earlier_model_keep_their_names(
+    tmp_path: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = make_model(tmp_path_factory.mktemp("other"), names=[f"q{number}" for number in range(8)])
+
+    async def use(service: Service) -> None:
+        body = DecideBody(visitor={"country": "de"}, decision_id="d", count=3)
+        first = await service.decide(body)
+        await service.switch_model(service.keep_model(other))
+        again = await service.decide(body)
+        assert again.shown == first.shown
+        assert again.propensities == {each.product: first.propensities[each.product] for each in first.shown}
+        feedback = FeedbackBody({"click": 1.0}, product=first.shown[1].product)
+        assert (await service.give_feedback("d", feedback)).status == "late"
+        assert {name[0] for name in (await service.decide(DecideBody())).propensities} == {"q"}
+
+    with_service(tmp_path, model, use)
+
+
+def test_decisions_after_a_restart_name_the_state_that_they_are_made_by(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        await visits(service, 0, 3)
+        await service.change_product("new", ProductBody(features={"category": "c1"}))
+
+    async def restarted(service: Service) -> None:
+        assert (await service.decide(DecideBody())).state == 0
+
+    with_service(tmp_path, model, use)
+    with_service(tmp_path, None, restarted)
+
+
+def test_readiness_asked_often_is_written_once_a_second(tmp_path: Path, model: Path) -> None:
+    async def use(service: Service) -> None:
+        for _ in range(50):
+            assert await service.check_writing() == ""
+        newest = service._reader.last()
+        assert newest is not None
+        assert newest.seq <= 3
 
     with_service(tmp_path, model, use)

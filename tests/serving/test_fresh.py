@@ -111,3 +111,21 @@ def test_columns_are_what_their_values_say() -> None:
 def test_products_that_differ_in_their_ids_alone_are_told_apart_by_them() -> None:
     requests = [RawRequest([{}], [("a", {"kind": "x"}), ("b", {"kind": "x"})])] * 10
     assert grown_model(requests, "warm up").fitted.products.names == ["id"]
+
+
+def test_a_snapshot_of_the_first_requests_can_be_read(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, None, wait=60.0) as service:
+            for number in range(4):
+                await visit(service, number)
+            await service.tick()
+
+    asyncio.run(run())
+    whole = replayed(tmp_path)
+    assert len(whole.early) == 2
+    write_snapshot(tmp_path / "snapshots", whole)
+    store = SqliteStore(tmp_path / LOG, read_only=True)
+    kept = newest_replica(
+        tmp_path / "snapshots", lambda digest: load_served_model(tmp_path, digest), store.row, pytest.fail
+    )
+    assert kept.early == whole.early

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -145,7 +145,9 @@ class Application:
             try:
                 self._access.check(role, _key_of(request))
                 return await handler(request)
-            except (ZoosimError, msgspec.MsgspecError) as error:
+            except ClientDisconnect:
+                return Response(status_code=400)  # to nobody
+            except (ZoosimError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 return _refusal(error)
 
         return Route(path, handle, methods=[method])
@@ -220,7 +222,7 @@ def _json(answer: Any, status: int = 200) -> Response:
 
 def _refusal(error: Exception) -> Response:
     """Return the answer to what was refused: one line, and when to come again where that helps."""
-    if isinstance(error, msgspec.MsgspecError):
+    if not isinstance(error, ZoosimError):
         return _json(ErrorAnswer(f"body: {one_line(error)}"), 400)
     status = 413 if isinstance(error, TooLarge) else STATUS.get(type(error), 400)
     response = _json(ErrorAnswer(str(error)), status)

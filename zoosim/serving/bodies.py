@@ -5,7 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-Id = Annotated[str, Meta(min_length=1, max_length=256)]
+LONGEST_ID = 256
+Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
+"""An id: no control characters, which paths of requests cannot hold."""
+
 Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Scalar = None | bool | int | float | str
 Value = Scalar | list[Scalar]

@@ -13,8 +13,11 @@ from zoosim.serving.events import Product, pack_floats, unpack_floats
 CANDIDATE_SETS = 1_024
 """Sets of candidates whose arrays are kept, so that policies derive nothing anew from those that come again."""
 
-MOST_CHANGES = 1_000_000
+MOST_CHANGES = 300_000
 """Changes that can be taken back: more than ever wait for the log."""
+
+MOST_VERSIONS = 1_000_000
+"""Versions of products that are kept, of one model."""
 
 
 class Candidates:
@@ -37,13 +40,14 @@ class ServedCatalogue:
     product later is another one.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        """Start with the products of a model, all of which may be shown."""
+    def __init__(self, catalogue: Catalogue, hidden: Iterable[str] = ()) -> None:
+        """Start with the products of a model, which may be shown but for those that are `hidden`."""
         self._names = list(catalogue.names)
         self._ids = np.asarray(catalogue.ids, np.int64)
         self._features = np.array(catalogue.features, float)
         self._current = {name: version for version, name in enumerate(self._names)}
         self._shown = dict.fromkeys(self._names, True)
+        self._shown.update({name: False for name in hidden if name in self._shown})
         self._changes: deque[tuple[str, int | None, bool | None]] = deque(maxlen=MOST_CHANGES)
         self._sets: OrderedDict[bytes, Candidates] = OrderedDict()
         self._all: Candidates | None = None
@@ -98,6 +102,10 @@ class ServedCatalogue:
             return False
         return pack_floats(self._features[version]) == product.features
 
+    def hidden(self) -> list[str]:
+        """Return the names of the products that may not be shown."""
+        return [name for name, is_shown in self._shown.items() if not is_shown]
+
     def names(self) -> list[str]:
         """Return the names of the products that may be shown."""
         return [name for name, is_shown in self._shown.items() if is_shown]
@@ -125,7 +133,7 @@ class ServedCatalogue:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all versions as plain values and arrays."""
         versions = len(self._names)
-        values = {"names": self._names, "hidden": [name for name, is_shown in self._shown.items() if not is_shown]}
+        values = {"names": self._names, "hidden": self.hidden()}
         return values, {"product_features": self._features[:versions].copy()}
 
     def load_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

@@ -24,7 +24,7 @@ def read_changes(folder: Path) -> dict[str, Any]:
         changes = json.loads(path.read_text())
     except (OSError, ValueError):
         changes = None
-    if not isinstance(changes, dict):
+    if not isinstance(changes, dict) or not all(isinstance(part, dict) for part in changes.values()):
         raise DataError(f"{path}: cannot be read; restore a backup, or remove it to go on without changes")
     return changes
 

@@ -5,6 +5,7 @@ import logging
 import os
 import secrets
 from pathlib import Path
+from typing import NamedTuple
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic
@@ -86,20 +87,36 @@ class Models:
         return load_served_model(self._folder, digest) if prepared is None else prepared
 
 
-def replayed(folder: Path, reader: Store, models: Models) -> tuple[Replica, list[int]]:
-    """Return a service's model and products as its log says, and when the waits of decisions end that may be open."""
+class Replayed(NamedTuple):
+    """What a service decides by when it starts: the `replica` has its model and products as the whole log says.
+
+    `state` is the position up to which its policy has learned, and `dues` say when the waits of decisions end that may
+    be open.
+    """
+
+    replica: Replica
+    state: int
+    dues: list[int]
+
+
+def replayed(folder: Path, reader: Store, models: Models) -> Replayed:
+    """Return what a service decides by: its newest sound snapshot, and the models and products of the log behind it."""
 
     def complain(line: str) -> None:
         logger.warning(line)
 
     replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
     dues = [] if replica.start is None else replica.join.dues()
-    position = replica.position
+    replica.forget_decisions()
+    state = position = replica.position
     while rows := reader.read(position, ROWS_AT_ONCE):
         for row in rows:
             if row.kind in (Kind.START, Kind.PRODUCT):
+                model = replica.start and replica.start.origin
                 replica.apply(row)
+                if replica.start is not None and replica.start.origin != model:
+                    state = 0
             elif row.kind in (Kind.DECISION, Kind.SEARCH):
                 dues.append(row.time + round(replica.rules.wait * MICROSECONDS))
         position = rows[-1].seq
-    return replica, dues
+    return Replayed(replica, state, dues)

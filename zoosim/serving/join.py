@@ -62,8 +62,8 @@ class JoinState(msgspec.Struct):
 class Join:
     """Open decisions, and the feedback that came to them.
 
-    `counts` says what came of feedback: `joined`, `late` after the wait, `unknown` of no decision, `inactive` of
-    decisions that were never activated, and of decisions: `learned`, and by `default` those without feedback.
+    `counts` says what came of feedback, `joined` or `late or unknown`, and how many decisions were `never activated` or
+    got the `default`, as no feedback came.
     """
 
     def __init__(self, rules: Rules, weights: dict[str, float]) -> None:

@@ -33,6 +33,9 @@ SECONDS_BETWEEN_TRIES = 0.2
 
 ROWS_PER_SNAPSHOT = 10_000
 
+WHOLE = b"whole"
+"""What the ranker sends to a learner whose next message shall hold the whole state."""
+
 STOP = b"stop"
 """What the ranker sends to a learner that shall write a snapshot and end."""
 
@@ -58,7 +61,12 @@ def load_served_model(folder: Path, digest: str) -> Model:
     """Return a model of a service; raises `DataError` where it is broken or gone."""
     if not digest.isalnum():
         raise DataError(f"log of the service: got {digest!r}, expected the digest of a model")
-    return load_model(model_path(folder, digest))
+    path = model_path(folder, digest)
+    if not path.exists():
+        raise DataError(
+            f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
+        )
+    return load_model(path)
 
 
 def run_learner(job: LearnerJob, ranker: Connection) -> None:
@@ -82,6 +90,7 @@ class _Parent:
     def __init__(self, process: int, connection: Connection) -> None:
         self._process = process
         self._connection = connection
+        self.wants_whole = False
 
     def send(self, content: bytes) -> None:
         """Send a message."""
@@ -91,7 +100,11 @@ class _Parent:
         """Tell whether it is gone, or said stop."""
         if os.getppid() != self._process:
             return True
-        return self._connection.poll() and self._connection.recv_bytes() == STOP
+        while self._connection.poll():
+            if self._connection.recv_bytes() == STOP:
+                return True
+            self.wants_whole = True
+        return False
 
     def insist(self, ask: Callable[[], Answer]) -> Answer:
         """Return what a store answers, asked until it does; raises `EOFError` once the ranker wants a stop.
@@ -164,6 +177,9 @@ class _Learner:
         return len(rows)
 
     def _publish(self) -> None:
+        if self._parent.wants_whole:
+            self._publisher.forget()
+            self._parent.wants_whole = False
         replica = self._replica
         start = replica.start
         assert start is not None

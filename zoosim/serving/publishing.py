@@ -64,6 +64,10 @@ class Publisher:
         self._known: dict[str, NDArray[np.uint8]] | None = None
         self._start: tuple[str, bytes] | None = None
 
+    def forget(self) -> None:
+        """Let the next message hold the whole state."""
+        self._known = None
+
     def message(self, policy: Policy, position: int, model: str, rules: bytes, counts: dict[str, int]) -> Message:
         """Return what is new in a policy's state, which is now at a position of the log."""
         now = {name: _bytes_of(array) for name, array in _flat(policy).items()}

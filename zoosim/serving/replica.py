@@ -108,7 +108,8 @@ class Replica:
         """Go on with a model as its file holds it; one that grew from the first requests learns what they earned."""
         before = None if self.start is None else self.start.model
         self.model = self._load_model(start.model)
-        self.catalogue = ServedCatalogue(self.model.catalogue)
+        hidden = [] if self.start is None else self.catalogue.hidden()
+        self.catalogue = ServedCatalogue(self.model.catalogue, hidden)
         self.known_versions = set()
         if before is not None and self.model.facts.get(GROWN_FROM) == before:
             self._learn_early()
@@ -116,6 +117,12 @@ class Replica:
             join = SearchJoin if isinstance(self.model, BoostModel) else Join
             self.join = join(Rules(), dict(self.model.fitted.weights))
             self.early = []
+
+    def forget_decisions(self) -> None:
+        """Forget what is open or waits for a schema: a replica that decides alone learns nothing of it."""
+        self.early = []
+        if self.start is not None:
+            self.join = type(self.join)(self.join.rules, dict(self.model.fitted.weights))
 
     def _learn_early(self) -> None:
         early, self.early = self.early, []

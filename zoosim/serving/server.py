@@ -17,8 +17,9 @@ import uvloop
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
-from zoosim.serving.learner import STOP, LearnerJob, run_learner
+from zoosim.serving.learner import STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
+from zoosim.serving.protocol import BoundedProtocol
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
@@ -59,6 +60,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     service = Service(settings, model_file, loop)
     learner = LearnerProcess(service, loop)
+    service.ask_learner = learner.ask_for_whole
     server = _Server(_configuration(service))
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,6 +105,11 @@ class LearnerProcess:
         self._watcher = threading.Thread(target=self._watch, name="learner watcher", daemon=True)
         self._watcher.start()
 
+    def ask_for_whole(self) -> None:
+        """Let it send the whole state, since the ranker has lost it."""
+        with contextlib.suppress(OSError):
+            self._connection.send_bytes(WHOLE)
+
     def stop(self) -> None:
         """Let it write a snapshot, and wait until it ended."""
         self._stopping.set()
@@ -134,7 +141,10 @@ class LearnerProcess:
                     return
                 logger.warning("the learner ended with code %s; it starts again", self._process.exitcode)
                 pause = min(2 * pause, 30.0)
-                self._start()
+                try:
+                    self._start()
+                except OSError as error:  # its connection is closed: so the next round tries again
+                    logger.error("the learner cannot be started: %s", error)
 
 
 async def _tick(service: Service) -> None:
@@ -169,12 +179,12 @@ async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:
 def _configuration(service: Service) -> uvicorn.Config:
     return uvicorn.Config(
         Application(service).starlette(),
+        http=BoundedProtocol,
         lifespan="off",
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         timeout_keep_alive=75,
-        h11_max_incomplete_event_size=32_768,
         server_header=False,
     )
 
@@ -186,10 +196,11 @@ def _listener(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-    except OSError as error:
+    except (OSError, TypeError, ValueError) as error:
         listener.close()
+        reason = error.strerror if isinstance(error, OSError) else error
         where = f"{settings.host}:{settings.port}"
-        raise ConfigError(f"cannot listen on {where} ({error.strerror}); choose another --port or --host") from None
+        raise ConfigError(f"cannot listen on {where} ({reason}); choose another --port or --host") from None
     listener.listen(1_024)
     listener.setblocking(False)
     return listener

@@ -24,6 +24,7 @@ from zoosim.policies.base import policy_name
 from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import ID, SUFFIX, Model, name_of, save_model
 from zoosim.serving.bodies import (
+    LONGEST_ID,
     DecideBody,
     DecisionAnswer,
     FeedbackBody,
@@ -33,7 +34,7 @@ from zoosim.serving.bodies import (
     Shown,
     SlotBody,
 )
-from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.catalogue import MOST_VERSIONS, Candidates, ServedCatalogue
 from zoosim.serving.changes import CHANGES, DELETED, changed_settings, read_changes, write_changes
 from zoosim.serving.events import (
     Decision,
@@ -63,15 +64,18 @@ from zoosim.serving.learner import MODELS, SNAPSHOTS
 from zoosim.serving.publishing import Changes, Message, take_changes, take_whole
 from zoosim.serving.ranker import Drawn, Slot, Units, draw
 from zoosim.serving.refusals import Busy, Conflict, NotFound, Outcome
-from zoosim.serving.replica import WARM_UP, rules_of
+from zoosim.serving.replica import GROWN_FROM, WARM_UP, rules_of
 from zoosim.serving.searches import check_search_rewards, rank, search_answer
 from zoosim.serving.settings import Settings
-from zoosim.serving.snapshots import PREFIX, newest_position
+from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.address import open_store
 from zoosim.serving.writer import Writer
 
 SETTINGS = "settings"
 """The part of a folder's changes that are settings."""
+
+CHECK_LASTS = 1.0
+"""Seconds for which it is known that the log can be written."""
 
 REPEATED = 150
 """Seconds within which the same values for a decision, sent without an id, are a repetition."""
@@ -111,8 +115,10 @@ class Service:
         self.counts: Counter[str] = Counter()
         self.learned: Mapping[str, int] = {}
         self.delay = 0.0
-        self.state = 0
         self._knows_whole = False
+        self._is_asking = False
+        self._checked_at = -CHECK_LASTS
+        self.ask_learner: Callable[[], None] = lambda: None
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
         self._loop = loop
@@ -126,8 +132,12 @@ class Service:
             self.settings = changed_settings(settings, read_changes(self.folder).get(SETTINGS, {}))
             self._secret = secret_of(self.folder)
             self._models = Models(self.folder)
-            self._replica, dues = replayed(self.folder, self._reader, self._models)
+            self._replica, self.state, dues = replayed(self.folder, self._reader, self._models)
             self._time = 0 if (newest := self._reader.last()) is None else newest.time
+            if self._time > time.time_ns() // 1_000 + MICROSECONDS:
+                logger.warning(
+                    "the clock was set back: time stands still until it has passed that of the log's last row"
+                )
             self._unticked = True
             self._growth = Growth(self, loop)
             self._begin(model_file)
@@ -220,7 +230,10 @@ class Service:
         row = NewRow(self._now(), kind, decision_key(decision_id), pack(record))
         stored = self._append(row)
         heapq.heappush(self._dues, row.time + round(self.settings.wait * MICROSECONDS))
-        await self._acknowledge(decision_id, stored)
+        (position,) = await self._acknowledge(decision_id, stored)
+        if position is None:  # the same id came in another way meanwhile
+            stored_answer: Answer = await self._earlier_answer(body, request)
+            return stored_answer
         return answer
 
     def _decided(
@@ -245,6 +258,8 @@ class Service:
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
             raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
+            products=[candidates.names[place] for place in drawn.shown],
+            turn=self.start.turn,
         )
         return decision, _answer_of(decision_id, decision, candidates.names)
 
@@ -295,7 +310,8 @@ class Service:
         if position is None:
             return self._counted("duplicate")
         is_late = now > row.time + round(self.settings.wait * MICROSECONDS)
-        return self._counted("late" if is_late else "accepted")
+        is_earlier = not self._is_current(decision)
+        return self._counted("late" if is_late or is_earlier else "accepted")
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
         """Log what the slots of a decision earned in units of the objective; of unknown decisions too.
@@ -345,6 +361,9 @@ class Service:
         if isinstance(self.model, BoostModel):
             raise PolicyError("products: this model ranks the shop that it was trained for; train it anew for others")
         self._check_room()
+        name = name_of(name)
+        if not 0 < len(name) <= LONGEST_ID:
+            raise PolicyError(f"product: got an id of {len(name)} characters, expected 1 to {LONGEST_ID}")
         version = self.catalogue.version_of(name)
         if body.features is not None:
             features = self.model.product_features({ID: name, **body.features})
@@ -369,7 +388,9 @@ class Service:
         _, decision = self.decision(decision_id)
         if isinstance(decision, Search):
             return search_answer(decision_id, decision)
-        return _answer_of(decision_id, decision, self._names_in(decision) if names is None else names)
+        if names is None:
+            names = self._names_in(decision)
+        return _answer_of(decision_id, decision, names)
 
     async def tick(self) -> None:
         """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
@@ -392,6 +413,9 @@ class Service:
         """Take over what the learner has learned."""
         if isinstance(message, Changes):
             if not self._knows_whole:
+                if not self._is_asking:
+                    self.ask_learner()
+                self._is_asking = True
                 return
             take_changes(self.model.policy, message)
         else:
@@ -399,6 +423,7 @@ class Service:
             if not self._knows_whole:  # the learner has not read of the model that decides now
                 return
             take_whole(self.model.policy, message)
+            self._is_asking = False
         self.state = message.position
         self.learned = message.counts
 
@@ -408,7 +433,7 @@ class Service:
         Returns:
             How many rows were removed: none that is not in a snapshot which other machines find.
         """
-        learned = self._reader.row(newest_position(self.folder / SNAPSHOTS))
+        learned = self._reader.row(needed_position(self.folder / SNAPSHOTS))
         await self._loop.run_in_executor(None, self._share_files)
         if learned is None:
             return 0
@@ -431,7 +456,7 @@ class Service:
         return None
 
     async def delete_log(self) -> None:
-        """Delete what is logged: at once for whoever reads of it, from the disk once it is learned."""
+        """Delete what is logged: at once for readers, from the disk once two snapshots hold what it taught."""
         newest = self._reader.last()
         if newest is not None:
             write_changes(self.folder, DELETED, {"position": newest.seq, "time": newest.time})
@@ -443,12 +468,19 @@ class Service:
         return 0.0 if row is None else row.time / MICROSECONDS
 
     async def check_writing(self) -> str:
-        """Return why the log cannot be written, by writing to it; empty when it can."""
+        """Return why the log cannot be written, by writing to it, at most once a second; empty when it can."""
+        now = time.monotonic()
+        if now - self._checked_at < CHECK_LASTS and not self.failure:
+            return ""
+        self._checked_at = now
         try:
-            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")], durable=True)
+            await self._write_tick()
         except StoreError as error:
             return str(error)
         return ""
+
+    async def _write_tick(self) -> None:
+        await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")], durable=True)
 
     def lag(self) -> int:
         """Return how many rows of the log the decisions do not know of yet."""
@@ -490,9 +522,10 @@ class Service:
             self._replica.begin(start)
             self._share_files()
             self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
+            if before is not None and before.origin != start.origin:
+                self.state = 0
         if self.is_warming_up:
             compile_policy()
-        self.state = self._replica.position
         self.model.prepare()
 
     def _begin_fresh(self) -> str:
@@ -524,14 +557,13 @@ class Service:
             await self._switch(Start(self.start.model, settings.rules.model_dump_json().encode(), self.start.turn))
             self.settings = settings
             write_changes(self.folder, SETTINGS, {**read_changes(self.folder).get(SETTINGS, {}), **changes})
+            await self._loop.run_in_executor(None, self._share_files)
 
     async def _switch(self, start: Start) -> None:
         """Note in the log by which model and rules the service goes on."""
         if start == self.start:
             return
-        reason = await self.check_writing()
-        if reason:
-            raise StoreError(reason)
+        await self._write_tick()
         await self._loop.run_in_executor(None, self._share_files)
         before = self.start
         self._replica.begin(start)
@@ -575,7 +607,7 @@ class Service:
     async def _earlier_answer(self, body: DecideBody | SearchBody, request: bytes) -> Any:
         """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
         decision_id = body.decision_id or ""
-        if decision_id in self._in_flight:
+        while decision_id in self._in_flight:
             await asyncio.wait([self._in_flight[decision_id]])
         row = self._row_of(decision_id)
         if row is None:
@@ -588,16 +620,17 @@ class Service:
             return self.answer(decision_id)
         return self.answer(decision_id, [name_of(candidate) for candidate in body.candidates])
 
-    async def _acknowledge(self, decision_id: str, stored: "asyncio.Future[list[int | None]]") -> None:
-        """Wait until a decision is stored; others with the same id wait for it meanwhile."""
+    async def _acknowledge(self, decision_id: str, stored: "asyncio.Future[list[int | None]]") -> list[int | None]:
+        """Return where a decision is stored, once it is; others with the same id wait for it meanwhile."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._in_flight[decision_id] = done
         try:
-            await asyncio.shield(stored)
+            positions = await asyncio.shield(stored)
         finally:
             del self._in_flight[decision_id]
             done.cancel()
         self.counts["decisions"] += 1
+        return positions
 
     def _candidates(self, body: DecideBody) -> Candidates:
         """Return a request's candidates; products that are new or have changed go to the log."""
@@ -607,7 +640,8 @@ class Service:
         products = [self._product_of(candidate) for candidate in body.candidates]
         names = [name for name, _ in products]
         if len(set(names)) < len(names):
-            raise PolicyError(f"candidates: got {len(names) - len(set(names))} twice, expected each once")
+            repeated = next(name for place, name in enumerate(names) if name in names[:place])
+            raise PolicyError(f"candidates: got {shown(repeated)} twice, expected each once")
         for _, product in products:
             if product is not None:
                 _heed(self._append(self._changed(product)))
@@ -625,13 +659,17 @@ class Service:
             return candidate, None
         name = name_of(candidate)
         encoder = self.model.fitted.products
+        if GROWN_FROM in self.model.facts:  # of columns that the first requests had, later ones may lack some
+            columns = candidate if isinstance(candidate, dict) else {}
+            candidate = {**dict.fromkeys(encoder.names), ID: name, **columns}
+        is_shown = self.catalogue.may_be_shown(name)
+        if not is_shown and self.catalogue.version_of(name) is not None:
+            raise PolicyError(f"candidates: got {shown(name)}, which may not be shown (available: false)")
         if isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names):
             product = Product(name, pack_floats(self.model.product_features(candidate)), True)
             return name, None if self.catalogue.is_current(product) else product
-        if self.catalogue.may_be_shown(name):
+        if is_shown:
             return name, None
-        if self.catalogue.version_of(name) is not None:
-            raise PolicyError(f"candidates: got {shown(name)}, which may not be shown (available: false)")
         return name, Product(name, pack_floats(self.model.product_features(candidate)), True)
 
     def _checked(self, candidates: Candidates) -> Candidates:
@@ -640,7 +678,12 @@ class Service:
         return candidates
 
     def _changed(self, product: Product) -> NewRow:
-        """Take over a product, and return the row of it, which must go to the log next."""
+        """Take over a product, and return the row of it, which must go to the log next; raises `PolicyError`."""
+        if len(self.catalogue) >= MOST_VERSIONS:
+            raise PolicyError(
+                f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin with "
+                "another model"
+            )
         self.catalogue.change(product)
         return NewRow(self._now(), Kind.PRODUCT, None, pack(product))
 
@@ -657,7 +700,7 @@ class Service:
         self._is_failing = True
         before = self._start_before
         if before is not None and before.origin != self.start.origin:
-            self._replica, _ = replayed(self.folder, self._reader, self._models)
+            self._replica, self.state, _ = replayed(self.folder, self._reader, self._models)
             self._knows_whole = False
             return
         if before is not None:
@@ -685,10 +728,20 @@ class Service:
             raise StoreError(self.failure)
         return self._reader.find(decision_key(decision_id))
 
-    def _names_in(self, decision: Decision) -> Sequence[str]:
-        """Return the names of a decision's candidates; raises `StoreError` for products that another service added."""
+    def _is_current(self, decision: Decision | Search) -> bool:
+        """Whether a decision was made by the model that decides now, since it began last."""
+        turn = decision.turn if isinstance(decision, Decision) else self.start.turn
+        return (decision.model, turn) == (self.start.model, self.start.turn)
+
+    def _names_in(self, decision: Decision) -> Sequence[str] | None:
+        """Return the names of a decision's candidates, None for one of an earlier model, whose products are not kept.
+
+        Raises `StoreError` for products that another service added.
+        """
         if decision.raw:
             return [name for name, _ in unpack_raw(decision.raw).candidates]
+        if not self._is_current(decision):
+            return None
         versions = unpack_whole(decision.versions)
         if versions.max() >= len(self.catalogue):
             raise StoreError("decision: is of another service, which has taken the log over; send requests to that one")
@@ -702,8 +755,7 @@ class Service:
         elif product is None:
             return 0
         else:
-            names = self._names_in(decision)
-            products = [names[place] for place in decision.shown]
+            products = decision.products
         if product is None:
             raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
         name = name_of(product)
@@ -767,12 +819,18 @@ def _hash_of(body: msgspec.Struct) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _answer_of(decision_id: str, decision: Decision, names: Sequence[str]) -> DecisionAnswer:
-    places = zip(decision.shown, decision.chances, strict=True)
+def _answer_of(decision_id: str, decision: Decision, names: Sequence[str] | None) -> DecisionAnswer:
+    """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
+    propensities = unpack_floats(decision.propensities).tolist()
+    if names is None:
+        known = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
+    else:
+        known = list(zip(names, propensities, strict=True))
+    shown_products = zip(decision.products, decision.chances, strict=True)
     return DecisionAnswer(
         decision_id=decision_id,
-        shown=[Shown(names[place], chance) for place, chance in places],
-        propensities=dict(zip(names, unpack_floats(decision.propensities).tolist(), strict=True)),
+        shown=[Shown(name, chance) for name, chance in shown_products],
+        propensities=dict(known),
         model=decision.model,
         state=decision.state,
     )

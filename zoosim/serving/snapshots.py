@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
@@ -70,10 +71,13 @@ def newest_replica(
     return Replica(load_model, find_row)
 
 
-def newest_position(folder: Path) -> int:
-    """Return the position of the newest snapshot, 0 where there is none."""
+def needed_position(folder: Path) -> int:
+    """Return the position behind which the log is still needed, should the newest snapshot turn out to be broken.
+
+    It is that of the newest but one, 0 where there are fewer.
+    """
     paths = _snapshots(folder)
-    return int(paths[-1].name.removeprefix(PREFIX)) if paths else 0
+    return int(paths[-2].name.removeprefix(PREFIX)) if len(paths) > 1 else 0
 
 
 def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> Replica:
@@ -87,10 +91,12 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         unpack_state(replica.model.policy, header["state"], arrays)
         replica.known_versions.update(int(version) for version in header["known_versions"])
         replica.counts.update(_counts(header["counts"]))
-        replica.early = [Closing(int(seq), int(slot), float(reward)) for seq, slot, reward in header["early"]]
+        replica.early = [msgspec.convert(closing, Closing) for closing in header["early"]]
         replica.position = int(header["position"])
         replica.checksum = bytes.fromhex(header["row"])
-    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError):
+    except ZoosimError as error:
+        raise DataError(f"{path}: cannot be used: {error}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         raise broken from None
     row = find_row(replica.position)
     if row is None or row_checksum(row) != replica.checksum:

@@ -81,6 +81,9 @@ return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
 """
 """Do one command with a key."""
 
+CHANGING = ("changes.json",)
+"""Shared files that change under one name; the server's are the right ones for who takes over."""
+
 FILE_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 
 logger = logging.getLogger("zoosim.serving")
@@ -171,7 +174,7 @@ class RedisStore:
         shared = {name.decode() for name in self._ask("HKEYS", self._files)}
         for name in names:
             path = folder / name
-            if name not in shared and path.exists():
+            if path.exists() and (name not in shared or name in CHANGING):
                 self._as_owner(self._change, [self._owner, self._files], ["HSET", name, path.read_bytes()])
         for name in shared.difference(names):
             self._as_owner(self._change, [self._owner, self._files], ["HDEL", name])
@@ -182,7 +185,7 @@ class RedisStore:
             path = folder / name
             if not FILE_NAME.fullmatch(name):
                 raise DataError(f"{self._name}: got a file of the name {name!r}, expected a model or a snapshot")
-            if not path.exists():
+            if not path.exists() or name in CHANGING:
                 temporary = path.with_name(f"{path.name}.part")
                 temporary.touch(mode=0o600)
                 temporary.write_bytes(self._ask("HGET", self._files, name))

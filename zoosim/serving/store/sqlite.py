@@ -58,12 +58,15 @@ class SqliteStore:
             raise DataError(f"{path}: is no log of a service, or broken; name another folder") from None
         except apsw.Error as error:
             raise _failure(path, error) from None
+        self._inode = path.stat().st_ino
         self._next = 1 if newest is None else newest.seq + 1
 
     def append(self, rows: Sequence[NewRow], durable: bool) -> list[int | None]:
         """Append rows in one transaction; see `Store`."""
         positions: list[int | None] = []
         next_position = self._next
+        if not self._path.exists() or self._path.stat().st_ino != self._inode:
+            raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
             if durable is not self._durable:
                 self._rows(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")

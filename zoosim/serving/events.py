@@ -92,7 +92,8 @@ class Decision(msgspec.Struct, array_like=True):
     its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
     probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
     and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `raw` is a packed
-    `RawRequest`, while there is no schema.
+    `RawRequest`, while there is no schema. `excluded` are places among the candidates that could not stand at the top,
+    and `baseline` is the place of what the shop would have shown there.
     """
 
     request: bytes
@@ -108,6 +109,8 @@ class Decision(msgspec.Struct, array_like=True):
     slots: list[str] = []
     visitors: list[bytes] = []
     raw: bytes = b""
+    excluded: list[int] = []
+    baseline: int = 0
 
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""

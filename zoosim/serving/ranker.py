@@ -23,11 +23,15 @@ class Drawn(NamedTuple):
         shown: Places among the candidates.
         chances: The probability of each, given those above it.
         propensities: The probability of each candidate `(K,)` to stand at the top.
+        excluded: Places of candidates that could not stand at the top.
+        baseline: The place of the candidate that the shop would have shown at the top.
     """
 
     shown: list[int]
     chances: list[float]
     propensities: FloatArray
+    excluded: list[int]
+    baseline: int
 
 
 class Slot(NamedTuple):
@@ -62,11 +66,11 @@ def draw(
     left = candidates.available.copy()
     shown: list[int] = []
     chances: list[float] = []
-    first: FloatArray | None = None
+    tops: list[tuple[BoolArray, FloatArray]] = []
     for number, slot in enumerate(slots):
         available = _fillable(left, slots[number:])
         if policy is None:
-            wanted = _certain(slot.baseline, available)
+            wanted = _certain(_baseline(slot, available), available)
         else:
             context = context_of(slot.visitor, candidates)
             wanted = policy.propensities(Context({**context, "available": frozen(available)}))
@@ -74,16 +78,23 @@ def draw(
         place = pick_place(distribution, unit(number))
         shown.append(place)
         chances.append(float(distribution[place]))
-        first = distribution if first is None else first
+        tops = tops or [(available, distribution)]
         left[place] = False
-    assert first is not None
-    return Drawn(shown, chances, first)
+    ((available, propensities),) = tops
+    excluded = np.flatnonzero(~available).tolist()
+    return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available))
 
 
-def _certain(baseline: int | None, available: BoolArray) -> FloatArray:
-    """Return the distribution that shows the baseline for sure, or what comes first where that is gone."""
+def _baseline(slot: Slot, available: BoolArray) -> int:
+    """Return the place of what the shop would show in a slot: what comes first where its own choice is gone."""
+    if slot.baseline is not None and available[slot.baseline]:
+        return slot.baseline
+    return int(np.argmax(available))
+
+
+def _certain(place: int, available: BoolArray) -> FloatArray:
+    """Return the distribution that shows one candidate for sure."""
     certain = np.zeros(len(available))
-    place = baseline if baseline is not None and available[baseline] else int(np.argmax(available))
     certain[place] = 1.0
     return certain
 

@@ -245,6 +245,8 @@ class Service:
             slots=[slot.id for slot in slots],
             visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
             raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
+            excluded=drawn.excluded,
+            baseline=drawn.baseline,
         )
         return decision, _answer_of(decision_id, decision, candidates.names)
 

@@ -148,6 +148,11 @@ class Search(msgspec.Struct, array_like=True):
     deferred: bool
 
     @property
+    def is_forgotten(self) -> bool:
+        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        return not self.request
+
+    @property
     def parts(self) -> int:
         """How many parts of it are learned each for itself: it is learned as a whole."""
         return 1

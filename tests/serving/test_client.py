@@ -1,6 +1,7 @@
 """The client against a running service, and against one that fails on its way."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 
 import httpx2
@@ -82,6 +83,8 @@ def test_wrong_keys_are_refused(service: ServiceProcess) -> None:
         (b'{"count": 1000}', "expected at most the"),
         (b'{"visitor": {"country": "' + b"x" * 1_100_000 + b'"}}', "more bytes"),
         (b"[" * 100_000, "body"),
+        (b'{"visitor": {"country": "\xff\xfe"}}', "body"),
+        (b'{"decision_id": "a\\nb"}', "decision_id"),
         (b'{"count": 1' + b"0" * 400 + b"}", "count"),
     ],
 )
@@ -94,6 +97,15 @@ def test_bad_bodies_are_refused(service: ServiceProcess, body: bytes, line: str)
 def test_numbers_of_any_size_are_values(service: ServiceProcess) -> None:
     with Client(service.url, key=KEY) as client:
         assert client.decide({"country": 10**400, "age": -(2**64)}, PRODUCTS[:2]).product in PRODUCTS[:2]
+
+
+def test_headers_without_end_are_cut_off(service: ServiceProcess) -> None:
+    host, port = service.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nX: ")
+        with pytest.raises(OSError):  # noqa: PT011 - reset or broken pipe, by how fast it is cut off
+            connection.sendall(b"y" * 50_000_000)
+    assert httpx2.get(f"{service.url}/livez").status_code == 200
 
 
 def test_what_the_service_says_of_itself(service: ServiceProcess) -> None:

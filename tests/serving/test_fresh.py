@@ -1,6 +1,7 @@
 """A service that begins without a model: a schema from the first requests, and a policy that grows from them."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.serving.shop import running
 from tests.serving.test_service import replayed
+from zoosim.policies.model import Model
+from zoosim.serving import growth
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
 from zoosim.serving.events import RawRequest
 from zoosim.serving.fresh import FIRST_REQUESTS, grown_model
@@ -87,6 +90,38 @@ def test_a_warm_up_goes_on_after_a_restart(tmp_path: Path) -> None:
 
     assert asyncio.run(run(0, FIRST_REQUESTS - 1))
     assert not asyncio.run(run(FIRST_REQUESTS - 1, FIRST_REQUESTS))
+
+
+def test_after_a_failure_twice_as_many_requests_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def fail_once(requests: Sequence[RawRequest], warm_up: str) -> Model:
+        taken.append(len(requests))
+        if len(taken) == 1:
+            raise MemoryError("not from these")
+        return grown_model(requests, warm_up)
+
+    async def visit_and_tick(service: Service, start: int, stop: int) -> None:
+        for number in range(start, stop):
+            await visit(service, number)
+        for _ in range(20):
+            await service.tick()
+            await asyncio.sleep(0.02)
+
+    async def run() -> None:
+        async with running(tmp_path, None, wait=60.0) as service:
+            await visit_and_tick(service, 0, FIRST_REQUESTS)
+            assert taken == [FIRST_REQUESTS]
+            await visit_and_tick(service, FIRST_REQUESTS, 2 * FIRST_REQUESTS - 50)
+            assert taken == [FIRST_REQUESTS]
+            await visit_and_tick(service, 2 * FIRST_REQUESTS - 50, 2 * FIRST_REQUESTS)
+            while service.is_warming_up:
+                await service.tick()
+                await asyncio.sleep(0.01)
+            assert taken == [FIRST_REQUESTS, 2 * FIRST_REQUESTS]
+
+    monkeypatch.setattr(growth, "grown_model", fail_once)
+    asyncio.run(run())
 
 
 def test_columns_are_what_their_values_say() -> None:

@@ -11,10 +11,11 @@ from scipy.stats import kstest
 
 from tests.serving.shop import make_boost_model, make_model
 from tests.serving.test_service import replayed, with_service
+from zoosim.api.served import forget_visitor
 from zoosim.core.errors import PolicyError
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, ScoredProduct, SearchBody, SearchVisitor
-from zoosim.serving.events import Kind, Search, unpack
+from zoosim.serving.events import Kind, Row, Search, pack_floats, unpack
 from zoosim.serving.learner import load_served_model
 from zoosim.serving.publishing import Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
@@ -234,6 +235,38 @@ def test_each_kind_of_model_has_its_own_requests(tmp_path: Path, model: Path) ->
 
     with_service(tmp_path / "boosts", model, use_boosts)
     with_service(tmp_path / "products", make_model(tmp_path), use_products)
+
+
+def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> None:
+    """Two searches, one of them somebody's; what came of it before it was forgotten is not learned either."""
+    own = SearchVisitor("gourmets", "browse", price_taste=-0.625)
+    rows: list[Row] = []
+
+    async def use(service: Service) -> None:
+        answer = await service.search(msgspec.structs.replace(BODY, visitor=own, visitor_id="somebody@example.com"))
+        await service.search(msgspec.structs.replace(BODY, visitor_id="else@example.com"))
+        store = SqliteStore(tmp_path / LOG, read_only=True)
+        rows.extend(store.read(0, 100))
+        store.close()
+        assert forget_visitor(tmp_path, "somebody@example.com") == 1
+        assert service.answer(answer.decision_id) == answer
+        await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}, product=answer.ranking[0]))
+        await asyncio.sleep(0.2)
+        await service.tick()
+
+    with_service(tmp_path, model, use, wait=0.2)
+    files = b"".join(path.read_bytes() for path in tmp_path.glob(f"{LOG}*"))
+    assert [b"somebody" in files, b"gourmets" in files, pack_floats(np.array([-0.625]))[::-1] in files] == [False] * 3
+    assert b"else@example.com" in files
+    assert replayed(tmp_path).counts == {"learned": 1}
+    store = SqliteStore(tmp_path / LOG, read_only=True)
+    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
+    for row in rows:  # as the learner had read them before
+        replica.apply(row)
+    for row in store.read(replica.position, 100):
+        replica.apply(row)
+    store.close()
+    assert replica.counts == {"learned": 1, "forgotten": 1}
 
 
 def test_apprentices_show_the_base_ranking_without_a_density(tmp_path: Path, model: Path) -> None:

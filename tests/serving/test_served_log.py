@@ -17,7 +17,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.events import Kind, NewRow
 from zoosim.serving.join import Closing
 from zoosim.serving.learner import load_served_model
@@ -94,6 +94,33 @@ def test_a_visit_is_what_was_decided_and_what_came_of_it(tmp_path: Path, model: 
     np.testing.assert_array_equal(log.products[1], known.product_features({"id": "p1", "category": "c2"}))
     counts = {reason.split("expected ")[1].split(",")[0]: count for reason, count in log.skipped.items()}
     assert counts == {"one whose wait for feedback is over": 4, "one that was activated in time": 2}
+
+
+def test_of_slots_that_differ_the_first_counts_among_what_it_could_show(tmp_path: Path, model: Path) -> None:
+    """Four candidates; the first slot excludes one, and the second needs another. The request's own visitor is "de"."""
+    first = SlotBody("top", {"country": "fr"}, baseline="p2", excluded=["p0", "p0"])
+    second = SlotBody("side", {"country": "it"}, baseline="p1", excluded=["p0", "p1", "p2"])
+    answers: list[DecisionAnswer] = []
+
+    async def use(service: Service) -> None:
+        for _ in range(20):
+            answers.append(await service.decide(DecideBody(visitor(0), list(PRODUCTS[:4])), [first, second]))
+            await service.give_value(answers[-1].decision_id, {0: 0.5, 1: 1.0})
+        await wait_over(service)
+
+    serve(tmp_path, model, use, wait=0.3, exploration=0.5)
+    served = read_served_log(tmp_path)
+    log = served.log
+    could_stand_at_the_top = {name for name, chance in answers[0].propensities.items() if chance}
+    assert could_stand_at_the_top == {"p1", "p2"}
+    assert log.action_space is ActionSpace.PRODUCTS
+    assert {log.names[place] for place in np.flatnonzero(log.available(0, 1)[0])} == could_stand_at_the_top
+    assert {log.names[place] for place in served.first_candidates} == {"p2"}
+    assert [log.names[action] for action in log.actions] == [answer.shown[0].product for answer in answers]
+    assert log.propensities.tolist() == [answer.shown[0].propensity for answer in answers]
+    assert log.rewards.tolist() == [0.5] * 20
+    encoded = zoosim.load(model).fitted.visitors.encode_one({"country": "fr"})
+    assert (log.features == encoded).all()
 
 
 @pytest.mark.parametrize("aggregation", ["earliest", "latest", "sum", "average", "median", "min", "max"])

@@ -64,9 +64,9 @@ def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> d
 def forget_visitor(folder: str | os.PathLike[str], visitor_id: str) -> int:
     """Take a visitor out of the log of a service: the id, the features, and the hash of each request.
 
-    Rows keep their positions and what was shown. Decisions of the visitor are learned from no more, and no tool reads
-    them. What was learned before stays in snapshots and models: only a service that learns anew from its log's first
-    row, its snapshots removed, has never known the visitor.
+    Rows keep their positions and what was shown. Decisions and searches of the visitor are learned from no more, and no
+    tool reads them. What was learned before stays in snapshots and models: only a service that learns anew from its
+    log's first row, its snapshots removed, has never known the visitor.
 
     Args:
         folder: The folder of the service, which may go on meanwhile.

@@ -92,8 +92,9 @@ class Decision(msgspec.Struct, array_like=True):
     its policy had learned. `versions` are the candidates, `shown` places among them from the top, `chances` the
     probability of each given those above it, and `propensities` the distribution of the first. Where slots have names
     and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `raw` is a packed
-    `RawRequest`, while there is no schema. `products` are the names of what was shown, and `turn` is that
-    of the start.
+    `RawRequest`, while there is no schema. `products` are the names of what was shown, and `turn` is that of the start.
+    `excluded` are places among the candidates that could not stand at the top, and `baseline` is the place of what the
+    shop would have shown there.
     """
 
     request: bytes
@@ -111,6 +112,8 @@ class Decision(msgspec.Struct, array_like=True):
     raw: bytes = b""
     products: list[str] = []
     turn: int = 0
+    excluded: list[int] = []
+    baseline: int = 0
 
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""
@@ -146,6 +149,11 @@ class Search(msgspec.Struct, array_like=True):
     density: float | None
     ranking: list[int]
     deferred: bool
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether what it says of its visitor was removed: nothing is learned from it any more."""
+        return not self.request
 
     @property
     def parts(self) -> int:

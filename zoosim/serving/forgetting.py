@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from zoosim.serving.events import Decision, Kind, Row, pack, unpack
+from zoosim.serving.events import Decision, Row, Search, pack, unpack
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
 
@@ -13,7 +13,9 @@ ROWS_AT_ONCE = 1_000
 
 
 def forget_visitor(folder: Path, visitor_id: str) -> int:
-    """Take a visitor's id and features, and the hash of what was asked, out of all decisions; return how many.
+    """Take a visitor's id and features, and the hash of what was asked, out of all decisions and searches.
+
+    Returns how many these were.
 
     Rows keep their positions, ids and what was shown, so feedback still finds its decision; it is not learned any more.
     The service may go on meanwhile. Raises `DataError` for a broken log, `StoreError` for one that cannot be written.
@@ -34,13 +36,17 @@ def forget_visitor(folder: Path, visitor_id: str) -> int:
 
 
 def _without_visitor(rows: list[Row], visitor_id: str) -> Iterator[Row]:
-    """Yield those of the rows that are decisions for a visitor, without what they say of them."""
+    """Yield those of the rows that are decisions or searches of a visitor, without what they say of them."""
     packed = visitor_id.encode()
     for row in rows:
-        if row.kind is not Kind.DECISION or packed not in row.body:
+        if packed not in row.body:
             continue
-        decision = unpack(row)
-        assert isinstance(decision, Decision)
-        if decision.visitor_id == visitor_id:
-            forgotten = msgspec.structs.replace(decision, request=b"", visitor_id="", visitor=b"", visitors=[], raw=b"")
-            yield row._replace(body=pack(forgotten))
+        record = unpack(row)
+        if isinstance(record, Decision | Search) and record.visitor_id == visitor_id:
+            yield row._replace(body=pack(_forgotten(record)))
+
+
+def _forgotten(record: Decision | Search) -> Decision | Search:
+    if isinstance(record, Search):
+        return msgspec.structs.replace(record, request=b"", visitor_id="", visitor={})
+    return msgspec.structs.replace(record, request=b"", visitor_id="", visitor=b"", visitors=[], raw=b"")

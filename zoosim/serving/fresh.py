@@ -54,13 +54,13 @@ def compile_policy() -> None:
     Adaptive(PolicySpec(user_dim=2, product_dim=2), stream(0, "policy", "adaptive")).prepare()
 
 
-def first_requests(store: Store, model: str) -> list[RawRequest]:
-    """Return the first requests that a model with this digest answered, at most `FIRST_REQUESTS`."""
+def first_requests(store: Store, model: str, most: int) -> list[RawRequest]:
+    """Return the first requests that a model with this digest answered, at most `most`."""
     requests: list[RawRequest] = []
     position = 0
     while rows := store.read(position, ROWS_AT_ONCE):
         for row in rows:
-            if row.kind is Kind.DECISION and len(requests) < FIRST_REQUESTS:
+            if row.kind is Kind.DECISION and len(requests) < most:
                 decision = unpack(row)
                 assert isinstance(decision, Decision)
                 if decision.model == model and decision.raw:

@@ -24,7 +24,7 @@ class Growth:
         """Look at the log first: requests may be in it from before a restart."""
         self._service = service
         self._loop = loop
-        self._requests = FIRST_REQUESTS
+        self._wanted = self._requests = FIRST_REQUESTS
         self._task: asyncio.Task[None] | None = None
 
     def packed(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
@@ -39,29 +39,31 @@ class Growth:
 
     def tick(self) -> None:
         """Grow a policy where there may be enough requests."""
-        if self._requests >= FIRST_REQUESTS and self._task is None and self._service.is_warming_up:
+        if self._requests >= self._wanted and self._task is None and self._service.is_warming_up:
             self._task = self._loop.create_task(self._grow())
 
     async def _grow(self) -> None:
         service = self._service
         warm_up = service.start.model
+        self._requests = 0
         try:
-            requests = await asyncio.to_thread(_logged_requests, service.address, warm_up)
-            self._requests = len(requests)
-            if len(requests) == FIRST_REQUESTS:
+            requests = await asyncio.to_thread(_logged_requests, service.address, warm_up, self._wanted)
+            self._requests += len(requests)
+            if len(requests) == self._wanted:
                 grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
                 if service.start.model == warm_up:
                     await service.switch_model(grown)
         except Exception as error:  # whatever requests hold, the service goes on as it is
-            self._requests = 0
-            logger.warning("no schema from the first requests: %s", error)
+            if self._requests >= self._wanted:  # they were read, and are of no use: more may be
+                self._wanted *= 2
+            logger.warning("no schema from the first requests: %s; the next try takes %d", error, self._wanted)
         finally:
             self._task = None
 
 
-def _logged_requests(address: Address, model: str) -> list[RawRequest]:
+def _logged_requests(address: Address, model: str, most: int) -> list[RawRequest]:
     store = open_store(address, read_only=True)
     try:
-        return first_requests(store, model)
+        return first_requests(store, model, most)
     finally:
         store.close()

@@ -65,7 +65,8 @@ class Period:
 class Visit(NamedTuple):
     """A decision: the numbers of its period, rules and candidates, when its wait ends, and what it showed.
 
-    `first` is the candidate that the request listed first: what the shop would have shown without the service.
+    `first` is the candidate that the shop would have shown at the top without the service. Of slots with visitors and
+    exclusions of their own only the first counts: it alone has these candidates.
     """
 
     decision_id: str
@@ -208,10 +209,11 @@ class LogReader:
             self.skipped[FORGOTTEN] += 1
             return
         versions = unpack_whole(decision.versions)
-        in_order = np.sort(versions).astype("<u4").tobytes()
+        in_order = np.sort(np.delete(versions, decision.excluded)).astype("<u4").tobytes()
         number = period.sets.setdefault(in_order, len(self.sets))
         if number == len(self.sets):
             self.sets.append((len(self.periods) - 1, in_order))
+        judged = 1 if decision.slots else len(decision.shown)
         visit = Visit(
             decision_id=decision_of(row),
             period=len(self.periods) - 1,
@@ -220,10 +222,10 @@ class LogReader:
             time=row.time,
             due=row.time + round(self.rules[-1].wait * MICROSECONDS),
             visitor_id=decision.visitor_id,
-            visitor=decision.visitor,
-            first=int(versions[0]),
-            shown=tuple(versions[decision.shown].tolist()),
-            chances=tuple(decision.chances),
+            visitor=decision.visitor_in(0),
+            first=int(versions[decision.baseline]),
+            shown=tuple(versions[decision.shown[:judged]].tolist()),
+            chances=tuple(decision.chances[:judged]),
         )
         if decision.deferred:
             self._inactive.add(len(self.visits))

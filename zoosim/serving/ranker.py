@@ -1,7 +1,7 @@
 """Decide: the distribution over candidates that a request is drawn from, and the draw that its id settles."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +23,15 @@ class Drawn(NamedTuple):
         shown: Places among the candidates.
         chances: The probability of each, given those above it.
         propensities: The probability of each candidate `(K,)` to stand at the top.
+        excluded: Places of candidates that could not stand at the top.
+        baseline: The place of the candidate that the shop would have shown at the top.
     """
 
     shown: list[int]
     chances: list[float]
     propensities: FloatArray
+    excluded: list[int]
+    baseline: int
 
 
 class Slot(NamedTuple):
@@ -59,14 +63,14 @@ def draw(
     Raises:
         PolicyError: the slots cannot be filled, or the policy's probabilities are none.
     """
-    left = candidates.available.copy()
+    places = _Places(slots, candidates.available)
     shown: list[int] = []
     chances: list[float] = []
-    first: FloatArray | None = None
+    tops: list[tuple[BoolArray, FloatArray]] = []
     for number, slot in enumerate(slots):
-        available = _fillable(left, slots[number:])
+        available = places.open_to(number)
         if policy is None:
-            wanted = _certain(slot.baseline, available)
+            wanted = _certain(_baseline(slot, available), available)
         else:
             context = context_of(slot.visitor, candidates)
             wanted = policy.propensities(Context({**context, "available": frozen(available)}))
@@ -74,47 +78,105 @@ def draw(
         place = pick_place(distribution, unit(number))
         shown.append(place)
         chances.append(float(distribution[place]))
-        first = distribution if first is None else first
-        left[place] = False
-    assert first is not None
-    return Drawn(shown, chances, first)
+        tops = tops or [(available, distribution)]
+        places.fill(number, place)
+    ((available, propensities),) = tops
+    excluded = np.flatnonzero(~available).tolist()
+    return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available))
 
 
-def _certain(baseline: int | None, available: BoolArray) -> FloatArray:
-    """Return the distribution that shows the baseline for sure, or what comes first where that is gone."""
+def _baseline(slot: Slot, available: BoolArray) -> int:
+    """Return the place of what the shop would show in a slot: what comes first where its own choice is gone."""
+    if slot.baseline is not None and available[slot.baseline]:
+        return slot.baseline
+    return int(np.argmax(available))
+
+
+def _certain(place: int, available: BoolArray) -> FloatArray:
+    """Return the distribution that shows one candidate for sure."""
     certain = np.zeros(len(available))
-    place = baseline if baseline is not None and available[baseline] else int(np.argmax(available))
     certain[place] = 1.0
     return certain
 
 
-def _fillable(left: BoolArray, slots: Sequence[Slot]) -> BoolArray:
-    """Return what the first slot may show, so that something is left for each slot below it."""
-    allowed = left.copy()
-    allowed[list(slots[0].excluded)] = False
-    below = slots[1:]
-    if any(slot.excluded for slot in below):
-        everything = set(np.flatnonzero(left).tolist())
-        for place in np.flatnonzero(allowed).tolist():
-            allowed[place] = _can_fill(below, everything - {place})
-    if not allowed.any():
-        raise PolicyError("slots: got exclusions that leave a slot without a candidate, expected one for each")
-    return allowed
+class _Places:
+    """What each slot may show so that something is left for those below it.
+
+    The slots that are not filled yet keep a candidate each, by augmenting paths (Kuhn 1955); sets of places are the
+    bits of whole numbers.
+    """
+
+    def __init__(self, slots: Sequence[Slot], left: BoolArray) -> None:
+        self._count = len(left)
+        self._left = _bits_of(left)
+        self._allowed = [self._left & ~_bits_of(_mask(slot.excluded, self._count)) for slot in slots]
+        self._is_kept = any(slot.excluded for slot in slots[1:])
+        self._kept: dict[int, int] = {}
+        self._moves: dict[int, int] = {}
+        if self._is_kept:
+            for slot in range(len(slots)):
+                self._take(slot, _lowest(self._spare(slot)))
+
+    def open_to(self, slot: int) -> BoolArray:
+        """Return what the highest slot that is not filled may show; raises `PolicyError` where that is nothing."""
+        self._kept.pop(slot, None)
+        packed = self._spare(slot).to_bytes((self._count + 7) // 8, "little")
+        return np.unpackbits(np.frombuffer(packed, np.uint8), count=self._count, bitorder="little").astype(bool)
+
+    def fill(self, slot: int, place: int) -> None:
+        """Show a candidate in the slot that `open_to` was asked for last."""
+        if self._is_kept:
+            self._take(slot, place)
+            del self._kept[slot]
+        self._left &= ~(1 << place)
+
+    def _spare(self, slot: int) -> int:
+        """Return what a slot may take so that each that keeps a candidate can keep one, and note where it would go."""
+        frontier = reached = self._left & ~_together(self._kept.values())
+        waiting = list(self._kept)
+        self._moves = {}
+        while frontier and waiting:
+            moves = {each: _lowest(free) for each in waiting if (free := self._allowed[each] & frontier)}
+            frontier = _together(self._kept[each] for each in moves)
+            reached |= frontier
+            waiting = [each for each in waiting if each not in moves]
+            self._moves |= moves
+        spare = reached & self._allowed[slot]
+        if not spare:
+            raise PolicyError("slots: got exclusions that leave a slot without a candidate, expected one for each")
+        return spare
+
+    def _take(self, slot: int, place: int) -> None:
+        """Give a spare place to a slot; whoever kept it moves on, and so do those whom that displaces."""
+        keeper_of = {kept: keeper for keeper, kept in self._kept.items()}
+        self._kept[slot] = place
+        while place in keeper_of:
+            keeper = keeper_of[place]
+            place = self._moves[keeper]
+            self._kept[keeper] = place
 
 
-def _can_fill(slots: Sequence[Slot], places: set[int]) -> bool:
-    """Tell whether each slot can show a candidate of its own (matching by augmenting paths, Kuhn 1955)."""
-    slot_of: dict[int, int] = {}
+def _mask(places: Sequence[int], count: int) -> BoolArray:
+    mask = np.zeros(count, bool)
+    mask[list(places)] = True
+    return mask
 
-    def fill(slot: int, tried: set[int]) -> bool:
-        for place in places - tried - set(slots[slot].excluded):
-            tried.add(place)
-            if place not in slot_of or fill(slot_of[place], tried):
-                slot_of[place] = slot
-                return True
-        return False
 
-    return all(fill(slot, set()) for slot in range(len(slots)))
+def _bits_of(mask: BoolArray) -> int:
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
+
+
+def _together(places: Iterable[int]) -> int:
+    """Return places as the bits of a whole number."""
+    bits = 0
+    for place in places:
+        bits |= 1 << place
+    return bits
+
+
+def _lowest(bits: int) -> int:
+    """Return the lowest place among bits."""
+    return (bits & -bits).bit_length() - 1
 
 
 def pick_place(distribution: FloatArray, unit: float) -> int:

@@ -153,7 +153,7 @@ class Replica:
     def _search(self, row: Row) -> None:
         search = unpack(row)
         assert isinstance(search, Search)
-        if self.rules.mode != "logging-only":
+        if self.rules.mode != "logging-only" and not search.is_forgotten:
             self.join.decide(row, search)
 
     def _earn(self, row: Row) -> None:
@@ -182,15 +182,15 @@ class Replica:
         self._move(partial(self._teach, unpack(row), closing))
 
     def _teach(self, decision: Any, closing: Closing) -> None:
+        if decision.is_forgotten:
+            self.counts["forgotten"] += 1
+            return
         if isinstance(decision, Search):
             assert isinstance(self.model, BoostModel)
             learn_search(self.model, decision, closing)
             self.counts["learned"] += 1
             return
         assert isinstance(decision, Decision)
-        if decision.is_forgotten:
-            self.counts["forgotten"] += 1
-            return
         policy = self.model.policy
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
         policy.update(*self._shown_in(decision, closing.slot), reward)

@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 10_000
 class ServedLog(NamedTuple):
     """The decisions of a service as a `log`, and the id of each of its visits.
 
-    `first_candidates (n,)` are the products that requests listed first.
+    `first_candidates (n,)` are the products that the shop would have shown at the top without the service.
     """
 
     log: Log
@@ -48,7 +48,7 @@ def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace
     Args:
         folder: The folder of the service.
         action_space: "products": what was shown at the top; "rankings": all that was shown. By default rankings where
-            every decision showed equally many products, more than one.
+            every decision showed equally many products, more than one; slots that differ are none.
 
     Raises:
         ConfigError: the service's log has no such action space.

@@ -158,8 +158,8 @@ async def _clean(service: Service) -> None:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
         try:
             await service.clean()
-        except (StoreError, DataError) as error:
-            logger.warning("old rows stay: %s", error)
+        except (StoreError, DataError, OSError) as error:
+            logger.warning("old rows stay for now: %s", error)
 
 
 async def _watch(service: Service) -> None:

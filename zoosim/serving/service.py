@@ -260,6 +260,8 @@ class Service:
             raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
             products=[candidates.names[place] for place in drawn.shown],
             turn=self.start.turn,
+            excluded=drawn.excluded,
+            baseline=drawn.baseline,
         )
         return decision, _answer_of(decision_id, decision, candidates.names)
 

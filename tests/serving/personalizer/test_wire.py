@@ -381,7 +381,12 @@ def evaluate_policies(older: Wire, newest: Wire) -> None:
     refused(newest.send("POST", "/configurations/applyFromEvaluation", apply), 404, "EvaluationModelNotFound")
     assert newest.send("DELETE", f"/evaluations/{evaluation}").status_code == 204
     assert newest.send("PUT", "/evaluations/second", contract).content == b""
+    beside = older.send("POST", "/evaluations", contract)
+    assert "'second' runs" in refused(beside, 429, "429")
+    assert beside.headers["retry-after"] == "1"
     assert newest.send("DELETE", "/evaluations/second").status_code == 204
+    assert newest.send("PUT", "/evaluations/third", contract).content == b""
+    assert newest.send("DELETE", "/evaluations/third").status_code == 204
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,15 @@ from zoosim.core.files import atomic
 from zoosim.serving.personalizer.bodies import Body
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError, missing
+from zoosim.serving.refusals import Busy
 from zoosim.serving.service import Service
 
 FOLDER = "evaluations"
 INVALID = "InvalidEvaluationContract"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 JOB = "zoosim.serving.personalizer.evaluation_job"
+MOST_SECONDS_TO_END = 5.0
+"""How long the next evaluation waits for the process of one that is over."""
 
 NEWER_STATUS = {"pending": "Running", "completed": "Succeeded", "failed": "Failed"}
 """What newer clients call the states of an evaluation."""
@@ -55,7 +58,7 @@ class ApplyRequest(Body):
 
 
 class Evaluations:
-    """The evaluations of a service, each a file in its folder; each runs in a process of its own."""
+    """The evaluations of a service, each a file in its folder; one at a time runs, in a process of its own."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -84,14 +87,24 @@ class Evaluations:
         self._path(evaluation_id).unlink(missing_ok=True)
 
     async def create(self, content: bytes, evaluation_id: str) -> dict[str, Any]:
-        """Begin an evaluation, and return it; raises `PersonalizerError` for one that cannot be."""
+        """Begin an evaluation, and return it.
+
+        Raises:
+            PersonalizerError: it cannot be.
+            Busy: another one runs.
+        """
         contract = msgspec.json.decode(content, type=EvaluationContract)
         start, end = _time(contract.start_time), _time(contract.end_time)
         self._check(contract, start, end)
+        await self._wait_for_ending()
         evaluation_id = evaluation_id or str(uuid.uuid4())
         path = self._path(evaluation_id)
         if path.exists():
             raise PersonalizerError("EvaluationAlreadyExists", f"There is an evaluation {evaluation_id!r} already.")
+        if self._running:
+            raise Busy(
+                f"evaluations: {next(iter(self._running))!r} runs, one at a time can; come again when it is over"
+            )
         evaluation = {
             "id": evaluation_id,
             "name": contract.name,
@@ -108,7 +121,9 @@ class Evaluations:
         self._folder.mkdir(exist_ok=True)
         with atomic(path) as temporary:
             temporary.write_text(json.dumps(evaluation))
-        self._running[evaluation_id] = asyncio.create_task(self._run(evaluation_id))
+        task = asyncio.create_task(self._run(evaluation_id))
+        self._running[evaluation_id] = task
+        task.add_done_callback(lambda _: self._running.pop(evaluation_id))
         return _older(evaluation)
 
     def apply(self, content: bytes) -> None:
@@ -129,18 +144,24 @@ class Evaluations:
         if reach is None or start > reach[1] or end < reach[0]:
             raise PersonalizerError("NoLogsExistInDateRange", "Nothing was logged between start time and end time.")
 
+    async def _wait_for_ending(self) -> None:
+        """Wait for processes that have written their results, or were told to end."""
+        ending = [task for evaluation_id, task in self._running.items() if not self._is_pending(evaluation_id)]
+        if ending:
+            await asyncio.wait(ending, timeout=MOST_SECONDS_TO_END)
+
+    def _is_pending(self, evaluation_id: str) -> bool:
+        return self._path(evaluation_id).exists() and self._read(evaluation_id)["status"] == "pending"
+
     async def _run(self, evaluation_id: str) -> None:
         """Evaluate in another process, and wait for it."""
         paths = str(self._service.folder.resolve()), str(self._path(evaluation_id).resolve())
+        job = await asyncio.create_subprocess_exec(sys.executable, "-m", JOB, *paths)
         try:
-            job = await asyncio.create_subprocess_exec(sys.executable, "-m", JOB, *paths)
-            try:
-                await job.wait()
-            finally:
-                if job.returncode is None:
-                    job.kill()
+            await job.wait()
         finally:
-            del self._running[evaluation_id]
+            if job.returncode is None:
+                job.kill()
 
     def _read(self, evaluation_id: str) -> dict[str, Any]:
         """Return an evaluation; one that was interrupted has failed."""

@@ -17,7 +17,6 @@ AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
 }
-MODES = ("online", "apprentice", "logging-only")
 
 Reward = Annotated[float, Field(ge=-1e9, le=1e9)]
 

@@ -25,6 +25,9 @@ MODELS, SNAPSHOTS = "models", "snapshots"
 """What a service's folder holds."""
 
 ROWS_AT_ONCE = 1_000
+SECONDS_BETWEEN_MESSAGES = 0.1
+"""Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
+
 PAUSE = 0.01
 """Seconds between two looks at a log that has nothing new."""
 
@@ -146,12 +149,13 @@ class _Learner:
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
         self._published = -1
+        self._published_at = -SECONDS_BETWEEN_MESSAGES
 
     def run(self) -> None:
         """Read, learn and publish until told to stop."""
         while True:
             rows_read = self._catch_up()
-            if self._published != self._replica.position and self._replica.start is not None:
+            if self._message_is_due():
                 self._publish()
             if self._snapshot_is_due():
                 self._save()
@@ -187,6 +191,11 @@ class _Learner:
         message = self._publisher.message(replica.model.policy, replica.position, start.origin, start.rules, counts)
         self._parent.send(encode(message))
         self._published = replica.position
+        self._published_at = time.monotonic()
+
+    def _message_is_due(self) -> bool:
+        is_new = self._published != self._replica.position and self._replica.start is not None
+        return is_new and time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
 
     def _snapshot_is_due(self) -> bool:
         is_old = time.monotonic() - self._saved_at > self._job.snapshot

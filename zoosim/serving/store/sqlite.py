@@ -65,7 +65,7 @@ class SqliteStore:
         """Append rows in one transaction; see `Store`."""
         positions: list[int | None] = []
         next_position = self._next
-        if not self._path.exists() or self._path.stat().st_ino != self._inode:
+        if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
             if durable is not self._durable:
@@ -83,6 +83,13 @@ class SqliteStore:
             raise _failure(self._path, error) from None
         self._next = next_position
         return positions
+
+    def _is_in_place(self) -> bool:
+        """Tell whether the file is still the one that was opened."""
+        try:
+            return self._path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     def find(self, key: bytes) -> Row | None:
         """Return the row with a key."""

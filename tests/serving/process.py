@@ -69,10 +69,11 @@ class ServiceProcess:
 
     def learner(self) -> int:
         """Return the process id of its learner, 0 while there is none."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        for child in (int(word) for word in _text_of(children).split()):
-            if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
-                return child
+        # A thread other than the first one starts it again, and children are listed by thread.
+        for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
+            for child in _text_of(children).split():
+                if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
+                    return int(child)
         return 0
 
     def kill(self) -> None:

@@ -88,7 +88,7 @@ def write_service(folder: Path, rows: int) -> None:
     write_model(folder / MODELS / "m1.zoosim")
     rng = np.random.default_rng(0)
     store = SqliteStore(folder / LOG)
-    store.append([NewRow(0, Kind.START, None, pack(Start("m1", Rules().model_dump_json().encode())))], durable=False)
+    store.append([NewRow(0, Kind.START, None, pack(Start("m1", Rules().model_dump_json().encode())))])
     uniform = pack_floats(np.full(CANDIDATES, 1 / CANDIDATES))
     for start in range(0, rows, ROWS_AT_ONCE):
         count = min(ROWS_AT_ONCE, rows - start)
@@ -111,8 +111,8 @@ def write_service(folder: Path, rows: int) -> None:
             )
             at = (start + i) * SECOND // 1_000
             batch.append(NewRow(at, Kind.DECISION, decision_key(f"decision {start + i}"), pack(decision)))
-        store.append(batch, durable=False)
-    store.append([NewRow(rows * SECOND, Kind.TICK, None, b"")], durable=False)
+        store.append(batch)
+    store.append([NewRow(rows * SECOND, Kind.TICK, None, b"")])
     store.close()
 
 

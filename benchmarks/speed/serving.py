@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import aiohttp
 import httpx2
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -122,50 +124,60 @@ def make_model(folder: Path, policy: str) -> Path:
 
 
 async def send(url: str, decisions: int, feedbacks: int, seconds: float) -> Load:
-    """Send requests at even distances; feedback goes to decisions that were answered."""
-    rng = np.random.default_rng(1)
-    names = [f"SKU-{number}" for number in range(PRODUCTS)]
+    """Send requests at even distances; feedback goes to decisions that were answered.
+
+    What is sent is made before the first is: the load shares two cores with the service that it measures.
+    """
     load = Load({}, Counter())
     answered: list[str] = []
-    limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
-    async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
+    asked = iter(list(decision_bodies(int(decisions * seconds))))
+    rewards = iter(np.random.default_rng(2).random(int(feedbacks * seconds)) < 0.1)
+    connector = aiohttp.TCPConnector(limit=200)
+    async with aiohttp.ClientSession(url, connector=connector, headers={"Content-Type": "application/json"}) as client:
 
         async def decide() -> None:
-            body = {
-                "visitor": {f"x{number}": value for number, value in enumerate(rng.normal(size=NUMBERS).tolist())},
-                "candidates": [names[k] for k in rng.choice(PRODUCTS, CANDIDATES, replace=False)],
-            }
-            answer = await timed(load, "decide", client.post("/v1/decisions", json=body))
-            if answer.status_code == 200 and "decision_id" in (content := answer.json()):
-                answered.append(content["decision_id"])
+            status, content = await timed(load, "decide", client.post("/v1/decisions", data=next(asked)))
+            if status == 200 and "decision_id" in (answer := msgspec.json.decode(content)):
+                answered.append(answer["decision_id"])
 
         async def give_feedback() -> None:
             if answered:
                 path = f"/v1/decisions/{answered.pop(0)}/feedback"
-                await timed(load, "feedback", client.post(path, json={"rewards": {"click": float(rng.random() < 0.1)}}))
+                body = msgspec.json.encode({"rewards": {"click": float(next(rewards))}})
+                await timed(load, "feedback", client.post(path, data=body))
 
         await asyncio.gather(evenly(decide, decisions, seconds), evenly(give_feedback, feedbacks, seconds))
     return load
 
 
-async def timed(load: Load, what: str, request: Awaitable[httpx2.Response]) -> httpx2.Response:
-    """Await an answer, and note how long it took."""
+def decision_bodies(count: int) -> Iterator[bytes]:
+    """Make requests for decisions."""
+    rng = np.random.default_rng(1)
+    names = [f"SKU-{number}" for number in range(PRODUCTS)]
+    for _ in range(count):
+        visitor = {f"x{number}": value for number, value in enumerate(rng.normal(size=NUMBERS).tolist())}
+        candidates = [names[k] for k in rng.choice(PRODUCTS, CANDIDATES, replace=False)]
+        yield msgspec.json.encode({"visitor": visitor, "candidates": candidates})
+
+
+async def timed(load: Load, what: str, request: Awaitable[aiohttp.ClientResponse]) -> tuple[int, bytes]:
+    """Return the status and the content of an answer, and note how long it took."""
     began = time.perf_counter()
     answer = await request
+    content = await answer.read()
     taken = time.perf_counter() - began
-    load.seconds.setdefault("refused" if answer.status_code == 429 else what, []).append(taken)
-    load.statuses[answer.status_code] += 1
-    return answer
+    load.seconds.setdefault("refused" if answer.status == 429 else what, []).append(taken)
+    load.statuses[answer.status] += 1
+    return answer.status, content
 
 
-async def evenly(act: Callable[[], Awaitable[None]], rate: int, seconds: float) -> None:
+async def evenly(act: Callable[[], Coroutine[None, None, None]], rate: int, seconds: float) -> None:
     """Begin something `rate` times a second, and wait until all of it has ended."""
     began = time.monotonic()
-    tasks = []
-    for number in range(int(rate * seconds)):
-        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        tasks.append(asyncio.ensure_future(act()))
-    await asyncio.gather(*tasks)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(int(rate * seconds)):
+            await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+            tasks.create_task(act())
 
 
 async def freshness(url: str) -> Sequence[float]:

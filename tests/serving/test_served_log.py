@@ -272,8 +272,8 @@ def append_rows(path: Path, body: bytes, count: int) -> None:
     newest = store.last()
     assert newest is not None
     for number in range(count):
-        store.append([NewRow(newest.time + number, Kind.DECISION, f"dcopy {number}".encode(), body)], durable=False)
-    store.append([NewRow(newest.time + 10**9, Kind.TICK, None, b"")], durable=False)
+        store.append([NewRow(newest.time + number, Kind.DECISION, f"dcopy {number}".encode(), body)])
+    store.append([NewRow(newest.time + 10**9, Kind.TICK, None, b"")])
     store.close()
 
 

@@ -181,8 +181,8 @@ def test_products_that_are_stored_after_all_are_known(
         append = service._store.append
         stored = []
 
-        def lose_the_answer(rows: Sequence[NewRow], durable: bool) -> None:
-            append(rows, durable)
+        def lose_the_answer(rows: Sequence[NewRow]) -> None:
+            append(rows)
             stored.extend(service._reader.read(1, 10))
             monkeypatch.setattr(service._store, "append", find_out)
             raise StoreError("timeout")

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ DRAIN_SECONDS = 5
 SECONDS_BETWEEN_CLEANINGS = 60.0
 SECONDS_BETWEEN_LOOKS = 0.01
 """Between two measurements of how long requests wait for their turn."""
+
+SECONDS_PER_THREAD = 0.0005
+"""For which one thread keeps the interpreter while others want it: requests keep it, and would keep the log waiting."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -66,6 +70,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     gc.collect()
+    sys.setswitchinterval(SECONDS_PER_THREAD)
     gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
     jobs = [
         asyncio.create_task(job) for job in (_tick(service), _clean(service), _watch(service), _stop(server, stopping))

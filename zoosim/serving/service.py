@@ -523,7 +523,8 @@ class Service:
         if start != before:
             self._replica.begin(start)
             self._share_files()
-            self._store.append([NewRow(self._now(), Kind.START, None, pack(start))], durable=True)
+            self._store.append([NewRow(self._now(), Kind.START, None, pack(start))])
+            self._store.sync()
             if before is not None and before.origin != start.origin:
                 self.state = 0
         if self.is_warming_up:

@@ -1,9 +1,10 @@
-"""Group commit: a thread that appends what waits, together, and tells those that wait once it is stored."""
+"""Group commit: one thread appends together what waits, another syncs, and who waits is told once it is stored."""
 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import DataError, StoreError
@@ -12,6 +13,9 @@ from zoosim.serving.store.base import Store, StoredAfterAll
 
 MOST_TOGETHER = 512
 """Requests that one commit stores, at most."""
+
+ROWS_BETWEEN_SYNCS = 1_000
+"""Rows after which the log is synced though nobody waits for that."""
 
 
 class _Waiting(NamedTuple):
@@ -31,6 +35,13 @@ class _Waiting(NamedTuple):
         return sum(row.kind is Kind.PRODUCT for row in self.rows)
 
 
+class _Committed(NamedTuple):
+    """A request whose rows are in the log, at these positions."""
+
+    request: _Waiting
+    positions: list[int | None]
+
+
 class _Task(NamedTuple):
     """Something else to do with the store between two commits."""
 
@@ -39,13 +50,13 @@ class _Task(NamedTuple):
 
 
 class Writer:
-    """Appends rows in the order in which they are given; several requests share a commit.
+    """Appends rows in the order in which they are given; several requests share a commit, and several commits a sync.
 
-    What is appended may rest on what was appended before it, such as a new product. So when a commit fails, all that
-    waits fails with it, up to what is appended once `on_failure` was called.
+    What need not be on the disk never waits for it. What is appended may rest on what was appended before it, such as
+    a new product. So when a commit fails, all that waits fails with it, up to what is appended once `on_failure` was
+    called.
 
     Attributes:
-        failure: Why the last commit failed, empty when it did not.
         waiting: How many requests wait now.
         position: The position of the newest row that this stored.
     """
@@ -63,10 +74,10 @@ class Writer:
             store: Where to append.
             loop: The event loop of those who wait.
             on_failure: Called in the event loop when commits failed, with the number of changes of products that are
-                lost with them, and with the rows of commits before that are stored after all.
+                lost with them, and with the rows of commits before that are stored after all. What cannot be synced
+                stays in the log: it is refused, and may be sent again.
             sync_all: Whether everything must be on the disk, not feedback alone.
         """
-        self.failure = ""
         self.waiting = 0
         self.position = 0
         self._store = store
@@ -76,9 +87,21 @@ class Writer:
         self._epoch = 0
         self._failed_epoch = -1
         self._unstored_products = 0
+        self._commit_failure = self._sync_failure = ""
+        self._unsynced_rows = 0
         self._queue: queue.SimpleQueue[_Waiting | _Task | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
-        self._thread.start()
+        self._unsynced: queue.SimpleQueue[list[_Committed] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=run, name=f"log {name}", daemon=True)
+            for name, run in (("writer", self._run), ("sync", self._run_syncs))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def failure(self) -> str:
+        """Why the last commit or sync failed; empty when neither did."""
+        return self._commit_failure or self._sync_failure
 
     def append(self, rows: Sequence[NewRow], durable: bool = False) -> "asyncio.Future[list[int | None]]":
         """Give rows their place in the log; return their positions, once they are stored, as `Store.append` does.
@@ -101,7 +124,8 @@ class Writer:
     def close(self) -> None:
         """Store what waits, and end the thread."""
         self._queue.put(None)
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def _run(self) -> None:
         while True:
@@ -115,9 +139,19 @@ class Writer:
             if batch:
                 self._commit(batch)
             if item is None:
+                self._unsynced.put(None)
                 return
             if isinstance(item, _Task):
                 self._do(item)
+
+    def _run_syncs(self) -> None:
+        is_over = False
+        while not is_over:
+            batches = [self._unsynced.get()]
+            while not self._unsynced.empty():
+                batches.append(self._unsynced.get())
+            is_over = None in batches
+            self._sync([committed for batch in batches for committed in batch or ()])
 
     def _commit(self, batch: list[_Waiting]) -> None:
         sound = [waiting for waiting in batch if waiting.epoch > self._failed_epoch]
@@ -126,15 +160,34 @@ class Writer:
             return
         rows = [row for waiting in sound for row in waiting.rows]
         try:
-            positions = self._store.append(rows, any(waiting.durable for waiting in sound))
+            positions = self._store.append(rows)
         except (StoreError, DataError) as error:
-            self.failure = str(error)
+            self._commit_failure = str(error)
             self._failed_epoch = sound[-1].epoch
             self._tell(self._refuse, sound, error.rows if isinstance(error, StoredAfterAll) else ())
             return
-        self.failure = ""
+        self._commit_failure = ""
         self.position = max((self.position, *(position for position in positions if position is not None)))
-        self._tell(self._resolve, sound, positions)
+        self._unsynced_rows += len(rows)
+        self._hand_on(sound, iter(positions))
+
+    def _hand_on(self, batch: Sequence[_Waiting], positions: Iterator[int | None]) -> None:
+        """Tell those that need no sync, and let the others have one."""
+        committed = [_Committed(request, list(islice(positions, len(request.rows)))) for request in batch]
+        self._tell(self._note_stored, committed)
+        to_sync = [each for each in committed if each.request.durable]
+        if to_sync or self._unsynced_rows >= ROWS_BETWEEN_SYNCS or self._sync_failure:
+            self._unsynced_rows = 0
+            self._unsynced.put(to_sync)
+
+    def _sync(self, committed: list[_Committed]) -> None:
+        try:
+            self._store.sync()
+        except StoreError as error:
+            self._sync_failure = str(error)
+        else:
+            self._sync_failure = ""
+        self._tell(self._resolve, committed, self._sync_failure)
 
     def _do(self, task: _Task) -> None:
         try:
@@ -149,14 +202,17 @@ class Writer:
         if values[0] and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(what, *values)
 
-    def _resolve(self, batch: list[_Waiting], positions: list[int | None]) -> None:
-        start = 0
-        for waiting in batch:
-            stop = start + len(waiting.rows)
+    def _note_stored(self, committed: list[_Committed]) -> None:
+        self._unstored_products -= sum(each.request.products for each in committed)
+        self._resolve([each for each in committed if not each.request.durable], "")
+
+    def _resolve(self, committed: list[_Committed], failure: str) -> None:
+        for request, positions in committed:
             self.waiting -= 1
-            self._unstored_products -= waiting.products
-            _succeed(waiting.done, positions[start:stop])
-            start = stop
+            if failure:
+                _fail(request.done, StoreError(failure))
+            else:
+                _succeed(request.done, positions)
 
     def _refuse(self, batch: list[_Waiting], stored_after_all: Sequence[Row]) -> None:
         if batch[-1].epoch == self._epoch:  # the first to hear of it: nothing that waits will be stored

@@ -69,9 +69,9 @@ def row(name: str | None, time: int = 1) -> NewRow:
 
 def test_rows_stand_in_their_order_and_each_key_once(place: Place) -> None:
     store = place.open()
-    assert store.append([row("a"), row("b"), row("a")], durable=True) == [1, 2, None]
-    assert store.append([row("b"), row(None), row(None)], durable=False) == [None, 3, 4]
-    assert store.append([row("b"), row("c"), row("a"), row("c")], durable=False) == [None, 5, None, None]
+    assert store.append([row("a"), row("b"), row("a")]) == [1, 2, None]
+    assert store.append([row("b"), row(None), row(None)]) == [None, 3, 4]
+    assert store.append([row("b"), row("c"), row("a"), row("c")]) == [None, 5, None, None]
     assert [found.seq for found in store.read(0, 10)] == [1, 2, 3, 4, 5]
     assert [found.key for found in store.read(1, 2)] == [b"b", None]
     found = store.find(b"b")
@@ -80,14 +80,14 @@ def test_rows_stand_in_their_order_and_each_key_once(place: Place) -> None:
     assert store.find(b"d") is None
     assert store.row(2) == found
     assert store.row(6) is None
-    assert store.append([], durable=True) == []
+    assert store.append([]) == []
 
 
 def test_bytes_come_back_as_they_were(place: Place) -> None:
     every_byte = bytes(range(256)) * 300
     store = place.open()
     new = NewRow(2**53 + 1, Kind.DECISION, every_byte[:300], every_byte)
-    store.append([new], durable=False)
+    store.append([new])
     newest = store.last()
     assert newest is not None
     assert newest[1:] == new
@@ -98,13 +98,13 @@ def test_another_process_reads_what_was_appended(place: Place) -> None:
     store = place.open()
     reader = place.open(read_only=True)
     assert reader.last() is None
-    store.append([row("a")], durable=False)
+    store.append([row("a")])
     assert [found.key for found in reader.read(0, 10)] == [b"a"]
 
 
 def test_positions_go_on_after_a_restart_and_after_old_rows_were_removed(place: Place) -> None:
     store = place.open()
-    store.append([row(f"{time}", time) for time in range(5)], durable=True)
+    store.append([row(f"{time}", time) for time in range(5)])
     assert store.remove_before(3, limit=2) == 2
     assert store.remove_before(3, limit=10) == 1
     assert store.remove_before(3, limit=10) == 0
@@ -112,12 +112,12 @@ def test_positions_go_on_after_a_restart_and_after_old_rows_were_removed(place: 
     assert store.row(4) is None
     assert store.find(b"3") is None
     store.close()
-    assert place.open().append([row("0"), row("4")], durable=True) == [6, None]
+    assert place.open().append([row("0"), row("4")]) == [6, None]
 
 
 def test_a_changed_row_is_refused(place: Place) -> None:
     store = place.open()
-    store.append([row("a"), row("b")], durable=True)
+    store.append([row("a"), row("b")])
     place.damage_second_row()
     assert len(store.read(0, 1)) == 1
     with pytest.raises(DataError, match=r"row 2.* is broken"):

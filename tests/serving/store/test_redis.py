@@ -49,15 +49,15 @@ def lose_newest(server: ValkeyServer) -> None:
 
 def test_it_goes_on_when_the_server_is_back(server: ValkeyServer) -> None:
     store = opened(server)
-    assert store.append([row("a")], durable=True) == [1]
+    assert store.append([row("a")]) == [1]
     server.kill()
     for _ in range(2):
         with pytest.raises(StoreError, match="cannot be read or written"):
-            store.append([row("b")], durable=True)
+            store.append([row("b")])
     with pytest.raises(StoreError, match="cannot be read or written"):
         store.find(b"a")
     server.start()
-    assert store.append([row("b"), row("a")], durable=True) == [2, None]
+    assert store.append([row("b"), row("a")]) == [2, None]
     store.close()
 
 
@@ -65,7 +65,7 @@ def test_rows_whose_answer_was_lost_are_not_taken_for_lost(
     server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(server)
-    store.append([row("a")], durable=True)
+    store.append([row("a")])
     append = store._append
 
     def lose_the_answer(*values: Any) -> None:
@@ -74,45 +74,45 @@ def test_rows_whose_answer_was_lost_are_not_taken_for_lost(
 
     monkeypatch.setattr(store, "_append", lose_the_answer)
     with pytest.raises(StoreError, match="lost"):
-        store.append([row("b"), row(None)], durable=True)
+        store.append([row("b"), row(None)])
     monkeypatch.setattr(store, "_append", append)
     with pytest.raises(StoredAfterAll) as error:
-        store.append([row("c")], durable=True)
+        store.append([row("c")])
     assert [(stored.seq, stored.key) for stored in error.value.rows] == [(2, b"b"), (3, None)]
-    assert store.append([row("b"), row("c")], durable=True) == [None, 4]
+    assert store.append([row("b"), row("c")]) == [None, 4]
     store.close()
 
 
 def test_a_server_that_lost_rows_is_noticed(server: ValkeyServer) -> None:
     store = opened(server)
-    store.append([row("a"), row("b")], durable=True)
+    store.append([row("a"), row("b")])
     lose_newest(server)
     with pytest.raises(StoreError, match="not as it was left"):
-        store.append([row("c")], durable=True)
+        store.append([row("c")])
     for _ in range(2):
         with pytest.raises(DataError, match="ends at row 1, expected row 2"):
-            store.append([row("c")], durable=True)
+            store.append([row("c")])
     store.close()
 
 
 def test_one_service_at_a_time_appends(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_module, "LEASE_SECONDS", 1.0)
     first = opened(server)
-    first.append([row("a")], durable=True)
+    first.append([row("a")])
     with pytest.raises(ConfigError, match="another service"):
         opened(server)
     assert opened(server, read_only=True).find(b"a") is not None
     die(first)
     second = opened(server)
-    assert second.append([row("b")], durable=True) == [2]
+    assert second.append([row("b")]) == [2]
     for attempt in (
-        lambda: first.append([row("c")], durable=True),
+        lambda: first.append([row("c")]),
         lambda: first.remove_before(10, 10),
         lambda: first.share(Path(__file__).parent, [Path(__file__).name]),
     ):
         with pytest.raises(StoreError, match="taken it over"):
             attempt()
-    assert second.append([row("c")], durable=True) == [3]
+    assert second.append([row("c")]) == [3]
     second.close()
     opened(server).close()
 

@@ -1,11 +1,16 @@
 """The log in a file: whatever happens to the file is noticed."""
 
+import errno
+import os
 from pathlib import Path
 
+import apsw
 import numpy as np
+import pytest
 
 from tests.serving.store.test_contract import row
 from zoosim.core.errors import DataError, StoreError
+from zoosim.serving.store import sqlite
 from zoosim.serving.store.sqlite import SqliteStore
 
 
@@ -13,7 +18,7 @@ def test_no_flipped_bit_and_no_cut_of_the_file_goes_unnoticed(tmp_path: Path) ->
     """What can still be read is what was written."""
     whole = tmp_path / "log.db"
     store = SqliteStore(whole)
-    store.append([row(f"{number}" * 20, number) for number in range(40)], durable=True)
+    store.append([row(f"{number}" * 20, number) for number in range(40)])
     written = store.read(0, 100)
     store.close()
     content = whole.read_bytes()
@@ -35,6 +40,51 @@ def test_no_flipped_bit_and_no_cut_of_the_file_goes_unnoticed(tmp_path: Path) ->
             assert rows == written
         path.unlink()
     assert noticed > 50
+
+
+def test_the_write_ahead_log_stays_small_while_rows_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "PAGES_OF_WAL", 20)
+    store = SqliteStore(tmp_path / "log.db")
+    reader = SqliteStore(tmp_path / "log.db", read_only=True)
+    for number in range(300):
+        store.append([row(f"{number}" * 500, number)])
+        store.sync()
+        assert reader.read(number, 10)[0].seq == number + 1
+    assert (tmp_path / "log.db-wal").stat().st_size < 40 * 4_096 < (tmp_path / "log.db").stat().st_size
+    reader.close()
+    store.close()
+
+
+def test_after_a_failed_sync_rows_are_moved_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second sync of pages that a failed one dropped would succeed, and store nothing."""
+
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    store = SqliteStore(tmp_path / "log.db")
+    monkeypatch.setattr(sqlite, "_sync", fail)
+    store.append([row("a")])
+    with pytest.raises(StoreError, match="Input/output error"):
+        store.sync()
+    store.sync()  # by a checkpoint
+    without_wal = tmp_path / "copy.db"
+    without_wal.write_bytes((tmp_path / "log.db").read_bytes())
+    assert [found.key for found in SqliteStore(without_wal).read(0, 10)] == [b"a"]
+    store.close()
+
+
+def test_a_failed_sync_waits_for_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "log.db")
+    reader = apsw.Connection(str(tmp_path / "log.db"))
+    reader.execute("BEGIN; SELECT * FROM log").fetchall()
+    monkeypatch.setattr(sqlite, "_sync", lambda handle: os.fsync(10**6))
+    store.append([row("a")])
+    for reason in ("Bad file descriptor", "somebody reads it now"):
+        with pytest.raises(StoreError, match=reason):
+            store.sync()
+    reader.close()
+    store.sync()
+    store.close()
 
 
 def bytes_with(content: bytes, place: int, bit: int) -> bytes:

@@ -1,6 +1,6 @@
 """The contract of a store: an ordered log to which rows are appended, each key once."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,15 +19,39 @@ class StoredAfterAll(StoreError):
         self.rows = rows
 
 
+def place(rows: Sequence[NewRow], last: int, known: Collection[bytes]) -> tuple[list[Row], list[int | None]]:
+    """Return which rows to append behind the position `last`, and the position of each row.
+
+    Args:
+        rows: Rows that are to be appended.
+        last: The position of the newest row of the log.
+        known: The keys among theirs that the log has already.
+
+    Returns:
+        The rows whose keys are new, and the position of each that was given; None for those that are not appended.
+    """
+    new: list[Row] = []
+    positions: list[int | None] = []
+    taken = set(known)
+    for row in rows:
+        if row.key is not None and row.key in taken:
+            positions.append(None)
+            continue
+        if row.key is not None:
+            taken.add(row.key)
+        new.append(Row(last + len(new) + 1, *row))
+        positions.append(new[-1].seq)
+    return new, positions
+
+
 class Store(Protocol):
-    """An ordered log; what `append` returned is in it for good."""
+    """An ordered log: the end of this process takes back nothing that `append` returned.
 
-    def append(self, rows: Sequence[NewRow], durable: bool) -> list[int | None]:
+    `sync` may be called by one thread while another calls the rest.
+    """
+
+    def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows, all or none, in their order.
-
-        Args:
-            rows: The rows.
-            durable: Whether they must be on the disk when this returns, so that a power cut cannot undo them.
 
         Returns:
             The position of each; None for one whose key is in the log already, which is not appended again.
@@ -36,6 +60,10 @@ class Store(Protocol):
             StoreError: the rows could not be stored. None of them is, unless the next append raises `StoredAfterAll`.
             DataError: the log is not what it was.
         """
+        ...
+
+    def sync(self) -> None:
+        """Return once a power cut can undo nothing that was appended before; raises `StoreError` where it might."""
         ...
 
     def find(self, key: bytes) -> Row | None:

@@ -30,7 +30,7 @@ from redis.retry import Retry
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row, row_checksum
 from zoosim.serving.store.address import log_name
-from zoosim.serving.store.base import StoredAfterAll
+from zoosim.serving.store.base import StoredAfterAll, place
 
 SECONDS_TO_ANSWER = 5.0
 """How long the server may take to answer before that counts as a failure."""
@@ -129,17 +129,20 @@ class RedisStore:
         self._position = 0 if newest is None else newest.seq
         self._is_settled = True
 
-    def append(self, rows: Sequence[NewRow], durable: bool) -> list[int | None]:
-        """Append rows by one script; see `Store`. Whether they are on the disk then is a setting of the server."""
+    def append(self, rows: Sequence[NewRow]) -> list[int | None]:
+        """Append rows by one script; see `Store`."""
         if not self._is_settled:
             self._settle()
         known: set[bytes] = set()
         while True:
-            new, positions = self._placed(rows, known)
+            new, positions = place(rows, self._position, known)
             known_to_log = self._appended(new)
             if not known_to_log:
                 return positions
             known.update(known_to_log)
+
+    def sync(self) -> None:
+        """Do nothing: the server's `appendfsync` says when it syncs."""
 
     def find(self, key: bytes) -> Row | None:
         """Return the row with a key."""
@@ -198,21 +201,6 @@ class RedisStore:
             with contextlib.suppress(StoreError):
                 self._as_owner(self._change, [self._owner, self._lease], ["DEL"])
             self._client.close()
-
-    def _placed(self, rows: Sequence[NewRow], known: set[bytes]) -> tuple[list[Row], list[int | None]]:
-        """Return the rows that are new with their positions, and the position of each row, None for those known."""
-        new: list[Row] = []
-        positions: list[int | None] = []
-        taken = set(known)
-        for row in rows:
-            if row.key is not None and row.key in taken:
-                positions.append(None)
-                continue
-            if row.key is not None:
-                taken.add(row.key)
-            new.append(Row(self._position + len(new) + 1, *row))
-            positions.append(new[-1].seq)
-        return new, positions
 
     def _appended(self, rows: Sequence[Row]) -> list[bytes]:
         """Append rows, or return which of their keys are in the log."""

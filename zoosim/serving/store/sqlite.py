@@ -1,5 +1,6 @@
 """A log in an SQLite file: one process appends to it, any number read it."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +10,21 @@ import apsw
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row, row_checksum
+from zoosim.serving.store.base import place
 
 LEAST_SQLITE = (3, 51, 3)
 """Before this version a reset of the write-ahead log could lose commits."""
 
 PAGES_OF_WAL = 4_000
-"""Pages after which the write-ahead log goes back into the file: at most some 16 MB lie in it."""
+"""Pages (16 MB) after which a sync moves the write-ahead log into the file, where it is not moved by itself."""
+
+CHECKPOINT_WAITS = 200
+"""Milliseconds for which a checkpoint, which keeps rows waiting, waits for readers."""
+
+ROWS_AT_ONCE = 1_000
+"""Rows that one statement appends, and keys that one looks for, at most."""
+
+_sync = getattr(os, "fdatasync", os.fsync)
 
 COLUMNS = "seq, time, kind, key, body, checksum"
 TABLE = """
@@ -43,46 +53,96 @@ class SqliteStore:
         if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < LEAST_SQLITE:
             raise ConfigError(f"SQLite {apsw.sqlite_lib_version()}: expected 3.51.3 or newer; install a newer apsw")
         self._path = path
-        self._durable: bool | None = None
+        self._opened = contextlib.ExitStack()
+        self._has_failed_to_sync = False
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
-            self._connection = apsw.Connection(os.fspath(path), flags=flags)
+            self._connection = self._connect(flags)
             self._connection.set_busy_timeout(5_000)
             if not read_only:
-                self._rows("PRAGMA journal_mode=WAL")
-                self._rows("PRAGMA secure_delete=ON")  # else pages keep copies of what was removed or moved
-                self._rows(f"PRAGMA wal_autocheckpoint={PAGES_OF_WAL}")
-                self._rows(TABLE)
+                self._prepare()
             newest = self.last()
         except apsw.NotADBError:
             raise DataError(f"{path}: is no log of a service, or broken; name another folder") from None
         except apsw.Error as error:
             raise _failure(path, error) from None
         self._inode = path.stat().st_ino
-        self._next = 1 if newest is None else newest.seq + 1
+        self._last = 0 if newest is None else newest.seq
 
-    def append(self, rows: Sequence[NewRow], durable: bool) -> list[int | None]:
+    def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows in one transaction; see `Store`."""
-        positions: list[int | None] = []
-        next_position = self._next
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
-            if durable is not self._durable:
-                self._rows(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                self._durable = durable
+            new, positions = place(rows, self._last, self._known([row.key for row in rows if row.key is not None]))
             with self._connection:
-                for new in rows:
-                    row = Row(next_position, *new)
-                    values = (row.seq, row.time, int(row.kind), row.key, row.body, row_checksum(row))
-                    self._rows("INSERT OR IGNORE INTO log VALUES (?, ?, ?, ?, ?, ?)", values)
-                    is_new = self._connection.changes() == 1
-                    positions.append(row.seq if is_new else None)
-                    next_position += is_new
+                for start in range(0, len(new), ROWS_AT_ONCE):
+                    self._insert(new[start : start + ROWS_AT_ONCE])
         except apsw.Error as error:
             raise _failure(self._path, error) from None
-        self._next = next_position
+        if new:
+            self._last = new[-1].seq
         return positions
+
+    def sync(self) -> None:
+        """Sync the write-ahead log, and move it into the file where it has grown; see `Store`.
+
+        SQLite would sync within a transaction, and let everybody wait for the disk.
+        """
+        try:
+            if not self._has_failed_to_sync:
+                self._has_failed_to_sync = True
+                _sync(self._wal)
+            elif self._checkpoint("FULL"):  # what a failed sync left is not trusted: it goes to another place
+                raise StoreError(f"{self._path}: could not be synced before, and somebody reads it now")
+        except OSError as error:
+            raise StoreError(f"{self._path}: cannot be synced ({error.strerror})") from None
+        except apsw.Error as error:
+            raise _failure(self._path, error) from None
+        self._has_failed_to_sync = False
+        if self._pages_of_wal >= PAGES_OF_WAL:
+            with contextlib.suppress(apsw.Error):  # the next sync tries again
+                if self._checkpoint("PASSIVE"):
+                    self._checkpoint("RESTART")  # which keeps rows waiting, but has little left to move
+
+    def _prepare(self) -> None:
+        """Make the table, and be ready to append and to sync."""
+        self._rows("PRAGMA journal_mode=WAL")
+        self._rows("PRAGMA secure_delete=ON")  # else pages keep copies of what was removed or moved
+        self._rows("PRAGMA synchronous=NORMAL")
+        self._rows(TABLE)
+        self._pages_of_wal: int = 0
+        self._connection.set_wal_hook(self._note_pages)
+        self._wal: int = os.open(f"{self._path}-wal", os.O_RDONLY)
+        self._opened.callback(os.close, self._wal)
+        self._checkpointer = self._connect(apsw.SQLITE_OPEN_READWRITE)
+        self._checkpointer.set_busy_timeout(CHECKPOINT_WAITS)
+
+    def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        self._pages_of_wal = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, mode: str) -> bool:
+        """Move the write-ahead log into the file, both synced; tell whether something is left of it."""
+        is_busy, pages, moved = map(int, *self._checkpointer.execute(f"PRAGMA wal_checkpoint({mode})"))
+        return bool(is_busy) or moved < pages
+
+    def _known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return which keys the log has."""
+        known: set[bytes] = set()
+        for start in range(0, len(keys), ROWS_AT_ONCE):
+            some = tuple(keys[start : start + ROWS_AT_ONCE])
+            marks = ",".join("?" * len(some))
+            known.update(key for (key,) in self._rows(f"SELECT key FROM log WHERE key IN ({marks})", some))
+        return known
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Append rows by one statement: others may take the interpreter from this thread after each."""
+        marks = ",".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
+        values = tuple(
+            value for row in rows for value in (row.seq, row.time, int(row.kind), row.key, row.body, row_checksum(row))
+        )
+        self._rows(f"INSERT INTO log VALUES {marks}", values)
 
     def _is_in_place(self) -> bool:
         """Tell whether the file is still the one that was opened."""
@@ -147,7 +207,10 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        self._opened.close()
+
+    def _connect(self, flags: int) -> apsw.Connection:
+        return self._opened.enter_context(contextlib.closing(apsw.Connection(os.fspath(self._path), flags=flags)))
 
     def _one(self, query: str, values: tuple[Any, ...]) -> Row | None:
         try:

@@ -1,0 +1,108 @@
+"""What waits for the disk, and what does not."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from zoosim.core.errors import StoreError
+from zoosim.serving.events import Kind, NewRow, Row
+from zoosim.serving.store.base import place
+from zoosim.serving.writer import Writer
+
+
+class SlowDisk:
+    """A store in memory, whose syncs wait until they may go on, and fail while there is a failure."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.may_sync = threading.Event()
+        self.failure = ""
+
+    def append(self, rows: Sequence[NewRow]) -> list[int | None]:
+        new, positions = place(rows, len(self.rows), {row.key for row in self.rows if row.key is not None})
+        self.rows += new
+        return positions
+
+    def sync(self) -> None:
+        assert self.may_sync.wait(10)
+        if self.failure:
+            raise StoreError(self.failure)
+
+
+def with_writer(use: Callable[[Writer, SlowDisk, list[int]], Awaitable[None]]) -> None:
+    """Use a writer in an event loop; what it undoes is noted."""
+
+    async def run() -> None:
+        undone: list[int] = []
+        store = SlowDisk()
+        writer = Writer(store, asyncio.get_running_loop(), lambda changes, rows: undone.append(changes))  # type: ignore[arg-type]
+        try:
+            await asyncio.wait_for(use(writer, store, undone), 10)
+        finally:
+            store.may_sync.set()
+            await asyncio.to_thread(writer.close)
+
+    asyncio.run(run())
+
+
+def row(name: str, kind: Kind = Kind.FEEDBACK) -> NewRow:
+    return NewRow(1, kind, name.encode(), b"")
+
+
+def test_what_need_not_be_on_the_disk_does_not_wait_for_it() -> None:
+    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+        synced = writer.append([row("a")], durable=True)
+        assert await writer.append([row("b")]) == [2]
+        assert not synced.done()
+        assert writer.waiting == 1
+        store.may_sync.set()
+        assert await synced == [1]
+        assert writer.waiting == 0
+
+    with_writer(use)
+
+
+def test_what_cannot_be_synced_is_refused_until_a_sync_succeeds() -> None:
+    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+        store.may_sync.set()
+        store.failure = "disk broken"
+        with pytest.raises(StoreError, match="disk broken"):
+            await writer.append([row("a", Kind.PRODUCT)], durable=True)
+        assert writer.failure == "disk broken"
+        assert await writer.append([row("b")]) == [2]
+        store.failure = ""
+        assert await writer.append([row("a")], durable=True) == [None]
+        assert not writer.failure
+        assert not undone  # the change of a product is in the log
+
+    with_writer(use)
+
+
+def test_a_failed_commit_does_not_undo_what_waits_for_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+        synced = writer.append([row("a", Kind.PRODUCT)], durable=True)
+        assert await writer.append([row("b")]) == [2]
+        monkeypatch.setattr(store, "append", lambda rows: (_ for _ in ()).throw(StoreError("disk full")))
+        with pytest.raises(StoreError, match="disk full"):
+            await writer.append([row("c", Kind.PRODUCT)])
+        assert undone == [1]
+        store.may_sync.set()
+        assert await synced == [1]
+
+    with_writer(use)
+
+
+def test_a_failing_sync_is_tried_again_with_each_commit() -> None:
+    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+        store.may_sync.set()
+        store.failure = "disk broken"
+        with pytest.raises(StoreError):
+            await writer.append([row("a")], durable=True)
+        store.failure = ""
+        await writer.append([row("b")])
+        while writer.failure:
+            await asyncio.sleep(0.001)
+
+    with_writer(use)

@@ -1,6 +1,7 @@
 """Flip bits of what a service keeps, and cut it off: is that noticed, and does what is sound still serve?"""
 
 import contextlib
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -49,10 +50,12 @@ def main(count: int, folder: Path) -> None:
 
 def serve_visits(folder: Path, model: Path) -> None:
     """Serve visitors long enough for several snapshots."""
-    with serving(folder, model, wait=600.0, snapshot=0.2) as service, Client(service.url) as client:
+    with serving(folder, model, wait=600.0, snapshot=0.2, most_delay=30.0) as service, Client(service.url) as client:
         for number in range(VISITS):
             decision = client.decide({}, decision_id=f"{number}")
             client.give_feedback(decision.id, {"click": 1.0})
+            time.sleep(0.02)
+        service.wait_for_learner()
         assert service.stop() == 0
 
 

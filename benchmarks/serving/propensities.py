@@ -25,10 +25,10 @@ from zoosim.serving.store.address import Address, open_store
 OVER_HTTP = 50_000
 """Decisions that are asked for by HTTP, the first ones; the others call what the HTTP handler calls."""
 
-CLIENTS, TOGETHER, CANDIDATES = 8, 50, 5
-FEEDBACK_SHARE = 0.1
+CLIENTS, TOGETHER, CANDIDATES = 8, 200, 5
+FEEDBACK_SHARE = 0.02
 VISITORS = 2_000
-SETTINGS = {"wait": 5.0, "exploration": 0.1}
+SETTINGS = {"wait": 5.0, "exploration": 0.1, "most_delay": 30.0}
 CLICK_RATES = np.random.default_rng(7).uniform(0.05, 0.8, (len(COUNTRIES), len(PRODUCTS)))
 """Of each product, by the visitor's country."""
 
@@ -107,7 +107,7 @@ async def visit_over_http(url: str, count: int) -> None:
 
     async def visit(seed: int) -> None:
         rng = np.random.default_rng([1_000, seed])
-        async with AsyncClient(url) as client:
+        async with AsyncClient(url, timeout=60.0) as client:
             for _ in range(seed, count, CLIENTS):
                 made = make_visit(rng)
                 decision = await client.decide(made.body.visitor, made.candidates)
@@ -183,8 +183,8 @@ def judge(folder: Path, model: Path, target: FloatArray, run: int) -> tuple[floa
     """Serve visitors; return a policy's true value for them, the ends of its interval and its value by the log."""
     rng = np.random.default_rng([1_002, run])
     countries = rng.integers(len(COUNTRIES), size=VISITORS)
-    with serving(folder, model, wait=1.0, exploration=0.3) as service:
-        with Client(service.url) as client:
+    with serving(folder, model, wait=1.0, exploration=0.3, most_delay=30.0) as service:
+        with Client(service.url, timeout=60.0) as client:
             for country in countries:
                 decision = client.decide({"country": COUNTRIES[country]})
                 clicks = rng.random() < CLICK_RATES[country, PRODUCTS.index(decision.product)]

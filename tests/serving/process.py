@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
+
 STARTING, STOPPING = 120.0, 20.0
 """Seconds that a start, which may compile, and a stop may take."""
 
@@ -86,6 +88,15 @@ class ServiceProcess:
         learner = self.learner()
         if learner:
             os.kill(learner, signal.SIGKILL)
+
+    def wait_for_learner(self) -> None:
+        """Wait until decisions know all that is in the log."""
+        with httpx2.Client(base_url=self.url, timeout=30.0) as client:
+            assert client.get("/readyz").status_code == 200
+            deadline = time.monotonic() + STARTING
+            while "zoosim_learner_lag_rows 0.0" not in client.get("/metrics").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
 
     def stop(self) -> int:
         """Ask it to end; return its exit code."""

@@ -20,7 +20,7 @@ from zoosim.serving.client import PASSING, Client, ServiceError
 from zoosim.serving.events import Kind, decision_key, decision_of, feedback_key
 from zoosim.serving.learner import SNAPSHOTS, load_served_model
 from zoosim.serving.snapshots import newest_replica, state_digest
-from zoosim.serving.store.address import Address, open_store, parse_address
+from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 
 class Shop(threading.Thread):
@@ -90,6 +90,7 @@ def disturbed(
     stop.set()
     for shop in shops:
         shop.join()
+    service.wait_for_learner()
     return shops
 
 
@@ -146,6 +147,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
             for number in range(30):
                 client.give_feedback(client.decide({}, decision_id=f"{number}").id, {"click": 1.0})
                 time.sleep(0.02)
+        service.wait_for_learner()
         assert service.stop() == 0
         *_, newest = sorted((folder / SNAPSHOTS).iterdir())
         content = bytearray(newest.read_bytes())
@@ -153,6 +155,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
         newest.write_bytes(content)
         service.start()
         assert f"{newest.name}: is no snapshot" in service.output
+        service.wait_for_learner()
         assert service.stop() == 0
     check_nothing_is_lost(Address(folder), [])
 
@@ -198,8 +201,28 @@ def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
         assert client.decide({}, decision_id="before") == before
         assert client.give_feedback("before", {"click": 1.0}) == "accepted"
         client.decide({}, decision_id="during")
+        service.wait_for_learner()
         assert service.stop() == 0
     store = open_store(Address(tmp_path / "service"), read_only=True)
     kinds = [row.kind for row in store.read(0, 1_000) if row.kind is not Kind.TICK]
     assert kinds == [Kind.START, Kind.DECISION, Kind.FEEDBACK, Kind.DECISION]
+    check_nothing_is_lost(Address(tmp_path / "service"), [])
+
+
+def test_a_log_that_was_moved_away_refuses_until_it_is_back(tmp_path: Path) -> None:
+    log = tmp_path / "service" / LOG
+    with serving(tmp_path / "service", make_model(tmp_path)) as service, Client(service.url) as client:
+        before = client.decide({}, decision_id="before")
+        log.rename(tmp_path / "away")
+        for _ in range(2):
+            answer = httpx2.post(f"{service.url}/v1/decisions", json={"decision_id": "during"})
+            assert answer.status_code == 503
+            assert "log.db: was removed or replaced; put it back" in answer.json()["error"]
+        assert httpx2.get(f"{service.url}/readyz").status_code == 503
+        (tmp_path / "away").rename(log)
+        assert httpx2.get(f"{service.url}/readyz").status_code == 200
+        assert client.decide({}, decision_id="before") == before
+        client.give_feedback(client.decide({}, decision_id="during").id, {"click": 1.0})
+        service.wait_for_learner()
+        assert service.stop() == 0
     check_nothing_is_lost(Address(tmp_path / "service"), [])

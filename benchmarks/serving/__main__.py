@@ -16,7 +16,7 @@ class Proof(NamedTuple):
     """What to run in an empty folder, and how many times what it is about happens by default."""
 
     run: Callable[[int, Path], None]
-    count: int
+    size: int
 
 
 PROOFS = {
@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     proof = PROOFS[options.name]
     with tempfile.TemporaryDirectory() as folder:
-        proof.run(options.count or proof.count, Path(folder))
+        proof.run(options.count or proof.size, Path(folder))
 
 
 if __name__ == "__main__":

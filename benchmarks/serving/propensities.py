@@ -3,7 +3,7 @@
 import asyncio
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx2
 import numpy as np
@@ -28,7 +28,7 @@ OVER_HTTP = 50_000
 CLIENTS, TOGETHER, CANDIDATES = 8, 200, 5
 FEEDBACK_SHARE = 0.02
 VISITORS = 2_000
-SETTINGS = {"wait": 5.0, "exploration": 0.1, "most_delay": 30.0}
+SETTINGS: dict[str, Any] = {"wait": 5.0, "exploration": 0.1, "most_delay": 30.0}
 CLICK_RATES = np.random.default_rng(7).uniform(0.05, 0.8, (len(COUNTRIES), len(PRODUCTS)))
 """Of each product, by the visitor's country."""
 

@@ -101,7 +101,7 @@ def random_request(rng: np.random.Generator) -> tuple[str, str, bytes]:
     """Return a request whose body is random bytes, or a sound one of which some bytes are others."""
     method, path, body = SOUND[rng.integers(len(SOUND))]
     if rng.random() < 0.5:
-        return method, path, rng.bytes(rng.integers(200))
+        return method, path, rng.bytes(int(rng.integers(200)))
     content = bytearray(json.dumps(body).encode())
     for place in rng.integers(len(content), size=rng.integers(1, 4)):
         content[place] = rng.integers(256)

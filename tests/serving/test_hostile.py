@@ -110,8 +110,8 @@ def ask(folder: Path, model: Path | None, requests: Sequence[tuple[str, str, byt
         async with running(folder, model, wait=0.3) as service:
             transport = httpx2.ASGITransport(app=Application(service).starlette())
             async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
-                for path, body in FIRST.items():  # one of them is refused
-                    await client.post(path, json={"decision_id": "known", **body})
+                for path, first in FIRST.items():  # one of them is refused
+                    await client.post(path, json={"decision_id": "known", **first})
                 answers = []
                 for method, path, body in requests:
                     newest = service._reader.last()

@@ -27,7 +27,7 @@ OVER_HTTP = 50_000
 
 CLIENTS, TOGETHER, CANDIDATES = 8, 200, 5
 FEEDBACK_SHARE = 0.02
-VISITORS = 2_000
+VISITORS = 1_000
 SETTINGS: dict[str, Any] = {"wait": 5.0, "exploration": 0.1, "most_delay": 30.0}
 CLICK_RATES = np.random.default_rng(7).uniform(0.05, 0.8, (len(COUNTRIES), len(PRODUCTS)))
 """Of each product, by the visitor's country."""
@@ -187,8 +187,8 @@ def judge(folder: Path, model: Path, target: FloatArray, run: int) -> tuple[floa
         with Client(service.url, timeout=60.0) as client:
             for country in countries:
                 decision = client.decide({"country": COUNTRIES[country]})
-                clicks = rng.random() < CLICK_RATES[country, PRODUCTS.index(decision.product)]
-                client.give_feedback(decision.id, {"click": float(clicks)})
+                if rng.random() < CLICK_RATES[country, PRODUCTS.index(decision.product)]:
+                    client.give_feedback(decision.id, {"click": 1.0})
         time.sleep(1.2)
         assert httpx2.get(f"{service.url}/readyz").status_code == 200  # the log's newest row comes after all waits
         assert service.stop() == 0

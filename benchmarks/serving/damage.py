@@ -1,8 +1,11 @@
 """Flip bits of what a service keeps, and cut it off: is that noticed, and does what is sound still serve?"""
 
 import contextlib
+import copy
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,8 @@ from tests.serving.shop import make_model
 from tests.serving.test_service import replayed
 from zoosim import Client
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving.events import Row
+from zoosim.policies.model import Model, load_model
+from zoosim.serving.events import Row, without_gap
 from zoosim.serving.folder import keep_model_file
 from zoosim.serving.learner import MODELS, SNAPSHOTS, load_served_model
 from zoosim.serving.snapshots import newest_replica, state_digest
@@ -32,11 +36,13 @@ def main(count: int, folder: Path) -> None:
     targets = {"snapshot": sorted((store / SNAPSHOTS).iterdir())[-1], "model": kept_model, "log": store / LOG}
     rng = np.random.default_rng(SEED)
     outcomes: Counter[str] = Counter()
+    sound_model = load_model(kept_model)
     for number in range(count):
         what = list(targets)[number % len(targets)]
         whole = targets[what].read_bytes()
         targets[what].write_bytes(damaged(whole, rng))
-        outcomes[f"{what}: {outcome_of(store, what, written, undisturbed)}"] += 1
+        load = partial(load_served_model, store) if what == "model" else lambda _: copy.deepcopy(sound_model)
+        outcomes[f"{what}: {outcome_of(store, what, load, written, undisturbed)}"] += 1
         if what == "model":
             keep_model_file(store, model)  # what a start with the model's file does first
             assert targets[what].read_bytes() == whole
@@ -67,15 +73,13 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return content[:place] + bytes([content[place] ^ 1 << int(rng.integers(8))]) + content[place + 1 :]
 
 
-def outcome_of(folder: Path, what: str, written: list[Row], undisturbed: str) -> str:
+def outcome_of(folder: Path, what: str, load: Callable[[str], Model], written: list[Row], undisturbed: str) -> str:
     """Return what a start, and its learner, make of a damaged folder; fails where its state differs unnoticed."""
     complaints: list[str] = []
     try:
         with contextlib.closing(open_store(Address(folder))) as store:
-            rows = store.read(0, MOST_ROWS)
-            replica = newest_replica(
-                folder / SNAPSHOTS, lambda digest: load_served_model(folder, digest), store.row, complaints.append
-            )
+            rows = without_gap(store.read(0, MOST_ROWS), 1)
+            replica = newest_replica(folder / SNAPSHOTS, load, store.row, complaints.append)
             for row in rows:
                 if row.seq > replica.position:
                     replica.apply(row)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
+
 STARTING, STOPPING = 120.0, 20.0
 """Seconds that a start, which may compile, and a stop may take."""
 
@@ -69,10 +71,11 @@ class ServiceProcess:
 
     def learner(self) -> int:
         """Return the process id of its learner, 0 while there is none."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        for child in (int(word) for word in _text_of(children).split()):
-            if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
-                return child
+        # A thread other than the first one starts it again, and children are listed by thread.
+        for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
+            for child in _text_of(children).split():
+                if "spawn_main" in _text_of(Path(f"/proc/{child}/cmdline")):
+                    return int(child)
         return 0
 
     def kill(self) -> None:
@@ -85,6 +88,15 @@ class ServiceProcess:
         learner = self.learner()
         if learner:
             os.kill(learner, signal.SIGKILL)
+
+    def wait_for_learner(self) -> None:
+        """Wait until decisions know all that is in the log."""
+        with httpx2.Client(base_url=self.url, timeout=30.0) as client:
+            assert client.get("/readyz").status_code == 200
+            deadline = time.monotonic() + STARTING
+            while "zoosim_learner_lag_rows 0.0" not in client.get("/metrics").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
 
     def stop(self) -> int:
         """Ask it to end; return its exit code."""

@@ -16,44 +16,48 @@ from tests.serving.process import ServiceProcess, serving
 from tests.serving.shop import PRODUCTS, make_model
 from tests.serving.test_service import replayed
 from tests.serving.valkey import valkey_server
-from zoosim.serving.client import Client, ServiceError
+from zoosim.serving.client import PASSING, Client, ServiceError
 from zoosim.serving.events import Kind, decision_key, decision_of, feedback_key
 from zoosim.serving.learner import SNAPSHOTS, load_served_model
 from zoosim.serving.snapshots import newest_replica, state_digest
-from zoosim.serving.store.address import Address, open_store, parse_address
-
-CLIENTS = 4
+from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 
 class Shop(threading.Thread):
-    """Visitors of a service, each of whose requests is sent 1 to 3 times; remembers what was acknowledged."""
+    """Visitors of a service, each of whose requests is sent up to `sends` times; remembers what was acknowledged.
 
-    def __init__(self, url: str, seed: int, stop: threading.Event) -> None:
+    `mistakes` are refusals that a restart does not explain, and second answers that differ from the first.
+    """
+
+    def __init__(self, url: str, seed: int, stop: threading.Event, sends: int = 3) -> None:
         super().__init__()
         self._url = url
+        self._sends = sends
         self._rng = random.Random(seed)
         self._stop_event = stop
         self.decisions: dict[str, str] = {}
         self.feedback: set[tuple[str, str]] = set()
+        self.mistakes: list[str] = []
 
     def run(self) -> None:
         """Visit until told to stop."""
         with Client(self._url, timeout=2.0) as client:
-            number = 0
             while not self._stop_event.is_set():
-                number += 1
                 try:
-                    self._visit(client, f"{self._rng.getrandbits(64):x}", number)
-                except ServiceError:
+                    self._visit(client, f"{self._rng.getrandbits(64):x}")
+                except ServiceError as error:
+                    if error.status not in (0, *PASSING):
+                        self.mistakes.append(str(error))
                     time.sleep(0.05)
 
-    def _visit(self, client: Client, name: str, number: int) -> None:
+    def _visit(self, client: Client, name: str) -> None:
         candidates = self._rng.sample(PRODUCTS, 5)
-        for _ in range(self._rng.randint(1, 3)):
+        for _ in range(self._rng.randint(1, self._sends)):
             decision = client.decide({"country": "de"}, candidates, decision_id=name)
-            assert self.decisions.setdefault(name, decision.product) == decision.product
+            if self.decisions.setdefault(name, decision.product) != decision.product:
+                self.mistakes.append(f"{name}: answered twice")
         if self._rng.random() < 0.6:
-            for _ in range(self._rng.randint(1, 3)):
+            for _ in range(self._rng.randint(1, self._sends)):
                 client.give_feedback(name, {"click": 1.0}, feedback_id="only")
                 self.feedback.add((name, "only"))
 
@@ -64,28 +68,38 @@ def restart(service: ServiceProcess) -> None:
     service.start()
 
 
-def disturbed(service: ServiceProcess, kills: Sequence[Callable[[], None]], seed: int) -> list[Shop]:
-    """Let clients visit while things are killed in turn; return what was acknowledged."""
+def disturbed(
+    service: ServiceProcess,
+    kills: Sequence[Callable[[], None]],
+    seed: int,
+    clients: int = 4,
+    sends: int = 3,
+    longest: float = 1.0,
+) -> list[Shop]:
+    """Let clients visit while things are killed, up to `longest` seconds apart; return what was acknowledged."""
     rng = random.Random(seed)
     stop = threading.Event()
-    shops = [Shop(service.url, number, stop) for number in range(CLIENTS)]
+    shops = [Shop(service.url, number, stop, sends) for number in range(clients)]
     for shop in shops:
         shop.start()
     for kill in kills:
-        time.sleep(rng.uniform(0.2, 1.0))
+        time.sleep(rng.uniform(0.2, longest))
         kill()
     time.sleep(0.5)
+    assert all(shop.is_alive() for shop in shops)
     stop.set()
     for shop in shops:
         shop.join()
+    service.wait_for_learner()
     return shops
 
 
-def check_nothing_is_lost(address: Address, shops: list[Shop]) -> None:
-    """Compare what was acknowledged with the log, and the last snapshot with the log read anew."""
+def check_nothing_is_lost(address: Address, shops: list[Shop]) -> int:
+    """Compare what was acknowledged with the log, and the last snapshot with the log read anew; return its length."""
     folder = address.folder
     store = open_store(address, read_only=True)
     for shop in shops:
+        assert not shop.mistakes
         for name in shop.decisions:
             assert store.find(decision_key(name)) is not None
         for name, feedback_id in shop.feedback:
@@ -99,6 +113,7 @@ def check_nothing_is_lost(address: Address, shops: list[Shop]) -> None:
     assert kept.position == undisturbed.position
     assert state_digest(kept) == state_digest(undisturbed)
     assert undisturbed.join.counts["joined"] == len(closed)
+    return len(rows)
 
 
 @pytest.mark.timeout(280)
@@ -132,6 +147,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
             for number in range(30):
                 client.give_feedback(client.decide({}, decision_id=f"{number}").id, {"click": 1.0})
                 time.sleep(0.02)
+        service.wait_for_learner()
         assert service.stop() == 0
         *_, newest = sorted((folder / SNAPSHOTS).iterdir())
         content = bytearray(newest.read_bytes())
@@ -139,6 +155,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
         newest.write_bytes(content)
         service.start()
         assert f"{newest.name}: is no snapshot" in service.output
+        service.wait_for_learner()
         assert service.stop() == 0
     check_nothing_is_lost(Address(folder), [])
 
@@ -184,8 +201,28 @@ def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
         assert client.decide({}, decision_id="before") == before
         assert client.give_feedback("before", {"click": 1.0}) == "accepted"
         client.decide({}, decision_id="during")
+        service.wait_for_learner()
         assert service.stop() == 0
     store = open_store(Address(tmp_path / "service"), read_only=True)
     kinds = [row.kind for row in store.read(0, 1_000) if row.kind is not Kind.TICK]
     assert kinds == [Kind.START, Kind.DECISION, Kind.FEEDBACK, Kind.DECISION]
+    check_nothing_is_lost(Address(tmp_path / "service"), [])
+
+
+def test_a_log_that_was_moved_away_refuses_until_it_is_back(tmp_path: Path) -> None:
+    log = tmp_path / "service" / LOG
+    with serving(tmp_path / "service", make_model(tmp_path)) as service, Client(service.url) as client:
+        before = client.decide({}, decision_id="before")
+        log.rename(tmp_path / "away")
+        for _ in range(2):
+            answer = httpx2.post(f"{service.url}/v1/decisions", json={"decision_id": "during"})
+            assert answer.status_code == 503
+            assert "log.db: was removed or replaced; put it back" in answer.json()["error"]
+        assert httpx2.get(f"{service.url}/readyz").status_code == 503
+        (tmp_path / "away").rename(log)
+        assert httpx2.get(f"{service.url}/readyz").status_code == 200
+        assert client.decide({}, decision_id="before") == before
+        client.give_feedback(client.decide({}, decision_id="during").id, {"click": 1.0})
+        service.wait_for_learner()
+        assert service.stop() == 0
     check_nothing_is_lost(Address(tmp_path / "service"), [])

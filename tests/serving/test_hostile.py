@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.serving.shop import PRODUCTS, make_boost_model, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.serving.application import Application
-from zoosim.serving.events import Decision, Feedback, Search, unpack, unpack_floats
+from zoosim.serving.events import Decision, Feedback, Kind, Search, unpack, unpack_floats
 from zoosim.serving.store.address import Address, open_store
 
 SCALARS = st.one_of(
@@ -102,16 +103,22 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
 
 
-def ask(folder: Path, model: Path, requests: list[tuple[str, str, bytes]]) -> list[httpx2.Response]:
-    """Return the answers of a service to requests, one after another."""
+def ask(folder: Path, model: Path | None, requests: Sequence[tuple[str, str, bytes]]) -> list[httpx2.Response]:
+    """Return the answers of a service to requests, one after another; those that it refuses teach it nothing."""
 
     async def run() -> list[httpx2.Response]:
         async with running(folder, model, wait=0.3) as service:
             transport = httpx2.ASGITransport(app=Application(service).starlette())
             async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as client:
-                for path, body in FIRST.items():  # one of them is refused
-                    await client.post(path, json={"decision_id": "known", **body})
-                answers = [await client.request(method, path, content=body) for method, path, body in requests]
+                for path, first in FIRST.items():  # one of them is refused
+                    await client.post(path, json={"decision_id": "known", **first})
+                answers = []
+                for method, path, body in requests:
+                    newest = service._reader.last()
+                    answers.append(await client.request(method, path, content=body))
+                    if answers[-1].status_code >= 400:
+                        rows = service._reader.read(newest.seq if newest else 0, 10)
+                        assert {row.kind for row in rows} <= {Kind.PRODUCT}, (method, path, body)
                 await asyncio.sleep(0.3)
                 await service.tick()
         return answers
@@ -119,7 +126,7 @@ def ask(folder: Path, model: Path, requests: list[tuple[str, str, bytes]]) -> li
     return asyncio.run(run())
 
 
-def check(folder: Path, answers: list[httpx2.Response]) -> None:
+def check(folder: Path, answers: Sequence[httpx2.Response], lowest: float = 0.0) -> None:
     """Check that all were answered, and that the log holds nothing but finite numbers, and can be learned from."""
     for answer in answers:
         assert answer.status_code < 500, answer.text
@@ -136,7 +143,7 @@ def check(folder: Path, answers: list[httpx2.Response]) -> None:
             assert record.density is not None
             assert np.isfinite([*unpack_floats(record.scores), *unpack_floats(record.boosts), record.density]).all()
         if isinstance(record, Feedback):
-            assert all(0.0 <= reward <= 1.0 for reward in record.rewards.values())
+            assert all(lowest <= reward <= 1.0 for reward in record.rewards.values())
     state = replayed(folder).model.policy.state_dict()
     assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
     assert "refused by the policy" not in replayed(folder).counts

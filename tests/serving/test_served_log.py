@@ -264,6 +264,10 @@ def test_a_folder_without_visits_and_one_with_a_broken_row_are_refused(tmp_path:
         connection.execute("UPDATE log SET body = CAST(x'9aff' AS TEXT) WHERE kind = 2")
     with pytest.raises(DataError, match=r"log\.db: a row is broken"):
         zoosim.evaluate(tmp_path, ["random"])
+    with apsw.Connection(str(tmp_path / LOG)) as connection:
+        connection.execute("DELETE FROM log WHERE kind = 2")
+    with pytest.raises(DataError, match=r"row 2 is missing"):
+        zoosim.evaluate(tmp_path, ["random"])
 
 
 def append_rows(path: Path, body: bytes, count: int) -> None:

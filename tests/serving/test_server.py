@@ -2,13 +2,21 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
+import signal
 from collections.abc import Callable
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
 import pytest
 
+from tests.serving.shop import make_model, running
 from zoosim.core.errors import StoreError
 from zoosim.serving import server
+from zoosim.serving.bodies import DecideBody
+from zoosim.serving.service import Service
 
 
 class Cleaned:
@@ -42,3 +50,35 @@ def test_cleaning_goes_on_after_it_failed(monkeypatch: pytest.MonkeyPatch, caplo
     said = [record.getMessage() for record in caplog.records]
     assert [line.split(": ")[0] for line in said] == ["old rows stay for now"] * 3
     assert "No space left on device" in said[0]
+
+
+def test_a_learner_is_started_again_when_its_start_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = SpawnProcess.start
+
+    def fail(process: SpawnProcess) -> None:
+        monkeypatch.setattr(SpawnProcess, "start", start)
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    async def run() -> None:
+        async with running(tmp_path, make_model(tmp_path)) as service:
+            learner = server.LearnerProcess(service, asyncio.get_running_loop())
+            await learned_all(service)
+            monkeypatch.setattr(SpawnProcess, "start", fail)
+            assert learner._process.pid is not None
+            os.kill(learner._process.pid, signal.SIGKILL)
+            await learned_all(service)
+            await asyncio.get_running_loop().run_in_executor(None, learner.stop)
+
+    asyncio.run(run())
+    assert "the learner cannot be started: [Errno 11] Resource temporarily unavailable" in caplog.text
+
+
+async def learned_all(service: Service) -> None:
+    """Wait until decisions know all that is in the log now."""
+    await service.decide(DecideBody())
+    await service.tick()
+    async with asyncio.timeout(60.0):
+        while service.lag():
+            await asyncio.sleep(0.05)

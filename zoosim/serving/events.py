@@ -201,6 +201,15 @@ def decision_of(row: Row) -> str:
     return key[1:].decode()
 
 
+def without_gap(rows: list[Row], expected: int) -> list[Row]:
+    """Return rows that begin at an expected position; raises `DataError` where one is missing."""
+    for row in rows:
+        if row.seq != expected:
+            raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
+        expected += 1
+    return rows
+
+
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 _DECODERS: dict[Kind, msgspec.msgpack.Decoder[Any]] = {
     Kind.START: msgspec.msgpack.Decoder(Start),

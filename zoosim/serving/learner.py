@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
+from zoosim.serving.events import without_gap
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.publishing import Publisher, encode
 from zoosim.serving.replica import Replica
@@ -170,11 +171,9 @@ class _Learner:
 
     def _catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
-        rows = self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
-        for row in rows:
-            expected = self._replica.position + 1
-            if row.seq != expected:
-                raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
+        position = self._replica.position
+        rows = self._parent.insist(lambda: self._store.read(position, ROWS_AT_ONCE))
+        for row in without_gap(rows, position + 1):
             self._replica.apply(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()

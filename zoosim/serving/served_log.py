@@ -14,7 +14,7 @@ from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.policies.model import product_ids
 from zoosim.schema.infer import REWARD
-from zoosim.serving.events import Row
+from zoosim.serving.events import Row, without_gap
 from zoosim.serving.log_reader import LogReader, Visit
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
@@ -77,7 +77,8 @@ def _rows(store: SqliteStore, newest: int) -> Iterator[Row]:
         rows = store.read(position, ROWS_AT_ONCE)
         if not rows:
             return
-        yield from (row for row in rows if row.seq <= newest)
+        first = position + 1 if position else rows[0].seq  # old rows may be removed
+        yield from (row for row in without_gap(rows, first) if row.seq <= newest)
         position = rows[-1].seq
 
 

@@ -126,11 +126,14 @@ class LearnerProcess:
         self._watcher.join(1)
 
     def _start(self) -> None:
+        """Start it; where that fails, the process and the connection stay those of the one that ended."""
         context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=run_learner, args=(self._job, theirs), name="zoosim learner")
-        self._process.start()
-        theirs.close()
+        connection, theirs = context.Pipe()
+        process = context.Process(target=run_learner, args=(self._job, theirs), name="zoosim learner")
+        with theirs:
+            process.start()
+        self._connection = connection
+        self._process = process
 
     def _watch(self) -> None:
         """Hand on what the learner publishes; start it again when it ends."""
@@ -148,7 +151,7 @@ class LearnerProcess:
                 pause = min(2 * pause, 30.0)
                 try:
                     self._start()
-                except OSError as error:  # its connection is closed: so the next round tries again
+                except OSError as error:  # the connection is still that of the old one: so the next round tries again
                     logger.error("the learner cannot be started: %s", error)
 
 

@@ -87,6 +87,19 @@ def test_a_failed_sync_waits_for_readers(tmp_path: Path, monkeypatch: pytest.Mon
     store.close()
 
 
+def test_a_log_that_was_replaced_is_not_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store = SqliteStore(path)
+    store.append([row("a")])
+    path.rename(tmp_path / "away.db")
+    path.write_bytes(b"")
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        store.append([row("b")])
+    (tmp_path / "away.db").replace(path)
+    assert store.append([row("b")]) == [2]
+    store.close()
+
+
 def bytes_with(content: bytes, place: int, bit: int) -> bytes:
     """Return bytes of which one bit is another."""
     return content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]

@@ -1,4 +1,4 @@
-"""The learner: a process that reads the log, learns, tells the ranker what changed, and writes snapshots."""
+"""The learner: a process that reads the log, learns, tells who decides what changed, and writes snapshots."""
 
 import gc
 import logging
@@ -9,22 +9,18 @@ import time
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
-from zoosim.policies.model import Model, load_model
+from zoosim.serving.events import Kind, Row
+from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models
 from zoosim.serving.log_lines import write_json_lines
-from zoosim.serving.publishing import Publisher, encode
+from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address, open_store
 from zoosim.serving.store.base import Store
 
-MODELS, SNAPSHOTS = "models", "snapshots"
-"""What a service's folder holds."""
-
-ROWS_AT_ONCE = 1_000
 SECONDS_BETWEEN_MESSAGES = 0.1
 """Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
 
@@ -53,23 +49,6 @@ class LearnerJob(NamedTuple):
     store: Address
     snapshot: float
     parent: int
-
-
-def model_path(folder: Path, digest: str) -> Path:
-    """Return where a service keeps the model with a digest."""
-    return folder / MODELS / f"{digest}.zoosim"
-
-
-def load_served_model(folder: Path, digest: str) -> Model:
-    """Return a model of a service; raises `DataError` where it is broken or gone."""
-    if not digest.isalnum():
-        raise DataError(f"log of the service: got {digest!r}, expected the digest of a model")
-    path = model_path(folder, digest)
-    if not path.exists():
-        raise DataError(
-            f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
-        )
-    return load_model(path)
 
 
 def run_learner(job: LearnerJob, ranker: Connection) -> None:
@@ -138,9 +117,11 @@ class _Learner:
         self._folder = job.store.folder
         store = parent.insist(lambda: open_store(job.store, read_only=True))
         self._store: Store = store
+        parent.insist(lambda: store.fetch(self._folder))
+        models = Models(self._folder, store)
         self._replica: Replica = newest_replica(
             self._folder / SNAPSHOTS,
-            lambda digest: load_served_model(self._folder, digest),
+            lambda digest: parent.insist(lambda: models.load(digest)),
             lambda seq: parent.insist(lambda: store.row(seq)),
             _complain,
         )
@@ -148,7 +129,9 @@ class _Learner:
         self._publisher = Publisher()
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
-        self._published = -1
+        self._rows: list[Row] = []
+        self._published = self._replica.position
+        self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
 
     def run(self) -> None:
@@ -176,6 +159,8 @@ class _Learner:
             if row.seq != expected:
                 raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
             self._replica.apply(row)
+            if row.kind in (Kind.START, Kind.PRODUCT):
+                self._rows.append(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()
         return len(rows)
@@ -187,15 +172,25 @@ class _Learner:
         replica = self._replica
         start = replica.start
         assert start is not None
-        counts = {**replica.join.counts, **replica.counts, "open": len(replica.join)}
-        message = self._publisher.message(replica.model.policy, replica.position, start.origin, start.rules, counts)
-        self._parent.send(encode(message))
+        news = News(
+            after=self._published,
+            position=replica.position,
+            origin=start.origin,
+            rows=self._rows,
+            counts={**replica.join.counts, **replica.counts, "open": len(replica.join)},
+            due=replica.join.due(),
+        )
+        self._parent.send(encode(self._publisher.message(replica.model.policy, news)))
+        self._rows = []
+        self._is_new = False
         self._published = replica.position
         self._published_at = time.monotonic()
 
     def _message_is_due(self) -> bool:
-        is_new = self._published != self._replica.position and self._replica.start is not None
-        return is_new and time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
+        is_new = self._is_new or self._published != self._replica.position
+        if not is_new or self._replica.start is None:
+            return False
+        return time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
 
     def _snapshot_is_due(self) -> bool:
         is_old = time.monotonic() - self._saved_at > self._job.snapshot

@@ -64,6 +64,14 @@ def restart(service: ServiceProcess) -> None:
     service.start()
 
 
+def wait_for_learner(service: ServiceProcess) -> None:
+    """Wait until a learner that was started has read the log: on a busy machine a start takes a while."""
+    deadline = time.monotonic() + 60.0
+    while not httpx2.get(f"{service.url}/v1/model").json()["learned"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def disturbed(service: ServiceProcess, kills: Sequence[Callable[[], None]], seed: int) -> list[Shop]:
     """Let clients visit while things are killed in turn; return what was acknowledged."""
     rng = random.Random(seed)
@@ -78,6 +86,7 @@ def disturbed(service: ServiceProcess, kills: Sequence[Callable[[], None]], seed
     stop.set()
     for shop in shops:
         shop.join()
+    wait_for_learner(service)
     return shops
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,9 +176,9 @@ def test_products_that_could_not_be_stored_are_unknown(
 
 def test_products_that_several_requests_bring_at_once_are_stored_once(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        new = [{"id": "q1", "category": "c2"}, {"id": "q2", "category": "c1"}, "p1"]
+        new: list[Any] = [{"id": "q1", "category": "c2"}, {"id": "q2", "category": "c1"}, "p1"]
         await asyncio.gather(*(service.decide(DecideBody(candidates=new)) for _ in range(10)))
-        others = [{"id": "q1", "category": f"c{number % 3}"} for number in range(10)]
+        others: list[Any] = [{"id": "q1", "category": f"c{number % 3}"} for number in range(10)]
         answers = await asyncio.gather(*(service.decide(DecideBody(candidates=[each, "p1"])) for each in others))
         assert all(set(answer.propensities) == {"q1", "p1"} for answer in answers)
 

@@ -42,6 +42,7 @@ class Current:
         state: The position in the log up to which the policy has learned.
         learned: What came of decisions, by the learner's account.
         due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
+        waiting: How many wait for an answer of the store.
         ask_learner: Called to let the learner send its whole state.
     """
 
@@ -58,6 +59,7 @@ class Current:
         self.learned: Mapping[str, int] = {}
         self.due: int | None = None
         self.ask_learner: Callable[[], None] = lambda: None
+        self.waiting = 0
         self._is_remote = bool(address.server)
         self._store = store
         self._reader = reader
@@ -104,7 +106,11 @@ class Current:
         """Ask the store something, without keeping others waiting where it is on a server."""
         if not self._is_remote:
             return call(*values)
-        return await asyncio.get_running_loop().run_in_executor(None, call, *values)
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, call, *values)
+        finally:
+            self.waiting -= 1
 
     def begin(self, start_of: Callable[[], Start]) -> None:
         """Note in the log how the service goes on, where that is new, before there is anybody who waits.

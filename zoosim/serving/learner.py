@@ -19,7 +19,7 @@ from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address, open_store
-from zoosim.serving.store.base import Store
+from zoosim.serving.store.base import LostRows, Store
 
 SECONDS_BETWEEN_MESSAGES = 0.1
 """Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
@@ -37,6 +37,9 @@ WHOLE = b"whole"
 
 STOP = b"stop"
 """What the ranker sends to a learner that shall write a snapshot and end."""
+
+LOST = 4
+"""The exit code of a learner that has learned from rows which the log has lost."""
 
 Answer = TypeVar("Answer")
 
@@ -61,6 +64,9 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
         _Learner(job, _Parent(job.parent, ranker)).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
         pass
+    except LostRows as error:
+        _complain(str(error))
+        sys.exit(LOST)
     except DataError as error:
         _complain(str(error))
         sys.exit(3)
@@ -130,6 +136,7 @@ class _Learner:
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
         self._rows: list[Row] = []
+        self._newest: Row | None = None
         self._published = self._replica.position
         self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
@@ -153,17 +160,30 @@ class _Learner:
 
     def _catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
-        rows = self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
+        rows = self._new_rows()
         for row in rows:
             expected = self._replica.position + 1
             if row.seq != expected:
                 raise DataError(f"log of the service: row {expected:,} is missing; restore a backup")
             self._replica.apply(row)
+            self._newest = row
             if row.kind in (Kind.START, Kind.PRODUCT):
                 self._rows.append(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()
         return len(rows)
+
+    def _new_rows(self) -> list[Row]:
+        """Return the rows behind what was read; raises `LostRows` where the log does not have that any more."""
+        newest = self._newest
+        if newest is None:
+            return self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
+        rows = self._parent.insist(lambda: self._store.read(newest.seq - 1, ROWS_AT_ONCE))
+        if rows and rows[0].seq > newest.seq:
+            raise DataError(f"log of the service: row {newest.seq:,} was removed before it was learned")
+        if not rows or rows[0][:4] != newest[:4]:  # its body changes where a visitor is forgotten
+            raise LostRows(newest.seq)
+        return rows[1:]
 
     def _publish(self) -> None:
         if self._parent.wants_whole:

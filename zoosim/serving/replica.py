@@ -154,7 +154,7 @@ class Replica:
 
     def _decide(self, row: Row) -> None:
         decision = _decision_in(row)
-        if self._is_learned(decision):
+        if self._is_learned(decision) and self._knows_products(decision):
             self.join.decide(row, decision)
             self._note(decision)
 
@@ -163,6 +163,13 @@ class Replica:
         assert isinstance(search, Search)
         if self._is_learned(search):
             self.join.decide(row, search)
+
+    def _knows_products(self, decision: Decision) -> bool:
+        """Whether the log has what a decision rests on, which a server may lose."""
+        if decision.raw or all(version in self.catalogue for version in unpack_whole(decision.versions).tolist()):
+            return True
+        self.counts["of unknown products"] += 1
+        return False
 
     def _is_learned(self, decision: Decision | Search) -> bool:
         """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""

@@ -18,7 +18,7 @@ import uvloop
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
-from zoosim.serving.learner import STOP, WHOLE, LearnerJob, run_learner
+from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.protocol import BoundedProtocol
 from zoosim.serving.publishing import decode
@@ -146,6 +146,8 @@ class LearnerProcess:
                 self._process.join()
                 if self._stopping.wait(pause):
                     return
+                if self._process.exitcode == LOST:
+                    self._loop.call_soon_threadsafe(self._service.refuse_to_write, "the log has lost rows; start again")
                 logger.warning("the learner ended with code %s; it starts again", self._process.exitcode)
                 pause = min(2 * pause, 30.0)
                 try:

@@ -157,7 +157,7 @@ class Service:
     @property
     def waiting(self) -> int:
         """How many requests wait for the log."""
-        return self._writer.waiting
+        return self._writer.waiting + self.current.waiting
 
     @property
     def is_warming_up(self) -> bool:
@@ -204,6 +204,7 @@ class Service:
         request: bytes | None = None,
     ) -> Answer:
         """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
+        self._check_room()
         request = request or _hash_of(body)
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
@@ -211,7 +212,6 @@ class Service:
                 earlier: Answer | None = await self._earlier_answer(body, request)
                 if earlier is not None:
                     return earlier
-            self._check_room()
             record, answer = await make(body, request, decision_id)
             kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
             row = NewRow(self._now(), kind, decision_key(decision_id), pack(record))
@@ -300,13 +300,13 @@ class Service:
             PolicyError: a reward is unknown or out of range, or the product was not shown.
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """
+        self._check_room()
         row, decision = await self.decision(decision_id)
         if isinstance(decision, Search):
             check_search_rewards(body.rewards)
         else:
             self._check_rewards(body.rewards)
         slot = slot_of(decision, body.product)
-        self._check_room()
         feedback_id = body.feedback_id or f"content {_hash_of(body).hex()}"
         now = self._now()
         event = NewRow(
@@ -348,9 +348,9 @@ class Service:
 
     async def activate(self, decision_id: str, known: bool = True) -> Outcome:
         """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
+        self._check_room()
         if known:
             await self._decision_row(decision_id)
-        self._check_room()
         event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
         self.upkeep.note_feedback()
         (position,) = await self._append(event, durable=True)
@@ -393,9 +393,9 @@ class Service:
         """Return how many rows that it stored its decisions do not know of yet."""
         return max(self._writer.position - self.current.state, 0)
 
-    def time_of(self, position: int) -> float:
+    async def time_of(self, position: int) -> float:
         """Return when a row of the log came, in seconds since 1970; 0 where it is gone."""
-        row = self._reader.row(position)
+        row = await self.current.ask(self._reader.row, position)
         return 0.0 if row is None else row.time / MICROSECONDS
 
     def description(self) -> dict[str, Any]:
@@ -411,6 +411,10 @@ class Service:
             "learned": dict(self.current.learned),
             "events": dict(self.counts),
         }
+
+    def refuse_to_write(self, reason: str) -> None:
+        """Store nothing more, since what this decides by is not what the log says any more."""
+        self._writer.refuse(reason)
 
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
@@ -429,11 +433,20 @@ class Service:
         with tempfile.TemporaryDirectory() as folder:
             return self.keep_model(save_model(model, Path(folder) / f"model{SUFFIX}"))
 
-    async def switch_model(self, digest: str) -> None:
-        """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one."""
-        await self.current.switch(
-            self._writer, lambda start: msgspec.structs.replace(start, model=digest, turn=start.turn + 1)
-        )
+    async def switch_model(self, digest: str, instead_of: str = "") -> None:
+        """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one.
+
+        Args:
+            digest: The model.
+            instead_of: Switch only while this model decides; empty for whichever does.
+        """
+
+        def switched(start: Start) -> Start:
+            if instead_of and start.model != instead_of:
+                return start
+            return msgspec.structs.replace(start, model=digest, turn=start.turn + 1)
+
+        await self.current.switch(self._writer, switched)
 
     async def change_settings(self, changes: Mapping[str, Any]) -> None:
         """Change settings for good; raises `ConfigError` for what they cannot be, or `StoreError`."""
@@ -545,7 +558,7 @@ class Service:
         """Refuse what cannot be stored now; each tick tries whether the log can be written again."""
         if self.failure:
             raise StoreError(self.failure)
-        if self._writer.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
+        if self.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
 

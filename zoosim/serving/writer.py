@@ -66,7 +66,7 @@ class Writer:
         self._store = store
         self._loop = loop
         self._sync_all = sync_all
-        self._commit_failure = self._sync_failure = ""
+        self._refusal = self._commit_failure = self._sync_failure = ""
         self._unsynced_rows = 0
         self._queue: queue.SimpleQueue[_Waiting | _Task | None] = queue.SimpleQueue()
         self._unsynced: queue.SimpleQueue[list[_Committed] | None] = queue.SimpleQueue()
@@ -79,8 +79,8 @@ class Writer:
 
     @property
     def failure(self) -> str:
-        """Why the last commit or sync failed; empty when neither did."""
-        return self._commit_failure or self._sync_failure
+        """Why the last commit or sync failed, or nothing is appended any more; empty when all is well."""
+        return self._refusal or self._commit_failure or self._sync_failure
 
     def append(self, rows: Sequence[NewRow], durable: bool = False) -> "asyncio.Future[list[int | None]]":
         """Give rows their place in the log; return their positions, once they are stored, as `Store.append` does.
@@ -89,9 +89,16 @@ class Writer:
         log: it is refused, and may be sent again.
         """
         done: asyncio.Future[list[int | None]] = self._loop.create_future()
+        if self._refusal:
+            done.set_exception(StoreError(self._refusal))
+            return done
         self.waiting += 1
         self._queue.put(_Waiting(rows, durable or self._sync_all, done))
         return done
+
+    def refuse(self, reason: str) -> None:
+        """Append nothing more."""
+        self._refusal = reason
 
     def run(self, task: Callable[[Store], int]) -> "asyncio.Future[int]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""

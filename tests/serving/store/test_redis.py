@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
+from zoosim.serving.learner import LearnerJob, _Learner
 from zoosim.serving.snapshots import state_digest, write_snapshot
 from zoosim.serving.store import redis as redis_module
 from zoosim.serving.store.address import parse_address
+from zoosim.serving.store.base import LostRows
 from zoosim.serving.store.redis import RedisStore
 
 
@@ -97,6 +99,37 @@ def test_a_server_that_lost_rows_is_noticed(server: ValkeyServer) -> None:
         store.append([row("e")])
     other.close()
     store.close()
+
+
+class Parent:
+    """Who a learner works for, to whom nothing matters."""
+
+    wants_whole = False
+
+    def insist(self, ask: Callable[[], Any]) -> Any:
+        return ask()
+
+
+def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServer, tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+
+    async def use() -> None:
+        async with running(folder, make_model(tmp_path), store=server.store("loop", folder)) as service:
+            learner = _Learner(LearnerJob(service.address, 60.0, 0), Parent())  # type: ignore[arg-type]
+            await visit(service, 1)
+            assert learner._catch_up() > 0
+            assert learner._catch_up() == 0
+            lose_newest(server)
+            for _ in range(2):
+                with pytest.raises(LostRows, match="the server has lost rows"):
+                    learner._catch_up()
+                opened(server).append([row("a"), row("b")])
+            service.refuse_to_write("lost")
+            with pytest.raises(StoreError, match="lost"):
+                await service.decide(DecideBody())
+            assert await service.upkeep.check_writing() == "lost"
+
+    asyncio.run(use())
 
 
 def test_rows_of_several_services_stand_in_one_order(server: ValkeyServer) -> None:

@@ -205,7 +205,7 @@ class Personalizer:
         name = "model.vw.zip" if signed else "model.vw"
         headers = {
             "Content-Disposition": f"attachment; filename={name}",
-            "Last-Modified": formatdate(models.last_learned(self._service), usegmt=True),
+            "Last-Modified": formatdate(await models.last_learned(self._service), usegmt=True),
         }
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -221,7 +221,7 @@ class Personalizer:
 
     async def show_model(self, call: Call) -> Response:
         """Answer when the model was made, and when it changed."""
-        return json_response(models.model_properties(self._service))
+        return json_response(await models.model_properties(self._service))
 
     async def show_log(self, call: Call) -> Response:
         """Answer from when to when the log reaches."""

@@ -4,7 +4,18 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from zoosim.core.errors import DataError
 from zoosim.serving.events import NewRow, Row
+
+
+class LostRows(DataError):
+    """The log lacks rows that it had: the server of the log has lost them."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"log of the service: lacks row {position:,}, which it had, so the server has lost rows; start the service "
+            "again, and set appendfsync always to lose none"
+        )
 
 
 def place(rows: Sequence[NewRow], last: int, time: int, known: Collection[bytes]) -> tuple[list[Row], list[int | None]]:
@@ -53,7 +64,8 @@ class Store(Protocol):
 
         Raises:
             StoreError: the rows could not be stored, or nobody knows whether they are: all of them, or none.
-            DataError: the log is not what it was.
+            LostRows: the log lacks what this appended last.
+            DataError: the log is broken.
         """
         ...
 

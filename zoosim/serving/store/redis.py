@@ -32,6 +32,7 @@ from redis.retry import Retry
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.address import log_name
+from zoosim.serving.store.base import LostRows
 
 SECONDS_TO_ANSWER = 5.0
 """How long the server may take to answer before that counts as a failure."""
@@ -172,10 +173,7 @@ class RedisStore:
             values += [row.time, int(row.kind), row.key or b"", row.body, _digest(row)]
         outcome = self._run_again(self._append, [self._log, self._keys, self._answer], values)
         if outcome == LOST:
-            raise DataError(
-                f"{self._name}: lacks row {self._position:,}, which it had stored; start the service again, and set "
-                "appendfsync always to lose none"
-            )
+            raise LostRows(self._position)
         positions = [int(position) or None for position in outcome[0].split()]
         appended = [position for position in positions if position is not None]
         if appended:

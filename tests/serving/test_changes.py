@@ -93,6 +93,32 @@ def test_changed_settings_outlast_a_restart_and_win_over_others(tmp_path: Path, 
     with_service(tmp_path, None, look)
 
 
+def test_a_file_that_a_service_was_started_with_before_changes_nothing(
+    tmp_path: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other, third = (
+        make_model(tmp_path_factory.mktemp("other"), names=[f"{letter}{number}" for number in range(8)])
+        for letter in "qr"
+    )
+    digests: list[str] = []
+
+    async def switch(service: Service) -> None:
+        digests.append(service.start.model)
+        await service.switch_model(service.keep_model(other))
+        digests.append(service.start.model)
+
+    async def look(service: Service) -> None:
+        digests.append(service.start.model)
+
+    with_service(tmp_path, model, switch)
+    for file in (model, None, third, model):
+        with_service(tmp_path, file, look)
+    first, switched = digests[:2]
+    assert digests[2:4] == [switched, switched]
+    assert digests[4] not in (first, switched)
+    assert digests[5] == first
+
+
 def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(service: Service) -> None:
         before = service.start

@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
 from zoosim.serving.client import Client
-from zoosim.serving.events import Kind, decision_key, feedback_key
+from zoosim.serving.events import Kind, Row, decision_key, feedback_key
 from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.service import Service
@@ -158,6 +159,29 @@ def test_services_that_begin_at_once_begin_alike(server: ValkeyServer, tmp_path:
     assert services[0] == services[1]
 
 
+def test_a_server_that_is_slow_keeps_nobody_else_waiting(
+    server: ValkeyServer, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use() -> None:
+        async with pair(server, tmp_path, model) as (first, _):
+            find = first._reader.find
+
+            def find_slowly(key: bytes) -> Row | None:
+                time.sleep(0.5)
+                return find(key)
+
+            monkeypatch.setattr(first._reader, "find", find_slowly)
+            slow = asyncio.create_task(first.decide(DecideBody(decision_id="slow")))
+            await asyncio.sleep(0.01)
+            began = time.monotonic()
+            await first.decide(DecideBody())
+            assert time.monotonic() - began < 0.4
+            assert not slow.done()
+            await slow
+
+    asyncio.run(use())
+
+
 @pytest.fixture(scope="module")
 def processes(
     server: ValkeyServer, model: Path, tmp_path_factory: pytest.TempPathFactory
@@ -179,6 +203,10 @@ def soon(is_so: Callable[[], bool], seconds: float = 1.0) -> None:
         time.sleep(0.01)
 
 
+def has_learned(service: ServiceProcess, decisions: int) -> bool:
+    return bool(description(service)["learned"].get("learned") == decisions)
+
+
 def description(service: ServiceProcess) -> dict[str, Any]:
     return dict(httpx2.get(f"{service.url}/v1/model").json())
 
@@ -192,7 +220,7 @@ def test_what_one_is_told_both_go_by_within_a_second(processes: tuple[ServicePro
             assert b.decide({"country": "de"}, decision_id=f"visit {number}") == decision
             assert b.give_feedback(decision.id, {"click": 1.0}) == "accepted"
         for service in processes:
-            soon(lambda service=service: description(service)["learned"].get("learned") == 20, 5.0)
+            soon(partial(has_learned, service, 20), 5.0)
         assert httpx2.put(f"{first.url}/v1/products/new", json={"features": {"category": "c1"}}).status_code == 204
         soon(lambda: "new" in httpx2.get(f"{second.url}/v1/products").json()["products"])
         assert set(b.decide({}, ["new", "p1"]).propensities) == {"new", "p1"}

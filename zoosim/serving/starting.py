@@ -11,7 +11,6 @@ from zoosim.serving.folder import keep_model_file
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.settings import Settings, changed_settings
 
-
 GIVEN = "given"
 """The part of the changes in a log that says which file a service was started with last."""
 

@@ -171,9 +171,9 @@ def test_values_without_an_id_count_once_for_a_while(
 ) -> None:
     async def use(service: Service) -> None:
         await visits(service, 0, 1)
-        now = service._now()
+        now = service._feedback._now()
         for seconds, expected in ((0, 2), (100, 2), (200, 3), (300, 3), (400, 4)):
-            monkeypatch.setattr(service, "_now", lambda later=seconds: now + later * 1_000_000)
+            monkeypatch.setattr(service._feedback, "_now", lambda later=seconds: now + later * 1_000_000)
             await service.give_value("visit 0", {0: 1.0})
             assert service.counts["feedback accepted"] == expected
 

@@ -148,6 +148,7 @@ def test_broken_snapshots_are_not_served(tmp_path: Path) -> None:
         newest.write_bytes(content)
         service.start()
         assert f"{newest.name}: is no snapshot" in service.output
+        wait_for_learner(service)
         assert service.stop() == 0
     check_nothing_is_lost(Address(folder), [])
 

@@ -17,7 +17,7 @@ from zoosim.serving.events import Kind, NewRow, Row, Start, pack, start_key, unp
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
-from zoosim.serving.replica import rules_of
+from zoosim.serving.replica import WARM_UP, rules_of
 from zoosim.serving.settings import Settings, changed_settings
 from zoosim.serving.store.address import Address
 from zoosim.serving.store.base import Store
@@ -96,6 +96,11 @@ class Current:
     def catalogue(self) -> ServedCatalogue:
         """The products."""
         return self._replica.catalogue
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        return WARM_UP in self.model.facts
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class Products:
         """
         self.check_size(candidates)
         while True:
+            self.check_model()
             origin = self._current.start.origin
             products = [self._product_of(candidate) for candidate in candidates]
             names = [name for name, _ in products]
@@ -48,6 +49,11 @@ class Products:
             stored = await self._store(new) if new else {}
             if self._current.start.origin == origin:  # else another model reads other features
                 return [stored.get(name) or self._version_of(name) for name in names]
+
+    def check_model(self) -> None:
+        """Refuse decisions on products where the model ranks searches: `PolicyError`."""
+        if isinstance(self._current.model, BoostModel):
+            raise PolicyError("decisions: this model ranks searches by boosts; send them to /v1/searches")
 
     def check_size(self, candidates: Sized) -> None:
         """Refuse more candidates than the settings allow: `PolicyError`."""

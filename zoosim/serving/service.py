@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import secrets
@@ -16,13 +15,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from zoosim.core.errors import PolicyError, StoreError
-from zoosim.core.parameters import shown, unknown
-from zoosim.core.types import FloatArray, frozen
+from zoosim.core.errors import StoreError
 from zoosim.policies.base import policy_name
-from zoosim.policies.boost_model import BoostModel
-from zoosim.policies.model import SUFFIX, Model, name_of, save_model
-from zoosim.serving.answers import decision_answer, slot_of
+from zoosim.policies.model import SUFFIX, Model, save_model
 from zoosim.serving.bodies import (
     DecideBody,
     DecisionAnswer,
@@ -31,44 +26,35 @@ from zoosim.serving.bodies import (
     SearchAnswer,
     SearchBody,
     SlotBody,
+    hash_of,
 )
-from zoosim.serving.catalogue import Candidates, ServedCatalogue
+from zoosim.serving.catalogue import ServedCatalogue
 from zoosim.serving.current import Current
+from zoosim.serving.deciding import Decider
 from zoosim.serving.events import (
     Decision,
-    Feedback,
     Kind,
     NewRow,
     Row,
     Search,
     Start,
-    activation_key,
     decision_key,
-    feedback_key,
     pack,
-    pack_floats,
-    pack_whole,
-    unpack,
-    unpack_raw,
-    unpack_whole,
 )
+from zoosim.serving.feedback import FeedbackLog
 from zoosim.serving.folder import keep_model_file, lock_folder, secret_of
-from zoosim.serving.fresh import EXPLORATION, compile_policy
+from zoosim.serving.fresh import compile_policy
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.products import Products
-from zoosim.serving.ranker import Drawn, Slot, Units, draw
-from zoosim.serving.refusals import Busy, Conflict, NotFound, Outcome
-from zoosim.serving.replica import WARM_UP, rules_of
-from zoosim.serving.searches import check_search_rewards, rank, search_answer
+from zoosim.serving.refusals import Busy, Outcome
+from zoosim.serving.replica import rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.store.address import open_store
 from zoosim.serving.upkeep import Upkeep
 from zoosim.serving.writer import Writer
-
-REPEATED = 150
-"""Seconds within which the same values for a decision, sent without an id, are a repetition."""
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -115,7 +101,7 @@ class Service:
             self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
             self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)
-            self._secret = secret_of(self.folder, self._store)
+            secret = secret_of(self.folder, self._store)
             self._warn_of_the_clock()
             self.current = Current(self.address, settings, self._store, self._reader)
             self.current.begin(partial(first_start, self.current, settings, model_file))
@@ -123,11 +109,14 @@ class Service:
                 compile_policy()
             self.model.prepare()
             self._opened = opened.pop_all()
-        self._growth = Growth(self, loop)
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
-        self._products = Products(self.current, self._writer, self._now)
-        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, self._now)
+        self._growth = Growth(self, loop)
+        self._products = Products(self.current, self._writer, _now)
+        self._decider = Decider(self.current, self._products, self._growth, secret)
+        self._logged = LoggedDecisions(self.current, self._reader)
+        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, _now)
+        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, _now)
 
     @property
     def settings(self) -> Settings:
@@ -162,7 +151,7 @@ class Service:
     @property
     def is_warming_up(self) -> bool:
         """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
-        return WARM_UP in self.model.facts
+        return self.current.is_warming_up
 
     async def decide(
         self, body: DecideBody, slots: Sequence[SlotBody] = (), request: bytes | None = None
@@ -181,9 +170,7 @@ class Service:
                 searches.
             StoreError: the log cannot be written.
         """
-        if isinstance(self.model, BoostModel):
-            raise PolicyError("decisions: this model ranks searches by boosts; send them to /v1/searches")
-        return await self._answered(body, partial(self._decided, slots), request)
+        return await self._answered(body, partial(self._decider.decide, slots), request)
 
     async def search(self, body: SearchBody) -> SearchAnswer:
         """Rank the results of a search, and log how before it is answered.
@@ -193,9 +180,7 @@ class Service:
             PolicyError: a candidate, the segment or the query type is unknown, or a candidate comes twice; or the
                 model decides on products.
         """
-        if not isinstance(self.model, BoostModel):
-            raise PolicyError("searches: this model decides on products; send its decisions to /v1/decisions")
-        return await self._answered(body, self._ranked)
+        return await self._answered(body, self._decider.rank)
 
     async def _answered(
         self,
@@ -205,20 +190,20 @@ class Service:
     ) -> Answer:
         """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
         self._check_room()
-        request = request or _hash_of(body)
+        request = request or hash_of(body)
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
             if body.decision_id is not None:
-                earlier: Answer | None = await self._earlier_answer(body, request)
+                earlier: Answer | None = await self._logged.earlier_answer(body, request)
                 if earlier is not None:
                     return earlier
             record, answer = await make(body, request, decision_id)
             kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
-            row = NewRow(self._now(), kind, decision_key(decision_id), pack(record))
+            row = NewRow(_now(), kind, decision_key(decision_id), pack(record))
             self.upkeep.note_decision(row.time)
-            (position,) = await self._append(row)
+            (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
-                stored_answer: Answer = await self._earlier_answer(body, request)
+                stored_answer: Answer = await self._logged.earlier_answer(body, request)
                 return stored_answer
         self.counts["decisions"] += 1
         return answer
@@ -235,62 +220,6 @@ class Service:
             del self._in_flight[decision_id]
             done.cancel()
 
-    async def _decided(
-        self, slots: Sequence[SlotBody], body: DecideBody, request: bytes, decision_id: str
-    ) -> tuple[Decision, DecisionAnswer]:
-        """Return what the log says of a new decision, and its answer; what it rests on is stored then."""
-        if body.candidates is None:
-            candidates = self.catalogue.everything()
-        else:
-            candidates = self.catalogue.candidates(await self._products.versions_of(body.candidates))
-        if not candidates.names:
-            raise PolicyError("candidates: got none, expected at least one product that may be shown")
-        visitor = self._encoded(body.visitor)
-        to_fill = self._slots(body, slots, visitor, candidates)
-        drawn = self._drawn(decision_id, to_fill, candidates)
-        decision = Decision(
-            request=request,
-            model=self.start.model,
-            state=self.current.state,
-            visitor_id=body.visitor_id,
-            visitor=pack_floats(visitor),
-            versions=pack_whole(candidates.versions),
-            propensities=pack_floats(drawn.propensities),
-            shown=drawn.shown,
-            chances=drawn.chances,
-            deferred=body.defer,
-            slots=[slot.id for slot in slots],
-            visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
-            raw=self._growth.packed(body, slots) if self.is_warming_up else b"",
-            products=[candidates.names[place] for place in drawn.shown],
-            turn=self.start.turn,
-            excluded=drawn.excluded,
-            baseline=drawn.baseline,
-        )
-        return decision, decision_answer(decision_id, decision, candidates.names)
-
-    async def _ranked(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
-        """Return what the log says of a new search, and its answer."""
-        assert isinstance(self.model, BoostModel)
-        self._products.check_size(body.candidates)
-        is_drawn = self.settings.mode == "online"
-        ranked = rank(self.model, body, Units(self._secret, decision_id).generator() if is_drawn else None)
-        search = Search(
-            request=request,
-            model=self.start.model,
-            state=self.current.state,
-            visitor_id=body.visitor_id,
-            visitor=ranked.visitor,
-            products=ranked.products,
-            scores=pack_floats(ranked.scores),
-            boosts=pack_floats(ranked.boosts),
-            density=ranked.density,
-            ranking=ranked.ranking,
-            deferred=body.defer,
-            turn=self.start.turn,
-        )
-        return search, search_answer(decision_id, search)
-
     async def give_feedback(self, decision_id: str, body: FeedbackBody) -> Outcome:
         """Log what a decision earned; the learner takes it in once.
 
@@ -301,24 +230,7 @@ class Service:
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """
         self._check_room()
-        row, decision = await self.decision(decision_id)
-        if isinstance(decision, Search):
-            check_search_rewards(body.rewards)
-        else:
-            self._check_rewards(body.rewards)
-        slot = slot_of(decision, body.product)
-        feedback_id = body.feedback_id or f"content {_hash_of(body).hex()}"
-        now = self._now()
-        event = NewRow(
-            now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
-        )
-        self.upkeep.note_feedback()
-        (position,) = await self._append(event, durable=True)
-        if position is None:
-            return self._counted("duplicate")
-        is_late = now > row.time + round(self.settings.wait * MICROSECONDS)
-        is_earlier = decision.origin != self.start.origin
-        return self._counted("late" if is_late or is_earlier else "accepted")
+        return self._counted(await self._feedback.give(decision_id, body))
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
         """Log what the slots of a decision earned in units of the objective; of unknown decisions too.
@@ -333,28 +245,13 @@ class Service:
             PolicyError: the model ranks searches, whose rewards have names.
             StoreError: the log cannot be written; nothing counts then, and all may be sent again.
         """
-        if isinstance(self.model, BoostModel):
-            raise PolicyError("rewards: this model ranks searches by boosts; send feedback to /v1/searches")
         self._check_room()
-        feedback_id = feedback_id or await self._id_of_values(decision_id, values)
-        name, weight = next((name, weight) for name, weight in self.model.fitted.weights.items() if weight)
-        rows = []
-        for slot, value in values.items():
-            key = feedback_key(decision_id, f"{feedback_id}/{slot}")
-            rows.append(NewRow(self._now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
-        self.upkeep.note_feedback()
-        positions = await self._writer.append(rows, durable=True)
-        self._counted("duplicate" if None in positions else "accepted")
+        self._counted(await self._feedback.give_value(decision_id, values, feedback_id))
 
     async def activate(self, decision_id: str, known: bool = True) -> Outcome:
         """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
         self._check_room()
-        if known:
-            await self._decision_row(decision_id)
-        event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
-        self.upkeep.note_feedback()
-        (position,) = await self._append(event, durable=True)
-        return Outcome("duplicate" if position is None else "accepted")
+        return await self._feedback.activate(decision_id, known)
 
     async def change_product(self, name: str, body: ProductBody) -> None:
         """Add a product, change its features, or say whether it may be shown.
@@ -370,19 +267,11 @@ class Service:
 
     async def decision(self, decision_id: str) -> tuple[Row, Decision | Search]:
         """Return a decision, or a search, and its row; raises `NotFound`."""
-        row = await self._decision_row(decision_id)
-        decision = unpack(row)
-        assert isinstance(decision, Decision | Search)
-        return row, decision
+        return await self._logged.get(decision_id)
 
-    async def answer(self, decision_id: str, names: Sequence[str] | None = None) -> DecisionAnswer | SearchAnswer:
-        """Return what was answered to a decision about candidates with these names; raises `NotFound`."""
-        _, decision = await self.decision(decision_id)
-        if isinstance(decision, Search):
-            return search_answer(decision_id, decision)
-        if names is None:
-            names = await self._names_in(decision)
-        return decision_answer(decision_id, decision, names)
+    async def answer(self, decision_id: str) -> DecisionAnswer | SearchAnswer:
+        """Return what was answered to a decision; raises `NotFound`."""
+        return await self._logged.answer(decision_id)
 
     async def tick(self) -> None:
         """Let what is over be learned, and a policy grow where there are enough first requests."""
@@ -456,104 +345,6 @@ class Service:
         """Keep values in the log, for all its services; raises `StoreError`."""
         await self.current.note(self._writer, part, values)
 
-    def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
-        return frozen(self.model.fitted.visitors.encode_one(columns))
-
-    def _slots(
-        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, candidates: Candidates
-    ) -> list[Slot]:
-        """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
-        count = len(slots) or body.count
-        if count > len(candidates.names):
-            raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
-        if not slots:
-            return [Slot(visitor)] * count
-        places = {name: place for place, name in enumerate(candidates.names)}
-        to_fill = []
-        for slot in slots:
-            excluded = tuple(places[name] for name in slot.excluded if name in places)
-            features = self._encoded({**body.visitor, **slot.visitor})
-            to_fill.append(Slot(features, places.get(slot.baseline), excluded))
-        return to_fill
-
-    def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
-        unit = Units(self._secret, decision_id)
-        if self.settings.mode != "online":
-            return draw(None, slots, candidates, 0.0, unit)
-        if self.is_warming_up:
-            return draw(None, slots, candidates, max(self.settings.exploration, EXPLORATION), unit)
-        return draw(self.model.policy, slots, candidates, self.settings.exploration, unit)
-
-    async def _earlier_answer(self, body: DecideBody | SearchBody, request: bytes) -> Any:
-        """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
-        decision_id = body.decision_id or ""
-        row = await self._row_of(decision_id)
-        if row is None:
-            return None
-        decision = unpack(row)
-        assert isinstance(decision, Decision | Search)
-        if decision.request != request:
-            raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
-        if isinstance(decision, Search):
-            return search_answer(decision_id, decision)
-        if isinstance(body, DecideBody) and body.candidates is not None:
-            names: Sequence[str] | None = [name_of(candidate) for candidate in body.candidates]
-        else:
-            names = await self._names_in(decision)
-        return decision_answer(decision_id, decision, names)
-
-    def _append(self, row: NewRow, durable: bool = False) -> "asyncio.Future[list[int | None]]":
-        return self._writer.append([row], durable)
-
-    async def _decision_row(self, decision_id: str) -> Row:
-        row = await self._row_of(decision_id)
-        if row is None:
-            raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
-        return row
-
-    async def _row_of(self, decision_id: str) -> Row | None:
-        return await self.current.ask(self._reader.find, decision_key(decision_id))
-
-    async def _names_in(self, decision: Decision) -> Sequence[str] | None:
-        """Return the names of a decision's candidates, None where they are not known.
-
-        Those of earlier models are not kept; those that another service stored just now are read from the log.
-        """
-        if decision.raw:
-            return [name for name, _ in unpack_raw(decision.raw).candidates]
-        if decision.origin != self.start.origin:
-            return None
-        versions = unpack_whole(decision.versions).tolist()
-        for version in versions:
-            if version not in self.catalogue:
-                row = await self.current.ask(self._reader.row, version)
-                if not self.current.version_from(row, version):
-                    return None
-        return self.catalogue.candidates(versions).names
-
-    async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
-        """Return an id for values without one: that of the same values if they came just now, else a new one."""
-        content = hashlib.blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
-        slot = min(values)
-        number = 0
-        while True:
-            key = feedback_key(decision_id, f"values {content} {number}/{slot}")
-            row = await self.current.ask(self._reader.find, key)
-            if row is None or self._now() - row.time <= REPEATED * MICROSECONDS:
-                return f"values {content} {number}"
-            number += 1
-
-    def _check_rewards(self, rewards: Mapping[str, float]) -> None:
-        """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
-        weights = self.model.fitted.weights
-        for name in rewards:
-            if name not in weights:
-                raise PolicyError(unknown("rewards: unknown", name, list(weights)))
-        value = sum(weights[name] * reward for name, reward in rewards.items())
-        if not self.settings.lowest <= value <= self.settings.highest:
-            expected = f"{self.settings.lowest:g} to {self.settings.highest:g} (lowest and highest)"
-            raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")
-
     def _check_room(self) -> None:
         """Refuse what cannot be stored now; each tick tries whether the log can be written again."""
         if self.failure:
@@ -562,26 +353,21 @@ class Service:
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
 
-    def _counted(self, status: str) -> Outcome:
-        self.counts[f"feedback {status}"] += 1
-        return Outcome(status)
+    def _counted(self, outcome: Outcome) -> Outcome:
+        self.counts[f"feedback {outcome.status}"] += 1
+        return outcome
 
     def _new_id(self) -> str:
         """Return an id that no decision had: random for each start of the service, and then counted."""
         self._ids_made += 1
         return f"{self._id_prefix}-{self._ids_made:x}"
 
-    def _now(self) -> int:
-        """Return the time in microseconds since 1970."""
-        return time.time_ns() // 1_000
-
     def _warn_of_the_clock(self) -> None:
         newest = self._reader.last()
-        if newest is not None and newest.time > self._now() + MICROSECONDS:
+        if newest is not None and newest.time > _now() + MICROSECONDS:
             logger.warning("the clock was set back: time stands still until it has passed that of the log's last row")
 
 
-def _hash_of(body: msgspec.Struct) -> bytes:
-    """Return a hash of what a request asks for, and of which kind it is."""
-    content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
-    return hashlib.blake2b(content, digest_size=16).digest()
+def _now() -> int:
+    """Return the time in microseconds since 1970."""
+    return time.time_ns() // 1_000

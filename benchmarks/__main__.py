@@ -16,6 +16,7 @@ from benchmarks.quality import (
     same_rows,
     search_fit,
     search_templates,
+    trusted_intervals,
 )
 from benchmarks.speed import (
     candidate_lists,
@@ -62,6 +63,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q10": search_fit.main,
     "Q11": fitted_worlds.main,
     "Q12": round_trip.main,
+    "Q13": trusted_intervals.main,
 }
 
 

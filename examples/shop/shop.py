@@ -26,6 +26,10 @@ CATEGORIES, BRANDS = 12, 40
 COUNTRIES = ("de", "fr", "it", "nl")
 DEVICES = ("phone", "tablet", "desktop")
 CLICK_RATE = 0.04
+BOUGHT = 0.75
+"""Share of clicks that are followed by a purchase."""
+PRICE_NOISE = 0.4
+"""Standard deviation of the logarithm of what a purchase earns, around its price."""
 DAYS = 28
 VISITS = 2_000
 """Visits by which a model's true click rate is told."""
@@ -112,18 +116,24 @@ def logging_policy(shop: Shop) -> np.ndarray:
     return np.asarray(0.5 / PRODUCTS + 0.5 * weights / weights.sum(axis=1, keepdims=True))
 
 
-def make_log(shop: Shop, seed: int) -> pl.DataFrame:
+def revenue_of_clicks(shop: Shop) -> np.ndarray:
+    """Return what a click on each product earns in expectation `(PRODUCTS,)`."""
+    return np.asarray(BOUGHT * shop.products["price"].to_numpy() * np.exp(PRICE_NOISE**2 / 2.0))
+
+
+def make_log(shop: Shop, seed: int, n: int = IMPRESSIONS) -> pl.DataFrame:
     """Return what the shop logged: a row per impression."""
     rng = np.random.default_rng([seed, 2])
-    n = IMPRESSIONS
     activity = rng.pareto(2.0, VISITORS) + 0.2
     visitor = rng.choice(VISITORS, n, p=activity / activity.sum())
     chances = logging_policy(shop)
     borders = chances.cumsum(axis=1)[visitor]
     action = (borders < rng.random((n, 1)) * borders[:, -1:]).sum(axis=1)
     is_clicked = rng.random(n) < shop.click_rates[visitor, action]
-    is_bought = is_clicked & (rng.random(n) < 0.75)
-    revenue = np.where(is_bought, shop.products["price"].to_numpy()[action] * np.exp(rng.normal(0.0, 0.4, n)), 0.0)
+    is_bought = is_clicked & (rng.random(n) < BOUGHT)
+    revenue = np.where(
+        is_bought, shop.products["price"].to_numpy()[action] * np.exp(rng.normal(0.0, PRICE_NOISE, n)), 0.0
+    )
     at = np.sort(rng.random(n)) * DAYS * 86_400
     start = np.datetime64("2026-03-01T00:00:00")
     log = shop.visitors[visitor].with_columns(

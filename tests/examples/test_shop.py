@@ -44,6 +44,11 @@ def test_the_shop_is_what_it_says(example: ModuleType) -> None:
     rate = log["click"].sum() / log.height
     assert abs(rate - example.CLICK_RATE) < 4 * (example.CLICK_RATE / log.height) ** 0.5
     assert 0.02 < (log["revenue"] > 0).sum() / log.height < 0.04
+    is_clicked = log["click"].to_numpy() > 0
+    place = {name: number for number, name in enumerate(shop.products["item"])}
+    expected = example.revenue_of_clicks(shop)[[place[name] for name in log["item"]]]
+    surplus = (log["revenue"].to_numpy() - expected)[is_clicked]
+    assert abs(surplus.mean()) < 4 * surplus.std() / is_clicked.sum() ** 0.5
     assert log["age"].null_count() > 0
     assert log.height / log["customer"].n_unique() > 5
     chances = example.logging_policy(shop)

@@ -20,6 +20,8 @@ from zoosim.worlds.own import world_class
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.search import template_arms
 from zoosim.worlds.search.template_arms import search_world
+from zoosim.worlds.shops.config import ShopsConfig
+from zoosim.worlds.shops.world import build_shop_world
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = f"{ROOT / 'examples' / 'my_world.py'}:Bookshop"
@@ -40,6 +42,7 @@ WORLDS: dict[str, Callable[[int], World]] = {
         build(EnvConfig, {"n_products": 12, "turnover": {"share": 0.5, "every": 9, "over": 100}}, "env"), seed=seed
     ),
     "labelled": _labelled,
+    "shops": lambda seed: build_shop_world(ShopsConfig(), seed=seed, steps=module.LONG),
     "templates": lambda seed: search_world(SMALL, seed=seed, steps=600, action_space="templates"),
     "boosts": lambda seed: search_world(SMALL, seed=seed, steps=100, action_space="boosts"),
 }

@@ -38,7 +38,7 @@ def read_world(
 
     Raises `ConfigError` or `DataError`.
     """
-    experiments = {key: value for key, value in EXPERIMENTS.items() if value.kind != "labelled"}
+    experiments = {key: value for key, value in EXPERIMENTS.items() if value.kind in ("search", "recommendation")}
     experiment = WORLDS.get(name, name)
     if experiment not in experiments:
         raise ConfigError(unknown("describe: unknown world", name, [*WORLDS, *experiments]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.feedback import AT_ONCE, Feedback
 from zoosim.core.parameters import check_parameters
 from zoosim.core.rng import stream
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
@@ -98,6 +99,9 @@ class World(ABC):
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     """The least and the largest reward of a visit; policies that learn from clicks ask for 0 to 1."""
+
+    feedback: Feedback = AT_ONCE
+    """When rewards come, where a run does not say."""
 
     default_steps: ClassVar[int] = 10_000
     """How many visits a run has when the user does not say."""

@@ -18,6 +18,7 @@ SETUPS = {
     "recommendation": "zoosim.worlds.recommendation.setup:RecommendationSetup",
     "labelled": "zoosim.worlds.labelled:LabelledSetup",
     "search": "zoosim.worlds.search.setup:SearchSetup",
+    "shops": "zoosim.worlds.shops.setup:ShopsSetup",
 }
 """The kinds of worlds, and where the class of each one's setup is. A kind of another name is a user's FILE.py:Class."""
 

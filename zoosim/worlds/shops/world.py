@@ -1,0 +1,113 @@
+"""A drawn shop as a world: its visits, each with its candidates, what they earn, and what they could."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.feedback import Feedback
+from zoosim.core.rng import stream_key
+from zoosim.core.types import PolicySpec, frozen
+from zoosim.worlds.shops.behaviour import Behaviour, draw_behaviour
+from zoosim.worlds.shops.config import ShopsConfig
+from zoosim.worlds.shops.draw import Arrivals, Catalogue, Kind, draw_arrivals, draw_catalogue, draw_kind
+from zoosim.worlds.shops.payment import Payment, draw_earnings, draw_payment, expected_earnings
+from zoosim.worlds.table import Period, TableWorld, Visits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShopWorld(TableWorld):
+    """A shop of a `kind`. A block of visits is a table of its own, with a row per visit and a column per candidate."""
+
+    kind: Kind
+    catalogue: Catalogue
+    behaviour: Behaviour
+    payment: Payment
+    arrivals: Arrivals
+    size_key: np.uint64
+    feedback: Feedback
+
+    @property
+    def n_users(self) -> int:
+        """Count the visitors who may come."""
+        return self.kind.n_visitors
+
+    def spec(self, steps: int) -> PolicySpec:
+        """Say what a policy may know of this shop when it is made."""
+        dims = (self.users.shape[1], self.products.shape[1])
+        return PolicySpec(user_dim=dims[0], product_dim=dims[1], n_users=self.n_users, steps=steps)
+
+    def visits(self, start: int, stop: int) -> Visits:
+        """Return visits `start` to `stop - 1`, which must lie in one period."""
+        rows = self.visitors(start, stop)
+        offered = self.offered(start).rows
+        chances = special.expit(self.behaviour.logits(self.kind, self.catalogue, self.arrivals, rows, offered))
+        places = np.arange(len(rows))
+        return Visits(
+            start=start,
+            visitors=places,
+            user_ids=self.arrivals.visitors[rows],
+            users=frozen(self.users[rows]),
+            segments=places,
+            offered=offered,
+            groups=np.arange(len(offered)),
+            table=expected_earnings(chances, offered, self.payment),
+            available=self.period(start).available,
+            click_key=self.click_key,
+            rewards=draw_earnings(start, chances, offered, self.payment, self.click_key, self.size_key),
+        )
+
+    def before(self) -> "ShopWorld":
+        """Return the shop as it stood before visit 0, with visits and responses of their own."""
+        arrivals = draw_arrivals(self.kind, len(self.arrivals.steps), self.seed, "past visits")
+        return replace(
+            self,
+            periods=self.periods[:1],
+            shocks=(),
+            users=arrivals.features(self.kind),
+            arrivals=arrivals,
+            behaviour=self.behaviour._replace(tastes=self.behaviour.tastes.standing()),
+            click_key=stream_key(self.seed, "past clicks"),
+            size_key=stream_key(self.seed, "past sizes"),
+        )
+
+
+def build_shop_world(config: ShopsConfig, *, seed: int, steps: int) -> ShopWorld:
+    """Return the shop of a seed, for a run of `steps` visits."""
+    kind = draw_kind(config, seed)
+    catalogue = draw_catalogue(kind, steps, seed)
+    arrivals = draw_arrivals(kind, steps, seed, "visits")
+    behaviour = draw_behaviour(kind, catalogue, arrivals, seed)
+    everything = frozen(np.ones(kind.n_offered, bool))
+    none = frozen(np.zeros((0, 0)))
+    changes = behaviour.tastes.starts[1:].astype(int)
+    return ShopWorld(
+        seed=seed,
+        users=arrivals.features(kind),
+        segments=frozen(np.zeros(0, np.int64)),
+        products=catalogue.features(kind),
+        groups=frozen(catalogue.categories),
+        periods=tuple(Period(start, none, everything, offered) for start, offered in catalogue.offers.items()),
+        segment_names=(),
+        group_names=tuple(f"category {number}" for number in range(1, kind.n_categories + 1)),
+        visit_key=stream_key(seed, "visits"),
+        click_key=stream_key(seed, "clicks"),
+        size_key=stream_key(seed, "sizes"),
+        shocks=tuple((int(step), f"change {number}") for number, step in enumerate(changes, start=1)),
+        reward_range=reward_range([kind.pays]),
+        schedule=frozen(np.arange(steps)),
+        kind=kind,
+        catalogue=catalogue,
+        behaviour=behaviour,
+        payment=draw_payment(kind, catalogue, seed),
+        arrivals=arrivals,
+        feedback=Feedback(kind.delay),
+    )
+
+
+def reward_range(pays: Iterable[str]) -> tuple[float, float]:
+    """Return the least and the largest reward of a visit in shops that pay in these ways."""
+    ways = set(pays)
+    low = -np.inf if ways & {"margin", "mixture"} else 0.0
+    return (low, 1.0 if ways <= {"click", "purchase"} else np.inf)

@@ -16,7 +16,7 @@ from zoosim.core.types import IntArray
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.serving.events import Decision, Kind, NewRow, Start, decision_key, pack, pack_floats, pack_whole
-from zoosim.serving.learner import MODELS
+from zoosim.serving.folder import MODELS
 from zoosim.serving.rules import Rules
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.store.address import LOG
@@ -103,7 +103,7 @@ def write_service(folder: Path, rows: int) -> None:
                 state=0,
                 visitor_id=f"visitor {(start + i) // 3}",
                 visitor=pack_floats(visitors[i]),
-                versions=pack_whole(candidates[i]),
+                versions=pack_whole(-1 - candidates[i]),
                 propensities=uniform,
                 shown=[shown[i]],
                 chances=[1 / CANDIDATES],

@@ -24,7 +24,7 @@ import polars as pl
 
 import zoosim
 from tests.serving.process import serving
-from zoosim.serving.learner import load_served_model
+from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore

@@ -10,8 +10,8 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from tests.serving.test_service import replayed
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
-from zoosim.serving.learner import load_served_model
-from zoosim.serving.publishing import Changes
+from zoosim.serving.folder import load_served_model
+from zoosim.serving.publishing import Changes, News
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG
@@ -93,6 +93,32 @@ def test_changed_settings_outlast_a_restart_and_win_over_others(tmp_path: Path, 
     with_service(tmp_path, None, look)
 
 
+def test_a_file_that_a_service_was_started_with_before_changes_nothing(
+    tmp_path: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other, third = (
+        make_model(tmp_path_factory.mktemp("other"), names=[f"{letter}{number}" for number in range(8)])
+        for letter in "qr"
+    )
+    digests: list[str] = []
+
+    async def switch(service: Service) -> None:
+        digests.append(service.start.model)
+        await service.switch_model(service.keep_model(other))
+        digests.append(service.start.model)
+
+    async def look(service: Service) -> None:
+        digests.append(service.start.model)
+
+    with_service(tmp_path, model, switch)
+    for file in (model, None, third, model):
+        with_service(tmp_path, file, look)
+    first, switched = digests[:2]
+    assert digests[2:4] == [switched, switched]
+    assert digests[4] not in (first, switched)
+    assert digests[5] == first
+
+
 def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(service: Service) -> None:
         before = service.start
@@ -115,9 +141,9 @@ def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, mon
             assert service.start == before
             assert service.settings.wait == 1.0
         asked: list[bool] = []
-        service.ask_learner = lambda: asked.append(True)
+        service.current.ask_learner = lambda: asked.append(True)
         for _ in range(2):
-            service.take(Changes(9, {}, {}))
+            service.current.take(Changes(News(0, 9, service.start.origin), {}))
         assert asked == [True]
         await visits(service, 0, 3)
 
@@ -127,14 +153,14 @@ def test_a_switch_that_cannot_be_stored_is_none(tmp_path: Path, model: Path, mon
 
 def test_a_deleted_log_is_gone_for_readers_at_once(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        assert service.log_reach() is None
+        assert await service.upkeep.log_reach() is None
         await visits(service, 0, 2)
-        first, last = service.log_reach() or (0.0, 0.0)
+        first, last = await service.upkeep.log_reach() or (0.0, 0.0)
         assert 0.0 < first <= last
-        await service.delete_log()
-        assert service.log_reach() is None
+        await service.upkeep.delete_log()
+        assert await service.upkeep.log_reach() is None
         await visits(service, 2, 3)
-        later, _ = service.log_reach() or (0.0, 0.0)
+        later, _ = await service.upkeep.log_reach() or (0.0, 0.0)
         assert later > first
 
     with_service(tmp_path, model, use)
@@ -145,9 +171,9 @@ def test_values_without_an_id_count_once_for_a_while(
 ) -> None:
     async def use(service: Service) -> None:
         await visits(service, 0, 1)
-        now = service._now()
+        now = service._feedback._now()
         for seconds, expected in ((0, 2), (100, 2), (200, 3), (300, 3), (400, 4)):
-            monkeypatch.setattr(service, "_now", lambda later=seconds: now + later * 1_000_000)
+            monkeypatch.setattr(service._feedback, "_now", lambda later=seconds: now + later * 1_000_000)
             await service.give_value("visit 0", {0: 1.0})
             assert service.counts["feedback accepted"] == expected
 
@@ -208,7 +234,7 @@ def test_decisions_after_a_restart_name_the_state_that_they_are_made_by(tmp_path
 def test_readiness_asked_often_is_written_once_a_second(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
         for _ in range(50):
-            assert await service.check_writing() == ""
+            assert await service.upkeep.check_writing() == ""
         newest = service._reader.last()
         assert newest is not None
         assert newest.seq <= 3

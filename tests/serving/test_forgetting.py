@@ -12,7 +12,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.events import Decision, pack_floats, unpack
-from zoosim.serving.learner import load_served_model
+from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.store.address import LOG
@@ -49,10 +49,10 @@ def test_a_visitor_is_forgotten(tmp_path: Path, model: Path, while_it_runs: bool
                 await service.give_feedback(answers[-1].decision_id, FeedbackBody({"click": 1.0}))
             if while_it_runs:
                 assert await asyncio.to_thread(forget_visitor, tmp_path, SOMEBODY) == 10
-                assert service.answer(answers[0].decision_id) == answers[0]
+                assert await service.answer(answers[0].decision_id) == answers[0]
                 await service.give_feedback(answers[0].decision_id, FeedbackBody({"click": 0.5}))
             await asyncio.sleep(0.45)
-            assert await service.check_writing() == ""
+            assert await service.upkeep.check_writing() == ""
 
     asyncio.run(use())
     if not while_it_runs:

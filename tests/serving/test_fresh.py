@@ -14,8 +14,8 @@ from zoosim.policies.model import Model
 from zoosim.serving import growth
 from zoosim.serving.bodies import DecideBody, DecisionAnswer
 from zoosim.serving.events import RawRequest
+from zoosim.serving.folder import load_served_model
 from zoosim.serving.fresh import FIRST_REQUESTS, grown_model
-from zoosim.serving.learner import load_served_model
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import LOG

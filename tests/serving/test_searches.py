@@ -16,8 +16,8 @@ from zoosim.core.errors import PolicyError
 from zoosim.policies.boost_model import BoostModel
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, ScoredProduct, SearchBody, SearchVisitor
 from zoosim.serving.events import Kind, Row, Search, pack_floats, unpack
-from zoosim.serving.learner import load_served_model
-from zoosim.serving.publishing import Publisher, decode, encode
+from zoosim.serving.folder import load_served_model
+from zoosim.serving.publishing import News, Publisher, decode, encode
 from zoosim.serving.refusals import Conflict
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
@@ -67,7 +67,7 @@ def test_the_same_request_gets_the_same_answer_and_another_one_is_refused(tmp_pa
 
     async def use(service: Service) -> None:
         both = await asyncio.gather(service.search(body), service.search(body))
-        assert both[0] == both[1] == await service.search(body) == service.answer("search 1")
+        assert both[0] == both[1] == await service.search(body) == await service.answer("search 1")
         assert len(both[0].ranking) == 12
         with pytest.raises(Conflict, match="search 1"):
             await service.search(msgspec.structs.replace(body, visitor=SearchVisitor("savers", "exact")))
@@ -121,12 +121,12 @@ def test_the_state_follows_from_the_log_and_densities_from_the_state(tmp_path: P
         learn(live[0], store, publisher, service)
 
     def learn(replica: Replica, store: SqliteStore, publisher: Publisher, service: Service) -> None:
-        for row in store.read(replica.position, 1_000):
+        before = replica.position
+        for row in store.read(before, 1_000):
             replica.apply(row)
-        start = replica.start
-        assert start is not None
-        message = publisher.message(replica.model.policy, replica.position, start.origin, start.rules, {})
-        service.take(decode(encode(message)))
+        assert replica.start is not None
+        message = publisher.message(replica.model.policy, News(before, replica.position, replica.start.origin))
+        service.current.take(decode(encode(message)))
 
     with_service(folder, make_boost_model(tmp_path, policy), use, wait=0.1)
     store = SqliteStore(folder / LOG, read_only=True)
@@ -172,7 +172,7 @@ async def learn_directly(service: Service, decision_id: str) -> None:
     """What the log comes to is what the model's own `learn` makes of the same clicks and purchases."""
     replica = replayed(service.folder)
     assert replica.counts == {"learned": 1}
-    _, search = service.decision(decision_id)
+    _, search = await service.decision(decision_id)
     assert isinstance(search, Search)
     model = load_served_model(service.folder, search.model)
     assert isinstance(model, BoostModel)
@@ -249,7 +249,7 @@ def test_searches_of_a_visitor_are_forgotten(tmp_path: Path, model: Path) -> Non
         rows.extend(store.read(0, 100))
         store.close()
         assert forget_visitor(tmp_path, "somebody@example.com") == 1
-        assert service.answer(answer.decision_id) == answer
+        assert await service.answer(answer.decision_id) == answer
         await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}, product=answer.ranking[0]))
         await asyncio.sleep(0.2)
         await service.tick()

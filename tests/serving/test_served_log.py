@@ -19,8 +19,8 @@ from zoosim.logs.parse import read_log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, DecisionAnswer, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.events import Kind, NewRow
+from zoosim.serving.folder import load_served_model
 from zoosim.serving.join import Closing
-from zoosim.serving.learner import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
@@ -46,7 +46,7 @@ def serve(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[N
 async def wait_over(service: Service) -> None:
     """Let the wait of what was decided pass, and say so in the log."""
     await asyncio.sleep(service.settings.wait + 0.05)
-    assert await service.check_writing() == ""
+    assert await service.upkeep.check_writing() == ""
 
 
 def visitor(number: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """A service without HTTP: decisions, feedback, products, and what its log says of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,13 @@ from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
 from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
-from zoosim.serving.events import NewRow
-from zoosim.serving.learner import load_served_model
+from zoosim.serving.events import Kind
+from zoosim.serving.folder import load_served_model
 from zoosim.serving.refusals import Conflict, NotFound
 from zoosim.serving.replica import Replica
 from zoosim.serving.service import Service
 from zoosim.serving.snapshots import newest_replica, state_digest, write_snapshot
 from zoosim.serving.store.address import Address, open_store
-from zoosim.serving.store.base import StoredAfterAll
 
 
 @pytest.fixture(scope="module")
@@ -174,37 +174,19 @@ def test_products_that_could_not_be_stored_are_unknown(
     assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1"]
 
 
-def test_products_that_are_stored_after_all_are_known(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_that_several_requests_bring_at_once_are_stored_once(tmp_path: Path, model: Path) -> None:
     async def use(service: Service) -> None:
-        append = service._store.append
-        stored = []
-
-        def lose_the_answer(rows: Sequence[NewRow]) -> None:
-            append(rows)
-            stored.extend(service._reader.read(1, 10))
-            monkeypatch.setattr(service._store, "append", find_out)
-            raise StoreError("timeout")
-
-        def find_out(*_: object) -> None:
-            monkeypatch.setattr(service._store, "append", append)
-            raise StoredAfterAll(stored)
-
-        monkeypatch.setattr(service._store, "append", lose_the_answer)
-        new = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"], decision_id="d")
-        other = DecideBody(candidates=[{"id": "q2", "category": "c2"}, "p1"])
-        for body in (new, new, other):
-            with pytest.raises(StoreError, match="timeout"):
-                await service.decide(body)
-        await service.tick()
-        assert "send the request again" in service.failure
-        await service.tick()
-        assert set((await service.decide(new)).propensities) == {"q1", "p1"}
-        assert set((await service.decide(other)).propensities) == {"q2", "p1"}
+        new: list[Any] = [{"id": "q1", "category": "c2"}, {"id": "q2", "category": "c1"}, "p1"]
+        await asyncio.gather(*(service.decide(DecideBody(candidates=new)) for _ in range(10)))
+        others: list[Any] = [{"id": "q1", "category": f"c{number % 3}"} for number in range(10)]
+        answers = await asyncio.gather(*(service.decide(DecideBody(candidates=[each, "p1"])) for each in others))
+        assert all(set(answer.propensities) == {"q1", "p1"} for answer in answers)
 
     with_service(tmp_path, model, use)
-    assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1", "q2"]
+    kinds = [row.kind for row in open_store(Address(tmp_path), read_only=True).read(0, 100)]
+    assert kinds[:3] == [Kind.START, Kind.PRODUCT, Kind.PRODUCT]
+    assert kinds.count(Kind.DECISION) == 20
+    assert kinds.count(Kind.PRODUCT) <= 2 + 10
 
 
 def test_two_services_cannot_share_a_folder(tmp_path: Path, model: Path) -> None:

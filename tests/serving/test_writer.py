@@ -21,7 +21,7 @@ class SlowDisk:
         self.failure = ""
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
-        new, positions = place(rows, len(self.rows), {row.key for row in self.rows if row.key is not None})
+        new, positions = place(rows, len(self.rows), 0, {row.key for row in self.rows if row.key is not None})
         self.rows += new
         return positions
 
@@ -31,15 +31,14 @@ class SlowDisk:
             raise StoreError(self.failure)
 
 
-def with_writer(use: Callable[[Writer, SlowDisk, list[int]], Awaitable[None]]) -> None:
-    """Use a writer in an event loop; what it undoes is noted."""
+def with_writer(use: Callable[[Writer, SlowDisk], Awaitable[None]]) -> None:
+    """Use a writer in an event loop."""
 
     async def run() -> None:
-        undone: list[int] = []
         store = SlowDisk()
-        writer = Writer(store, asyncio.get_running_loop(), lambda changes, rows: undone.append(changes))  # type: ignore[arg-type]
+        writer = Writer(store, asyncio.get_running_loop())  # type: ignore[arg-type]
         try:
-            await asyncio.wait_for(use(writer, store, undone), 10)
+            await asyncio.wait_for(use(writer, store), 10)
         finally:
             store.may_sync.set()
             await asyncio.to_thread(writer.close)
@@ -47,12 +46,12 @@ def with_writer(use: Callable[[Writer, SlowDisk, list[int]], Awaitable[None]]) -
     asyncio.run(run())
 
 
-def row(name: str, kind: Kind = Kind.FEEDBACK) -> NewRow:
-    return NewRow(1, kind, name.encode(), b"")
+def row(name: str) -> NewRow:
+    return NewRow(1, Kind.FEEDBACK, name.encode(), b"")
 
 
 def test_what_need_not_be_on_the_disk_does_not_wait_for_it() -> None:
-    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
         synced = writer.append([row("a")], durable=True)
         assert await writer.append([row("b")]) == [2]
         assert not synced.done()
@@ -65,29 +64,32 @@ def test_what_need_not_be_on_the_disk_does_not_wait_for_it() -> None:
 
 
 def test_what_cannot_be_synced_is_refused_until_a_sync_succeeds() -> None:
-    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
         store.may_sync.set()
         store.failure = "disk broken"
         with pytest.raises(StoreError, match="disk broken"):
-            await writer.append([row("a", Kind.PRODUCT)], durable=True)
+            await writer.append([row("a")], durable=True)
         assert writer.failure == "disk broken"
         assert await writer.append([row("b")]) == [2]
         store.failure = ""
         assert await writer.append([row("a")], durable=True) == [None]
         assert not writer.failure
-        assert not undone  # the change of a product is in the log
 
     with_writer(use)
 
 
-def test_a_failed_commit_does_not_undo_what_waits_for_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
-        synced = writer.append([row("a", Kind.PRODUCT)], durable=True)
+def test_a_failed_commit_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
+        synced = writer.append([row("a")], durable=True)
         assert await writer.append([row("b")]) == [2]
+        append = store.append
         monkeypatch.setattr(store, "append", lambda rows: (_ for _ in ()).throw(StoreError("disk full")))
         with pytest.raises(StoreError, match="disk full"):
-            await writer.append([row("c", Kind.PRODUCT)])
-        assert undone == [1]
+            await writer.append([row("c")])
+        assert writer.failure == "disk full"
+        monkeypatch.setattr(store, "append", append)
+        assert await writer.append([row("c")]) == [3]
+        assert not writer.failure
         store.may_sync.set()
         assert await synced == [1]
 
@@ -95,7 +97,7 @@ def test_a_failed_commit_does_not_undo_what_waits_for_a_sync(monkeypatch: pytest
 
 
 def test_a_failing_sync_is_tried_again_with_each_commit() -> None:
-    async def use(writer: Writer, store: SlowDisk, undone: list[int]) -> None:
+    async def use(writer: Writer, store: SlowDisk) -> None:
         store.may_sync.set()
         store.failure = "disk broken"
         with pytest.raises(StoreError):

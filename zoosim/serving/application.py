@@ -103,8 +103,8 @@ class Application:
 
     async def show_decision(self, request: Request) -> Response:
         """Answer what the log holds of a decision."""
-        row, decision = self._service.decision(request.path_params["id"])
-        answer = msgspec.to_builtins(self._service.answer(request.path_params["id"]))
+        row, decision = await self._service.decision(request.path_params["id"])
+        answer = msgspec.to_builtins(await self._service.answer(request.path_params["id"]))
         extra = {
             "position": row.seq,
             "time": row.time,
@@ -133,7 +133,7 @@ class Application:
 
     async def ready(self, request: Request) -> Response:
         """Answer whether decisions can be stored: 200, or 503 and the reason."""
-        reason = await self._service.check_writing()
+        reason = await self._service.upkeep.check_writing()
         return _json(ErrorAnswer(reason), 503) if reason else _json({"status": "ready"})
 
     async def describe(self, request: Request) -> Response:

@@ -1,5 +1,6 @@
 """The bodies of requests and answers; what does not fit them is refused before anything is done."""
 
+import hashlib
 from typing import Annotated, Any
 
 import msgspec
@@ -157,3 +158,9 @@ def openapi_schemas() -> dict[str, Any]:
     ]
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return dict(components)
+
+
+def hash_of(body: msgspec.Struct) -> bytes:
+    """Return a hash of what a request asks for, and of which kind it is."""
+    content = type(body).__name__.encode() + msgspec.json.encode(body, order="deterministic")
+    return hashlib.blake2b(content, digest_size=16).digest()

@@ -1,6 +1,6 @@
 """The products of a service, and every version of each that it ever had."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +13,13 @@ from zoosim.serving.events import Product, pack_floats, unpack_floats
 CANDIDATE_SETS = 1_024
 """Sets of candidates whose arrays are kept, so that policies derive nothing anew from those that come again."""
 
-MOST_CHANGES = 300_000
-"""Changes that can be taken back: more than ever wait for the log."""
-
 MOST_VERSIONS = 1_000_000
 """Versions of products that are kept, of one model."""
+
+
+def model_version(place: int) -> int:
+    """Return the version of the product at a place in the catalogue that a model came with."""
+    return -1 - place
 
 
 class Candidates:
@@ -34,54 +36,51 @@ class Candidates:
 
 
 class ServedCatalogue:
-    """Versions of products, numbered as they come, and which of them are current and may be shown.
+    """Versions of products, and which of them are current and may be shown.
 
-    The first versions are the products that the model was trained on. A version never changes: what is said of a
-    product later is another one.
+    The products that the model was trained on have the versions -1, -2 and so on. Each row of the log about a product
+    makes another, whose number is the position of the row; the later one is current, in whichever order rows are read.
+    A version never changes.
     """
 
     def __init__(self, catalogue: Catalogue, hidden: Iterable[str] = ()) -> None:
         """Start with the products of a model, which may be shown but for those that are `hidden`."""
-        self._names = list(catalogue.names)
-        self._ids = np.asarray(catalogue.ids, np.int64)
+        self._take(list(catalogue.names), [model_version(place) for place in range(len(catalogue.names))])
         self._features = np.array(catalogue.features, float)
-        self._current = {name: version for version, name in enumerate(self._names)}
-        self._shown = dict.fromkeys(self._names, True)
         self._shown.update({name: False for name in hidden if name in self._shown})
-        self._changes: deque[tuple[str, int | None, bool | None]] = deque(maxlen=MOST_CHANGES)
+
+    def _take(self, names: list[str], versions: list[int]) -> None:
+        self._names = names
+        self._versions = versions
+        self._ids = np.asarray(product_ids(names), np.int64).copy()
+        self._place_of = {version: place for place, version in enumerate(versions)}
+        self._current = {name: version for version, name in sorted(zip(versions, names, strict=True))}
+        self._shown = dict.fromkeys(names, True)
         self._sets: OrderedDict[bytes, Candidates] = OrderedDict()
         self._all: Candidates | None = None
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def change(self, product: Product) -> int:
-        """Take over what is said of a product; return the number of its version."""
-        version = len(self._names)
-        before = self._current.get(product.name), self._shown.get(product.name)
-        self._changes.append((product.name, *before))
-        self._names.append(product.name)
-        if version == len(self._ids):
-            self._grow(2 * version + 8)
-        self._ids[version] = product_ids([product.name])[0]
-        self._features[version] = unpack_floats(product.features)
-        self._current[product.name] = version
-        self._shown[product.name] = product.available
-        self._all = None
-        return version
+    def __contains__(self, version: int) -> bool:
+        return version in self._place_of
 
-    def undo(self, changes: int) -> None:
-        """Take the last changes back, since the log could not store them."""
-        for _ in range(changes):
-            name, version, is_shown = self._changes.pop()
-            self._names.pop()
-            if version is None or is_shown is None:
-                del self._current[name], self._shown[name]
-            else:
-                self._current[name] = version
-                self._shown[name] = is_shown
-        self._sets.clear()
-        self._all = None
+    def change(self, version: int, product: Product) -> None:
+        """Take over what the row at a position says of a product; nothing where that is known."""
+        if version in self._place_of:
+            return
+        place = len(self._names)
+        if place == len(self._ids):
+            self._grow(2 * place + 8)
+        self._names.append(product.name)
+        self._versions.append(version)
+        self._ids[place] = product_ids([product.name])[0]
+        self._features[place] = unpack_floats(product.features)
+        self._place_of[version] = place
+        if version > self._current.get(product.name, version - 1):
+            self._current[product.name] = version
+            self._shown[product.name] = product.available
+            self._all = None
 
     def version_of(self, name: str) -> int | None:
         """Return the current version of a product, None for one that is not known."""
@@ -93,14 +92,14 @@ class ServedCatalogue:
 
     def features_of(self, version: int) -> FloatArray:
         """Return the features `(d_p,)` of a version."""
-        return np.asarray(self._features[version])
+        return np.asarray(self._features[self._place_of[version]])
 
     def is_current(self, product: Product) -> bool:
         """Tell whether this is what is known of the product already."""
         version = self._current.get(product.name)
         if version is None or self._shown[product.name] is not product.available:
             return False
-        return pack_floats(self._features[version]) == product.features
+        return pack_floats(self.features_of(version)) == product.features
 
     def hidden(self) -> list[str]:
         """Return the names of the products that may not be shown."""
@@ -119,7 +118,7 @@ class ServedCatalogue:
     def candidates(self, versions: Iterable[int]) -> Candidates:
         """Return versions as candidates; the arrays are the same ones when the same versions come again."""
         wanted = list(versions)
-        key = np.array(wanted, np.uint32).tobytes()
+        key = np.array(wanted, np.int64).tobytes()
         known = self._sets.get(key)
         if known is not None:
             self._sets.move_to_end(key)
@@ -132,9 +131,8 @@ class ServedCatalogue:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all versions as plain values and arrays."""
-        versions = len(self._names)
-        values = {"names": self._names, "hidden": self.hidden()}
-        return values, {"product_features": self._features[:versions].copy()}
+        values = {"names": self._names, "versions": self._versions, "hidden": self.hidden()}
+        return values, {"product_features": self._features[: len(self._names)].copy()}
 
     def load_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `state` returned; raises `ValueError` or `LookupError` for what it did not."""
@@ -142,18 +140,16 @@ class ServedCatalogue:
         features = np.array(arrays["product_features"], float)
         if features.shape != (len(names), self._features.shape[1]) or not np.isfinite(features).all():
             raise ValueError("products of a snapshot do not fit the model")
-        self._names, self._features, self._ids = names, features, np.asarray(product_ids(names), np.int64).copy()
-        self._current = {name: version for version, name in enumerate(names)}
+        self._take(names, [int(version) for version in values["versions"]])
+        self._features = features
         hidden = set(values["hidden"])
         self._shown = {name: name not in hidden for name in names}
-        self._sets.clear()
-        self._all = None
 
     def _made(self, versions: Sequence[int]) -> Candidates:
-        indices = frozen(np.array(versions, np.int64))
-        names = tuple(self._names[version] for version in versions)
-        features = self._features[indices] if len(versions) else np.zeros((0, self._features.shape[1]))
-        return Candidates(indices, names, frozen(self._ids[indices]), frozen(features))
+        places = np.array([self._place_of[version] for version in versions], np.int64)
+        names = tuple(self._names[place] for place in places)
+        features = self._features[places] if len(places) else np.zeros((0, self._features.shape[1]))
+        return Candidates(frozen(np.array(versions, np.int64)), names, frozen(self._ids[places]), frozen(features))
 
     def _grow(self, room: int) -> None:
         ids = np.zeros(room, np.int64)

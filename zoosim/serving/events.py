@@ -50,12 +50,16 @@ class Start(msgspec.Struct, array_like=True):
     """From here on the service decides by this model, and learns by these rules.
 
     `model` is the digest of its file, `rules` the settings by which feedback becomes rewards, as JSON. With another
-    `turn` the same model starts anew, from what its file holds.
+    `turn` the same model starts anew, from what its file holds. `number` counts the starts of a log: it is their key,
+    so that of two services that go on from the same start one has to look again. `changes` are the settings that were
+    changed while services ran, by part, as JSON.
     """
 
     model: str
     rules: bytes
     turn: int = 0
+    number: int = 1
+    changes: bytes = b"{}"
 
     @property
     def origin(self) -> str:
@@ -76,13 +80,15 @@ class RawRequest(msgspec.Struct, array_like=True):
 class Product(msgspec.Struct, array_like=True):
     """A product as it is from here on: its features, and whether it may be shown.
 
-    Each such row makes a new *version* of the product; decisions name versions by their number, counted over all
-    products, so that a row is read alike for ever.
+    Each such row makes a new *version* of the product, whose number is the position of the row; those that came with a
+    model have numbers below 0. Decisions name versions by their numbers, so that a row is read alike for ever. `model`
+    is the digest of the one that encoded the features: to others they say nothing.
     """
 
     name: str
     features: bytes
     available: bool
+    model: str
 
 
 class Decision(msgspec.Struct, array_like=True):
@@ -115,6 +121,11 @@ class Decision(msgspec.Struct, array_like=True):
     excluded: list[int] = []
     baseline: int = 0
 
+    @property
+    def origin(self) -> str:
+        """What the policy that made it began from; see `Start`."""
+        return f"{self.model}/{self.turn}"
+
     def visitor_in(self, slot: int) -> bytes:
         """Return what the visitor was in a slot."""
         return self.visitors[slot] if self.visitors else self.visitor
@@ -133,9 +144,9 @@ class Decision(msgspec.Struct, array_like=True):
 class Search(msgspec.Struct, array_like=True):
     """How the results of a search were ranked, and all that it takes to make the request again.
 
-    `request`, `model` and `state` are as in `Decision`. `visitor` is what the request said of the visitor, `products`
-    and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they were not
-    drawn, and `ranking` places among the candidates from the top.
+    `request`, `model`, `state` and `turn` are as in `Decision`. `visitor` is what the request said of the visitor,
+    `products` and `scores` are the candidates, `boosts` what ranked them, `density` that of the boosts, None where they
+    were not drawn, and `ranking` places among the candidates from the top.
     """
 
     request: bytes
@@ -149,6 +160,12 @@ class Search(msgspec.Struct, array_like=True):
     density: float | None
     ranking: list[int]
     deferred: bool
+    turn: int = 0
+
+    @property
+    def origin(self) -> str:
+        """What the model that ranked began from; see `Start`."""
+        return f"{self.model}/{self.turn}"
 
     @property
     def is_forgotten(self) -> bool:
@@ -173,7 +190,12 @@ class Feedback(msgspec.Struct, array_like=True):
     slot: int
 
 
-DECISION_KEY, FEEDBACK_KEY, ACTIVATION_KEY = b"d", b"f", b"a"
+DECISION_KEY, FEEDBACK_KEY, ACTIVATION_KEY, START_KEY = b"d", b"f", b"a", b"s"
+
+
+def start_key(number: int) -> bytes:
+    """Return the key of a start."""
+    return START_KEY + str(number).encode()
 
 
 def decision_key(decision_id: str) -> bytes:
@@ -261,13 +283,13 @@ def unpack_floats(packed: bytes) -> FloatArray:
 
 
 def pack_whole(values: IntArray) -> bytes:
-    """Return whole numbers from 0 to 2^32 - 1 as bytes, 4 each."""
-    return np.ascontiguousarray(values, "<u4").tobytes()
+    """Return whole numbers as bytes, 8 each."""
+    return np.ascontiguousarray(values, "<i8").tobytes()
 
 
 def unpack_whole(packed: bytes) -> IntArray:
     """Return the numbers of `pack_whole`."""
-    return np.frombuffer(packed, "<u4").astype(np.int64)
+    return np.frombuffer(packed, "<i8").astype(np.int64)
 
 
 def row_checksum(row: Row) -> bytes:

@@ -5,20 +5,21 @@ import logging
 import os
 import secrets
 from pathlib import Path
-from typing import NamedTuple
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic
 from zoosim.core.packed import packed_digest
-from zoosim.policies.model import PACKING, Model, load_model
-from zoosim.serving.events import Kind
-from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import MODELS, ROWS_AT_ONCE, SNAPSHOTS, load_served_model, model_path
+from zoosim.policies.model import PACKING, SUFFIX, Model, load_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.base import Store
 
 SECRET, LOCK = "secret", "lock"
+MODELS, SNAPSHOTS = "models", "snapshots"
+"""What a service's folder holds."""
+
+ROWS_AT_ONCE = 1_000
+SECRET_BYTES = 32
 DIGEST_CHARACTERS = 32
 """Of the SHA-256 of a model's file, by which the log names it."""
 
@@ -41,19 +42,46 @@ def lock_folder(folder: Path) -> int:
     return handle
 
 
-def secret_of(folder: Path) -> bytes:
-    """Return the secret that draws follow from, made at the first start."""
+def secret_of(folder: Path, store: Store) -> bytes:
+    """Return the secret that draws follow from: that of the first service of a log, made at its first start.
+
+    Raises:
+        ConfigError: the folder is that of another log.
+        DataError: the secret is broken.
+    """
     path = folder / SECRET
-    if not path.exists():
+    is_new = not path.exists()
+    secret = secrets.token_bytes(SECRET_BYTES) if is_new else path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        got = f"got {len(secret)} bytes, expected {SECRET_BYTES}"
+        raise DataError(f"{path}: {got}; restore a backup, or name another folder")
+    common = store.agree(SECRET, secret)
+    if is_new:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(32))
+            file.write(common)
             file.flush()
             os.fsync(file.fileno())
-    secret = path.read_bytes()
-    if len(secret) != 32:
-        raise DataError(f"{path}: got {len(secret)} bytes, expected 32; restore a backup, or name another folder")
-    return secret
+    elif common != secret:
+        raise ConfigError(f"store {folder}: is the folder of another log; name another folder")
+    return common
+
+
+def model_path(folder: Path, digest: str) -> Path:
+    """Return where a service keeps the model with a digest."""
+    return folder / MODELS / f"{digest}{SUFFIX}"
+
+
+def load_served_model(folder: Path, digest: str) -> Model:
+    """Return a model of a service; raises `DataError` where it is broken or gone."""
+    if not digest.isalnum():
+        raise DataError(f"log of the service: got {digest!r}, expected the digest of a model")
+    path = model_path(folder, digest)
+    if not path.exists():
+        raise DataError(
+            f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
+        )
+    return load_model(path)
 
 
 def keep_model_file(folder: Path, model_file: Path) -> str:
@@ -71,52 +99,38 @@ def keep_model_file(folder: Path, model_file: Path) -> str:
 class Models:
     """The models of a service, of which the next one can be prepared while requests go on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: Store) -> None:
+        """Load them from a folder; those that it lacks are fetched from where the store shares them."""
         self._folder = folder
+        self._store = store
         self._prepared: dict[str, Model] = {}
 
     def prepare(self, digest: str) -> None:
         """Load a model that is needed soon."""
-        model = load_served_model(self._folder, digest)
+        model = self._loaded(digest)
         model.policy.prepare()
         self._prepared = {digest: model}
+
+    def is_prepared(self, digest: str) -> bool:
+        """Tell whether a model can be had at once."""
+        return digest in self._prepared
 
     def load(self, digest: str) -> Model:
         """Return a model as its file holds it."""
         prepared = self._prepared.pop(digest, None)
-        return load_served_model(self._folder, digest) if prepared is None else prepared
+        return self._loaded(digest) if prepared is None else prepared
+
+    def _loaded(self, digest: str) -> Model:
+        self._store.fetch(self._folder, f"{MODELS}/{digest}{SUFFIX}")
+        return load_served_model(self._folder, digest)
 
 
-class Replayed(NamedTuple):
-    """What a service decides by when it starts: the `replica` has its model and products as the whole log says.
-
-    `state` is the position up to which its policy has learned, and `dues` say when the waits of decisions end that may
-    be open.
-    """
-
-    replica: Replica
-    state: int
-    dues: list[int]
-
-
-def replayed(folder: Path, reader: Store, models: Models) -> Replayed:
-    """Return what a service decides by: its newest sound snapshot, and the models and products of the log behind it."""
+def newest_snapshot(folder: Path, reader: Store, models: Models) -> Replica:
+    """Return what a service decides by, as its newest sound snapshot says; nothing is learned from it."""
 
     def complain(line: str) -> None:
         logger.warning(line)
 
     replica = newest_replica(folder / SNAPSHOTS, models.load, reader.row, complain)
-    dues = [] if replica.start is None else replica.join.dues()
     replica.forget_decisions()
-    state = position = replica.position
-    while rows := reader.read(position, ROWS_AT_ONCE):
-        for row in rows:
-            if row.kind in (Kind.START, Kind.PRODUCT):
-                model = replica.start and replica.start.origin
-                replica.apply(row)
-                if replica.start is not None and replica.start.origin != model:
-                    state = 0
-            elif row.kind in (Kind.DECISION, Kind.SEARCH):
-                dues.append(row.time + round(replica.rules.wait * MICROSECONDS))
-        position = rows[-1].seq
-    return Replayed(replica, state, dues)
+    return replica

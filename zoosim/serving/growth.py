@@ -25,6 +25,8 @@ class Growth:
         self._service = service
         self._loop = loop
         self._wanted = self._requests = FIRST_REQUESTS
+        self._logged = 0
+        self._looked_at = 0
         self._task: asyncio.Task[None] | None = None
 
     def packed(self, body: DecideBody, slots: Sequence[SlotBody]) -> bytes:
@@ -39,20 +41,25 @@ class Growth:
 
     def tick(self) -> None:
         """Grow a policy where there may be enough requests."""
-        if self._requests >= self._wanted and self._task is None and self._service.is_warming_up:
+        if self._task is not None or not self._service.is_warming_up:
+            return
+        # Other services may have logged requests, too: at most as many as there are new rows.
+        in_log = self._logged + self._service.current.state - self._looked_at
+        if max(self._requests, in_log) >= self._wanted:
             self._task = self._loop.create_task(self._grow())
 
     async def _grow(self) -> None:
         service = self._service
         warm_up = service.start.model
         self._requests = 0
+        self._looked_at = service.current.state
         try:
             requests = await asyncio.to_thread(_logged_requests, service.address, warm_up, self._wanted)
+            self._logged = len(requests)
             self._requests += len(requests)
             if len(requests) == self._wanted:
                 grown = await asyncio.to_thread(lambda: service.keep(grown_model(requests, warm_up)))
-                if service.start.model == warm_up:
-                    await service.switch_model(grown)
+                await service.switch_model(grown, instead_of=warm_up)
         except Exception as error:  # whatever requests hold, the service goes on as it is
             if self._requests >= self._wanted:  # they were read, and are of no use: more may be
                 self._wanted *= 2

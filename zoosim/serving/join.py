@@ -133,9 +133,13 @@ class Join:
                 self.counts["never activated"] += 1
         return closings
 
-    def dues(self) -> list[int]:
-        """Return when the waits of open decisions end."""
-        return [decision.due for decision in self._open.values()]
+    def due(self) -> int | None:
+        """Return from when on a tick closes a decision: 0 for at once, None while none is open."""
+        if any(self._closed_at_once()):
+            return 0
+        while self._by_due and not self._is_open(*self._by_due[0][1:]):
+            heapq.heappop(self._by_due)
+        return self._by_due[0][0] if self._by_due else None
 
     def state(self) -> dict[str, Any]:
         """Return what is open, as plain values."""
@@ -164,9 +168,12 @@ class Join:
         """Yield the decisions whose wait is over."""
         while self._by_due and self._by_due[0][0] <= time:
             _, seq, name = heapq.heappop(self._by_due)
-            decision = self._open.get(name)
-            if decision is not None and decision.seq == seq:
-                yield name, decision
+            if self._is_open(seq, name):
+                yield name, self._open[name]
+
+    def _is_open(self, seq: int, name: str) -> bool:
+        decision = self._open.get(name)
+        return decision is not None and decision.seq == seq
 
     def _slot_of(self, feedback: Feedback) -> int:
         return feedback.slot

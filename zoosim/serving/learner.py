@@ -1,4 +1,4 @@
-"""The learner: a process that reads the log, learns, tells the ranker what changed, and writes snapshots."""
+"""The learner: a process that reads the log, learns, tells who decides what changed, and writes snapshots."""
 
 import gc
 import logging
@@ -9,23 +9,18 @@ import time
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from zoosim.core.errors import DataError, StoreError
-from zoosim.policies.model import Model, load_model
-from zoosim.serving.events import without_gap
+from zoosim.serving.events import Kind, Row, without_gap
+from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS, Models
 from zoosim.serving.log_lines import write_json_lines
-from zoosim.serving.publishing import Publisher, encode
+from zoosim.serving.publishing import News, Publisher, encode
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica, write_snapshot
 from zoosim.serving.store.address import Address, open_store
-from zoosim.serving.store.base import Store
+from zoosim.serving.store.base import LostRows, Store
 
-MODELS, SNAPSHOTS = "models", "snapshots"
-"""What a service's folder holds."""
-
-ROWS_AT_ONCE = 1_000
 SECONDS_BETWEEN_MESSAGES = 0.1
 """Between two messages to the ranker: each compares the whole state, which takes milliseconds of a core."""
 
@@ -43,6 +38,9 @@ WHOLE = b"whole"
 STOP = b"stop"
 """What the ranker sends to a learner that shall write a snapshot and end."""
 
+LOST = 4
+"""The exit code of a learner that has learned from rows which the log has lost."""
+
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger("zoosim.serving")
@@ -56,23 +54,6 @@ class LearnerJob(NamedTuple):
     parent: int
 
 
-def model_path(folder: Path, digest: str) -> Path:
-    """Return where a service keeps the model with a digest."""
-    return folder / MODELS / f"{digest}.zoosim"
-
-
-def load_served_model(folder: Path, digest: str) -> Model:
-    """Return a model of a service; raises `DataError` where it is broken or gone."""
-    if not digest.isalnum():
-        raise DataError(f"log of the service: got {digest!r}, expected the digest of a model")
-    path = model_path(folder, digest)
-    if not path.exists():
-        raise DataError(
-            f"{path}: is gone, but the log needs it; copy the model back, or restore a backup of the folder"
-        )
-    return load_model(path)
-
-
 def run_learner(job: LearnerJob, ranker: Connection) -> None:
     """Learn from the log until the ranker says stop, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -83,6 +64,9 @@ def run_learner(job: LearnerJob, ranker: Connection) -> None:
         _Learner(job, _Parent(job.parent, ranker)).run()
     except (BrokenPipeError, EOFError, ConnectionResetError):
         pass
+    except LostRows as error:
+        _complain(str(error))
+        sys.exit(LOST)
     except DataError as error:
         _complain(str(error))
         sys.exit(3)
@@ -139,9 +123,11 @@ class _Learner:
         self._folder = job.store.folder
         store = parent.insist(lambda: open_store(job.store, read_only=True))
         self._store: Store = store
+        parent.insist(lambda: store.fetch(self._folder))
+        models = Models(self._folder, store)
         self._replica: Replica = newest_replica(
             self._folder / SNAPSHOTS,
-            lambda digest: load_served_model(self._folder, digest),
+            lambda digest: parent.insist(lambda: models.load(digest)),
             lambda seq: parent.insist(lambda: store.row(seq)),
             _complain,
         )
@@ -149,7 +135,10 @@ class _Learner:
         self._publisher = Publisher()
         self._saved_at = time.monotonic()
         self._saved_position = self._replica.position
-        self._published = -1
+        self._rows: list[Row] = []
+        self._newest: Row | None = None
+        self._published = self._replica.position
+        self._is_new = True
         self._published_at = -SECONDS_BETWEEN_MESSAGES
 
     def run(self) -> None:
@@ -171,13 +160,27 @@ class _Learner:
 
     def _catch_up(self) -> int:
         """Read what is new in the log; return how many rows it was."""
-        position = self._replica.position
-        rows = self._parent.insist(lambda: self._store.read(position, ROWS_AT_ONCE))
-        for row in without_gap(rows, position + 1):
+        rows = self._new_rows()
+        for row in without_gap(rows, self._replica.position + 1):
             self._replica.apply(row)
+            self._newest = row
+            if row.kind in (Kind.START, Kind.PRODUCT):
+                self._rows.append(row)
             if self._replica.position - self._saved_position >= ROWS_PER_SNAPSHOT:
                 self._save()
         return len(rows)
+
+    def _new_rows(self) -> list[Row]:
+        """Return the rows behind what was read; raises `LostRows` where the log does not have that any more."""
+        newest = self._newest
+        if newest is None:
+            return self._parent.insist(lambda: self._store.read(self._replica.position, ROWS_AT_ONCE))
+        rows = self._parent.insist(lambda: self._store.read(newest.seq - 1, ROWS_AT_ONCE))
+        if rows and rows[0].seq > newest.seq:
+            raise DataError(f"log of the service: row {newest.seq:,} was removed before it was learned")
+        if not rows or rows[0][:4] != newest[:4]:  # its body changes where a visitor is forgotten
+            raise LostRows(newest.seq)
+        return rows[1:]
 
     def _publish(self) -> None:
         if self._parent.wants_whole:
@@ -186,15 +189,25 @@ class _Learner:
         replica = self._replica
         start = replica.start
         assert start is not None
-        counts = {**replica.join.counts, **replica.counts, "open": len(replica.join)}
-        message = self._publisher.message(replica.model.policy, replica.position, start.origin, start.rules, counts)
-        self._parent.send(encode(message))
+        news = News(
+            after=self._published,
+            position=replica.position,
+            origin=start.origin,
+            rows=self._rows,
+            counts={**replica.join.counts, **replica.counts, "open": len(replica.join)},
+            due=replica.join.due(),
+        )
+        self._parent.send(encode(self._publisher.message(replica.model.policy, news)))
+        self._rows = []
+        self._is_new = False
         self._published = replica.position
         self._published_at = time.monotonic()
 
     def _message_is_due(self) -> bool:
-        is_new = self._published != self._replica.position and self._replica.start is not None
-        return is_new and time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
+        is_new = self._is_new or self._published != self._replica.position
+        if not is_new or self._replica.start is None:
+            return False
+        return time.monotonic() - self._published_at >= SECONDS_BETWEEN_MESSAGES
 
     def _snapshot_is_due(self) -> bool:
         is_old = time.monotonic() - self._saved_at > self._job.snapshot

@@ -13,6 +13,7 @@ from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
 from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
+from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
     Decision,
     Feedback,
@@ -25,8 +26,8 @@ from zoosim.serving.events import (
     unpack_floats,
     unpack_whole,
 )
+from zoosim.serving.folder import SNAPSHOTS, load_served_model
 from zoosim.serving.join import MICROSECONDS
-from zoosim.serving.learner import SNAPSHOTS, load_served_model
 from zoosim.serving.replica import rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
@@ -41,9 +42,10 @@ GONE = "decision: expected one of a model whose products are known, and the log 
 
 @dataclass
 class Period:
-    """A time in which one model decided: how it encodes, and every version of its products.
+    """What decisions of one model need: how it encodes, and every version of its products.
 
-    `known_until` is the row up to which the versions are known without reading, from a snapshot.
+    `place_of` says at which place of `names` and `features` a version stands; `known_until` is the row up to which the
+    versions are known without reading, from a snapshot.
     """
 
     model: str
@@ -51,13 +53,15 @@ class Period:
     fitted: FittedSchema
     names: list[str]
     features: list[FloatArray]
+    place_of: dict[int, int]
     known_until: int = 0
     is_known: bool = True
     sets: dict[bytes, int] = field(default_factory=dict)
 
     def change(self, row: Row, product: Product) -> None:
         """Take over a new version of a product."""
-        if row.seq > self.known_until:
+        if product.model == self.model and row.seq not in self.place_of:
+            self.place_of[row.seq] = len(self.names)
             self.names.append(product.name)
             self.features.append(unpack_floats(product.features))
 
@@ -126,7 +130,8 @@ class LogReader:
             elif isinstance(record, Feedback):
                 self._earn(row, record)
             elif isinstance(record, Product):
-                self.periods[-1].change(row, record)
+                for period in self.periods:
+                    period.change(row, record)
             elif isinstance(record, Start):
                 self._begin(row, record)
             else:
@@ -179,7 +184,8 @@ class LogReader:
             self.periods[-1].is_known = False  # the snapshot is of a later time of the same model
         model = load_served_model(self._folder, start.model)
         names, features = list(model.catalogue.names), list(model.catalogue.features)
-        self.periods.append(Period(start.model, start.origin, model.fitted, names, features))
+        place_of = {model_version(place): place for place in range(len(names))}
+        self.periods.append(Period(start.model, start.origin, model.fitted, names, features, place_of))
 
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
@@ -196,41 +202,53 @@ class LogReader:
         values, arrays = replica.catalogue.state()
         features = list(arrays["product_features"])
         start = replica.start
-        period = Period(start.model, start.origin, replica.model.fitted, values["names"], features, replica.position)
+        place_of = {version: place for place, version in enumerate(values["versions"])}
+        fitted = replica.model.fitted
+        period = Period(start.model, start.origin, fitted, values["names"], features, place_of, replica.position)
         self.periods.append(period)
         self.rules.append(replica.rules)
 
     def _decide(self, row: Row, decision: Decision) -> None:
-        period = self.periods[-1]
-        if decision.model != period.model:
-            self.skipped[GONE] += 1
-            return
         if decision.is_forgotten:
             self.skipped[FORGOTTEN] += 1
             return
-        versions = unpack_whole(decision.versions)
-        in_order = np.sort(np.delete(versions, decision.excluded)).astype("<u4").tobytes()
-        number = period.sets.setdefault(in_order, len(self.sets))
-        if number == len(self.sets):
-            self.sets.append((len(self.periods) - 1, in_order))
+        number = self._period_of(decision)
+        if number is None:
+            self.skipped[GONE] += 1
+            return
+        period = self.periods[number]
+        products = np.array([period.place_of[version] for version in unpack_whole(decision.versions).tolist()])
+        in_order = np.sort(np.delete(products, decision.excluded)).astype("<u4").tobytes()
+        candidates = period.sets.setdefault(in_order, len(self.sets))
+        if candidates == len(self.sets):
+            self.sets.append((number, in_order))
         judged = 1 if decision.slots else len(decision.shown)
         visit = Visit(
             decision_id=decision_of(row),
-            period=len(self.periods) - 1,
+            period=number,
             rules=len(self.rules) - 1,
-            candidates=number,
+            candidates=candidates,
             time=row.time,
             due=row.time + round(self.rules[-1].wait * MICROSECONDS),
             visitor_id=decision.visitor_id,
             visitor=decision.visitor_in(0),
-            first=int(versions[decision.baseline]),
-            shown=tuple(versions[decision.shown[:judged]].tolist()),
+            first=int(products[decision.baseline]),
+            shown=tuple(products[decision.shown[:judged]].tolist()),
             chances=tuple(decision.chances[:judged]),
         )
         if decision.deferred:
             self._inactive.add(len(self.visits))
         self._visit_of[visit.decision_id] = len(self.visits)
         self.visits.append(visit)
+
+    def _period_of(self, decision: Decision) -> int | None:
+        """Return the newest period of a decision's model, None where that or one of its products is not known."""
+        for number in range(len(self.periods) - 1, -1, -1):
+            period = self.periods[number]
+            if period.origin == decision.origin:
+                versions = unpack_whole(decision.versions).tolist()
+                return number if all(version in period.place_of for version in versions) else None
+        return None
 
     def _earn(self, row: Row, feedback: Feedback) -> None:
         visit = self._open_visit(row)

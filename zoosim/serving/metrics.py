@@ -44,11 +44,12 @@ class Metrics:
             happened.add_metric([name], count)
         yield happened
         learned = CounterMetricFamily("zoosim_learner_events", "What came of decisions.", labels=["event"])
-        for name, count in sorted(service.learned.items()):
+        for name, count in sorted(service.current.learned.items()):
             learned.add_metric([name], count)
         yield learned
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
         yield GaugeMetricFamily("zoosim_delay_seconds", "Time that requests wait for their turn.", service.delay)
-        yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", service.state)
+        state = service.current.state
+        yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())
         yield GaugeMetricFamily("zoosim_log_failing", "1 while the log cannot be written.", bool(service.failure))

@@ -1,4 +1,4 @@
-"""What the learner tells the rankers: the lines of its state that changed, or all of it.
+"""What the learner tells the process that decides: the lines of its state that changed, or all of it.
 
 A state is tens of megabytes, of which some kilobytes change with the rewards of a second. So arrays are compared in
 lines of 64 bytes, and what differs is sent. Where arrays grew, all is sent.
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from zoosim.policies.base import Policy
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.persistence import packed_state, unpack_state
+from zoosim.serving.events import Row
 
 LINE = 64
 """Bytes that are compared, and sent, together."""
@@ -29,26 +30,37 @@ class PackedArray(msgspec.Struct, array_like=True):
     content: bytes
 
 
+class News(msgspec.Struct, array_like=True):
+    """What the learner read since its last message, in the log behind the position `after` and up to `position`.
+
+    `rows` are what was said there of models, rules and products, `origin` is what the policy began from, `counts` say
+    what came of decisions, and `due` is the time at which the next of them is over: 0 for at once, None for never.
+    """
+
+    after: int
+    position: int
+    origin: str
+    rows: list[Row] = []
+    counts: dict[str, int] = {}
+    due: int | None = None
+
+
 class Whole(msgspec.Struct, array_like=True, tag="whole"):
-    """All that was learned from the log up to a position; `model` and `rules` say what it began by.
+    """All that was learned from the log.
 
     `state` is JSON, since MessagePack has no numbers as long as the state of a generator.
     """
 
-    position: int
-    model: str
-    rules: bytes
+    news: News
     state: str
     arrays: dict[str, PackedArray]
-    counts: dict[str, int]
 
 
 class Changes(msgspec.Struct, array_like=True, tag="changes"):
     """What changed in a state since the last message: by array, the numbers of lines and their bytes."""
 
-    position: int
+    news: News
     lines: dict[str, tuple[bytes, bytes]]
-    counts: dict[str, int]
 
 
 Message = Whole | Changes
@@ -58,33 +70,33 @@ decode = msgspec.msgpack.Decoder(Message).decode
 
 
 class Publisher:
-    """Remembers what rankers know of a policy, and says what is new."""
+    """Remembers what was told of a policy, and says what is new."""
 
     def __init__(self) -> None:
         self._known: dict[str, NDArray[np.uint8]] | None = None
-        self._start: tuple[str, bytes] | None = None
+        self._origin = ""
 
     def forget(self) -> None:
         """Let the next message hold the whole state."""
         self._known = None
 
-    def message(self, policy: Policy, position: int, model: str, rules: bytes, counts: dict[str, int]) -> Message:
-        """Return what is new in a policy's state, which is now at a position of the log."""
+    def message(self, policy: Policy, news: News) -> Message:
+        """Return what is new in a policy's state, which is now at the position that the news come from."""
         now = {name: _bytes_of(array) for name, array in _flat(policy).items()}
         known, self._known = self._known, now
         same_sizes = known is not None and {n: len(a) for n, a in known.items()} == {n: len(a) for n, a in now.items()}
-        is_same_start = (model, rules) == self._start
-        self._start = model, rules
-        if known is None or not same_sizes or not is_same_start:
+        is_same_origin = news.origin == self._origin
+        self._origin = news.origin
+        if known is None or not same_sizes or not is_same_origin:
             state, arrays = packed_state(policy)
             packed = {name: PackedArray(a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()}
-            return Whole(position, model, rules, json.dumps(state), packed, counts)
+            return Whole(news, json.dumps(state), packed)
         lines = {}
         for name, array in now.items():
             changed = _changed_lines(known[name], array)
             if len(changed):
                 lines[name] = changed.astype("<u4").tobytes(), _padded(array)[changed].tobytes()
-        return Changes(position, lines, counts)
+        return Changes(news, lines)
 
 
 def take_whole(policy: Policy, message: Whole) -> None:

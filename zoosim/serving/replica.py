@@ -96,6 +96,13 @@ class Replica:
         self.position = row.seq
         self.checksum = row_checksum(row)
 
+    def follow(self, row: Row) -> None:
+        """Read the next row as one who decides alone: for the model and its products, and nothing that is learned."""
+        if row.kind in (Kind.START, Kind.PRODUCT):
+            self.apply(row)
+        else:
+            self.position = row.seq
+
     def begin(self, start: Start) -> None:
         """Go on with another model, from what its file holds, or with other rules."""
         rules = build(Rules, rules_of(start), "log of the service: rules")
@@ -138,23 +145,39 @@ class Replica:
         assert isinstance(start, Start)
         self.begin(start)
 
-    def _change_product(self, row: Row) -> None:
+    def change_product(self, row: Row) -> None:
+        """Take over what a row says of a product."""
         product = unpack(row)
         assert isinstance(product, Product)
-        self.catalogue.change(product)
+        if self.start is not None and product.model == self.start.model:
+            self.catalogue.change(row.seq, product)
 
     def _decide(self, row: Row) -> None:
         decision = _decision_in(row)
-        if self.rules.mode == "logging-only" or decision.is_forgotten:
-            return
-        self.join.decide(row, decision)
-        self._note(decision)
+        if self._is_learned(decision) and self._knows_products(decision):
+            self.join.decide(row, decision)
+            self._note(decision)
 
     def _search(self, row: Row) -> None:
         search = unpack(row)
         assert isinstance(search, Search)
-        if self.rules.mode != "logging-only" and not search.is_forgotten:
+        if self._is_learned(search):
             self.join.decide(row, search)
+
+    def _knows_products(self, decision: Decision) -> bool:
+        """Whether the log has what a decision rests on, which a server may lose."""
+        if decision.raw or all(version in self.catalogue for version in unpack_whole(decision.versions).tolist()):
+            return True
+        self.counts["of unknown products"] += 1
+        return False
+
+    def _is_learned(self, decision: Decision | Search) -> bool:
+        """Whether the policy learns from a decision: not if a service made it that had not read of this model yet."""
+        assert self.start is not None
+        if decision.origin != self.start.origin:
+            self.counts["of an earlier model"] += 1
+            return False
+        return self.rules.mode != "logging-only" and not decision.is_forgotten
 
     def _earn(self, row: Row) -> None:
         feedback = unpack(row)
@@ -255,7 +278,7 @@ def rules_of(start: Start) -> dict[str, Any]:
 
 _READERS: dict[Kind, Callable[[Replica, Row], None]] = {
     Kind.START: Replica._start,
-    Kind.PRODUCT: Replica._change_product,
+    Kind.PRODUCT: Replica.change_product,
     Kind.DECISION: Replica._decide,
     Kind.SEARCH: Replica._search,
     Kind.FEEDBACK: Replica._earn,

@@ -18,12 +18,13 @@ import uvloop
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.application import Application
-from zoosim.serving.learner import STOP, WHOLE, LearnerJob, run_learner
+from zoosim.serving.learner import LOST, STOP, WHOLE, LearnerJob, run_learner
 from zoosim.serving.log_lines import write_json_lines
 from zoosim.serving.protocol import BoundedProtocol
 from zoosim.serving.publishing import decode
 from zoosim.serving.service import Service
 from zoosim.serving.settings import Settings
+from zoosim.serving.upkeep import Upkeep
 
 DRAIN_SECONDS = 5
 """How long requests may take to end once the service is told to stop."""
@@ -64,7 +65,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     service = Service(settings, model_file, loop)
     learner = LearnerProcess(service, loop)
-    service.ask_learner = learner.ask_for_whole
+    service.current.ask_learner = learner.ask_for_whole
     server = _Server(_configuration(service))
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -73,7 +74,8 @@ async def _serve(
     sys.setswitchinterval(SECONDS_PER_THREAD)
     gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
     jobs = [
-        asyncio.create_task(job) for job in (_tick(service), _clean(service), _watch(service), _stop(server, stopping))
+        asyncio.create_task(job)
+        for job in (_tick(service), _clean(service.upkeep), _watch(service), _stop(server, stopping))
     ]
     host, port = listener.getsockname()[:2]
     announce(f"serving on http://{host}:{port}, {service.address.text()}")
@@ -141,12 +143,14 @@ class LearnerProcess:
         while not self._stopping.is_set():
             try:
                 message = decode(self._connection.recv_bytes())
-                self._loop.call_soon_threadsafe(self._service.take, message)
+                self._loop.call_soon_threadsafe(self._service.current.take, message)
                 pause = 0.1
             except (EOFError, OSError, RuntimeError):
                 self._process.join()
                 if self._stopping.wait(pause):
                     return
+                if self._process.exitcode == LOST:
+                    self._loop.call_soon_threadsafe(self._service.refuse_to_write, "the log has lost rows; start again")
                 logger.warning("the learner ended with code %s; it starts again", self._process.exitcode)
                 pause = min(2 * pause, 30.0)
                 try:
@@ -161,11 +165,11 @@ async def _tick(service: Service) -> None:
         await service.tick()
 
 
-async def _clean(service: Service) -> None:
+async def _clean(upkeep: Upkeep) -> None:
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_CLEANINGS)
         try:
-            await service.clean()
+            await upkeep.clean()
         except (StoreError, DataError, OSError) as error:
             logger.warning("old rows stay for now: %s", error)
 

@@ -86,6 +86,13 @@ class Settings(Rules):
         return parse_address(self.store)
 
 
+def changed_settings(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """Return settings with changes; raises `ConfigError` for what they cannot be."""
+    values = {name: getattr(settings, name) for name in settings.model_fields_set}
+    changed: Settings = build(Settings, {**values, **changes}, "changed settings of the service")
+    return changed
+
+
 def read_settings(
     path: str | os.PathLike[str] | None, environment: Mapping[str, str], given: Mapping[str, Any]
 ) -> Settings:

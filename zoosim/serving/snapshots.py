@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ def write_snapshot(folder: Path, replica: Replica) -> Path:
         "model": start.model,
         "turn": start.turn,
         "rules": start.rules.decode(),
+        "number": start.number,
+        "changes": start.changes.decode(),
         "state": state,
         "products": products,
         "join": replica.join.state(),
@@ -85,7 +87,7 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     replica = Replica(load_model, find_row)
     broken = DataError(f"{path}: is no {PACKING.what}, or broken; {PACKING.again}")
     try:
-        replica.begin(Start(str(header["model"]), str(header["rules"]).encode(), int(header["turn"])))
+        replica.begin(_start_in(header))
         replica.join.load_state(header["join"])
         replica.catalogue.load_state(header["products"], arrays)
         unpack_state(replica.model.policy, header["state"], arrays)
@@ -102,6 +104,16 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
     if row is None or row_checksum(row) != replica.checksum:
         raise DataError(f"{path}: ends at row {replica.position:,}, which is not in the log, or not the same there")
     return replica
+
+
+def _start_in(header: Mapping[str, Any]) -> Start:
+    return Start(
+        model=str(header["model"]),
+        rules=str(header["rules"]).encode(),
+        turn=int(header["turn"]),
+        number=int(header["number"]),
+        changes=str(header["changes"]).encode(),
+    )
 
 
 def _counts(values: Any) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Group commit: one thread appends together what waits, another syncs, and who waits is told once it is stored."""
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -8,8 +9,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from zoosim.core.errors import DataError, StoreError
-from zoosim.serving.events import Kind, NewRow, Row
-from zoosim.serving.store.base import Store, StoredAfterAll
+from zoosim.serving.events import NewRow
+from zoosim.serving.store.base import Store
 
 MOST_TOGETHER = 512
 """Requests that one commit stores, at most."""
@@ -17,22 +18,15 @@ MOST_TOGETHER = 512
 ROWS_BETWEEN_SYNCS = 1_000
 """Rows after which the log is synced though nobody waits for that."""
 
+logger = logging.getLogger("zoosim.serving")
+
 
 class _Waiting(NamedTuple):
-    """Rows that one request appends, whether they must be on the disk, and who waits for their positions.
-
-    `epoch` is the number of failures that the one who appends knew of.
-    """
+    """Rows that one request appends, whether they must be on the disk, and who waits for their positions."""
 
     rows: Sequence[NewRow]
     durable: bool
-    epoch: int
     done: "asyncio.Future[list[int | None]]"
-
-    @property
-    def products(self) -> int:
-        """How many rows change a product."""
-        return sum(row.kind is Kind.PRODUCT for row in self.rows)
 
 
 class _Committed(NamedTuple):
@@ -52,42 +46,27 @@ class _Task(NamedTuple):
 class Writer:
     """Appends rows in the order in which they are given; several requests share a commit, and several commits a sync.
 
-    What need not be on the disk never waits for it. What is appended may rest on what was appended before it, such as
-    a new product. So when a commit fails, all that waits fails with it, up to what is appended once `on_failure` was
-    called.
+    What need not be on the disk never waits for it. What rests on other rows is appended once those are stored.
 
     Attributes:
         waiting: How many requests wait now.
         position: The position of the newest row that this stored.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        loop: asyncio.AbstractEventLoop,
-        on_failure: Callable[[int, Sequence[Row]], None],
-        sync_all: bool = False,
-    ) -> None:
-        """Start the thread.
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, sync_all: bool = False) -> None:
+        """Start the threads.
 
         Args:
             store: Where to append.
             loop: The event loop of those who wait.
-            on_failure: Called in the event loop when commits failed, with the number of changes of products that are
-                lost with them, and with the rows of commits before that are stored after all. What cannot be synced
-                stays in the log: it is refused, and may be sent again.
             sync_all: Whether everything must be on the disk, not feedback alone.
         """
         self.waiting = 0
         self.position = 0
         self._store = store
         self._loop = loop
-        self._on_failure = on_failure
         self._sync_all = sync_all
-        self._epoch = 0
-        self._failed_epoch = -1
-        self._unstored_products = 0
-        self._commit_failure = self._sync_failure = ""
+        self._refusal = self._commit_failure = self._sync_failure = ""
         self._unsynced_rows = 0
         self._queue: queue.SimpleQueue[_Waiting | _Task | None] = queue.SimpleQueue()
         self._unsynced: queue.SimpleQueue[list[_Committed] | None] = queue.SimpleQueue()
@@ -100,20 +79,26 @@ class Writer:
 
     @property
     def failure(self) -> str:
-        """Why the last commit or sync failed; empty when neither did."""
-        return self._commit_failure or self._sync_failure
+        """Why the last commit or sync failed, or nothing is appended any more; empty when all is well."""
+        return self._refusal or self._commit_failure or self._sync_failure
 
     def append(self, rows: Sequence[NewRow], durable: bool = False) -> "asyncio.Future[list[int | None]]":
         """Give rows their place in the log; return their positions, once they are stored, as `Store.append` does.
 
-        Awaiting it raises `StoreError` where they could not be stored.
+        Awaiting it raises `StoreError` where they could not be stored, or synced. What cannot be synced stays in the
+        log: it is refused, and may be sent again.
         """
         done: asyncio.Future[list[int | None]] = self._loop.create_future()
-        waiting = _Waiting(rows, durable or self._sync_all, self._epoch, done)
+        if self._refusal:
+            done.set_exception(StoreError(self._refusal))
+            return done
         self.waiting += 1
-        self._unstored_products += waiting.products
-        self._queue.put(waiting)
+        self._queue.put(_Waiting(rows, durable or self._sync_all, done))
         return done
+
+    def refuse(self, reason: str) -> None:
+        """Append nothing more."""
+        self._refusal = reason
 
     def run(self, task: Callable[[Store], int]) -> "asyncio.Future[int]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""
@@ -122,7 +107,7 @@ class Writer:
         return done
 
     def close(self) -> None:
-        """Store what waits, and end the thread."""
+        """Store what waits, and end the threads."""
         self._queue.put(None)
         for thread in self._threads:
             thread.join()
@@ -154,27 +139,24 @@ class Writer:
             self._sync([committed for batch in batches for committed in batch or ()])
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        sound = [waiting for waiting in batch if waiting.epoch > self._failed_epoch]
-        self._tell(self._refuse, [waiting for waiting in batch if waiting.epoch <= self._failed_epoch], ())
-        if not sound:
-            return
-        rows = [row for waiting in sound for row in waiting.rows]
+        rows = [row for waiting in batch for row in waiting.rows]
         try:
             positions = self._store.append(rows)
         except (StoreError, DataError) as error:
+            if not self._commit_failure:
+                logger.error("the log cannot be written: %s", error)
             self._commit_failure = str(error)
-            self._failed_epoch = sound[-1].epoch
-            self._tell(self._refuse, sound, error.rows if isinstance(error, StoredAfterAll) else ())
+            self._tell(self._resolve, [_Committed(waiting, []) for waiting in batch], self._commit_failure)
             return
         self._commit_failure = ""
         self.position = max((self.position, *(position for position in positions if position is not None)))
         self._unsynced_rows += len(rows)
-        self._hand_on(sound, iter(positions))
+        self._hand_on(batch, iter(positions))
 
     def _hand_on(self, batch: Sequence[_Waiting], positions: Iterator[int | None]) -> None:
         """Tell those that need no sync, and let the others have one."""
         committed = [_Committed(request, list(islice(positions, len(request.rows)))) for request in batch]
-        self._tell(self._note_stored, committed)
+        self._tell(self._resolve, [each for each in committed if not each.request.durable], "")
         to_sync = [each for each in committed if each.request.durable]
         if to_sync or self._unsynced_rows >= ROWS_BETWEEN_SYNCS or self._sync_failure:
             self._unsynced_rows = 0
@@ -184,6 +166,8 @@ class Writer:
         try:
             self._store.sync()
         except StoreError as error:
+            if not self._sync_failure:
+                logger.error("the log cannot be synced: %s", error)
             self._sync_failure = str(error)
         else:
             self._sync_failure = ""
@@ -202,10 +186,6 @@ class Writer:
         if values[0] and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(what, *values)
 
-    def _note_stored(self, committed: list[_Committed]) -> None:
-        self._unstored_products -= sum(each.request.products for each in committed)
-        self._resolve([each for each in committed if not each.request.durable], "")
-
     def _resolve(self, committed: list[_Committed], failure: str) -> None:
         for request, positions in committed:
             self.waiting -= 1
@@ -213,15 +193,6 @@ class Writer:
                 _fail(request.done, StoreError(failure))
             else:
                 _succeed(request.done, positions)
-
-    def _refuse(self, batch: list[_Waiting], stored_after_all: Sequence[Row]) -> None:
-        if batch[-1].epoch == self._epoch:  # the first to hear of it: nothing that waits will be stored
-            self._epoch += 1
-            self._on_failure(self._unstored_products, stored_after_all)
-            self._unstored_products = 0
-        for waiting in batch:
-            self.waiting -= 1
-            _fail(waiting.done, StoreError(self.failure))
 
 
 def _succeed(done: "asyncio.Future[Any]", result: Any) -> None:

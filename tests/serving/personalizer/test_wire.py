@@ -355,7 +355,7 @@ def evaluate_policies(older: Wire, newest: Wire) -> None:
     for _ in range(40):
         answer = newest.send("POST", "/rank", rank_request()).json()
         value = float(answer["rewardActionId"] == IDS[0])
-        newest.send("POST", f"/events/{answer['eventId']}/reward", {"value": value})
+        assert newest.send("POST", f"/events/{answer['eventId']}/reward", {"value": value}).status_code == 204
     time.sleep(6)
     newest.send("POST", "/rank", rank_request())
     contract = {"name": "first", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}

@@ -115,6 +115,16 @@ def test_positions_go_on_after_a_restart_and_after_old_rows_were_removed(place: 
     assert place.open().append([row("0"), row("4")]) == [6, None]
 
 
+def test_time_never_goes_back(place: Place) -> None:
+    store = place.open()
+    store.append([row("a", 5), row("b", 3)])
+    store.append([row("c", 4), row("d", 6)])
+    store.close()
+    store = place.open()
+    store.append([row("e", 2)])
+    assert [found.time for found in store.read(0, 10)] == [5, 5, 5, 6, 6]
+
+
 def test_a_changed_row_is_refused(place: Place) -> None:
     store = place.open()
     store.append([row("a"), row("b")])

@@ -1,7 +1,9 @@
 """A log on a server that fails, and several services that want it."""
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from tests.serving.test_service import replayed, visit
 from tests.serving.valkey import ValkeyServer, valkey_server
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.bodies import DecideBody, ProductBody
+from zoosim.serving.learner import LearnerJob, _Learner
 from zoosim.serving.snapshots import state_digest, write_snapshot
 from zoosim.serving.store import redis as redis_module
 from zoosim.serving.store.address import parse_address
-from zoosim.serving.store.base import StoredAfterAll
+from zoosim.serving.store.base import LostRows
 from zoosim.serving.store.redis import RedisStore
 
 
@@ -61,25 +64,25 @@ def test_it_goes_on_when_the_server_is_back(server: ValkeyServer) -> None:
     store.close()
 
 
-def test_rows_whose_answer_was_lost_are_not_taken_for_lost(
-    server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_whose_answer_was_lost_are_stored_once(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     store = opened(server)
     store.append([row("a")])
     append = store._append
+    lost = [redis.TimeoutError("lost")]
 
-    def lose_the_answer(*values: Any) -> None:
-        append(*values)
-        raise redis.TimeoutError("lost")
+    def lose_an_answer(*values: Any) -> Any:
+        answer = append(*values)
+        if lost:
+            raise lost.pop()
+        return answer
 
-    monkeypatch.setattr(store, "_append", lose_the_answer)
+    monkeypatch.setattr(store, "_append", lose_an_answer)
+    assert store.append([row("b"), row("a"), row(None)]) == [2, None, 3]
+    lost += [redis.TimeoutError("lost")] * 2
     with pytest.raises(StoreError, match="lost"):
-        store.append([row("b"), row(None)])
-    monkeypatch.setattr(store, "_append", append)
-    with pytest.raises(StoredAfterAll) as error:
-        store.append([row("c")])
-    assert [(stored.seq, stored.key) for stored in error.value.rows] == [(2, b"b"), (3, None)]
-    assert store.append([row("b"), row("c")]) == [None, 4]
+        store.append([row("c"), row(None)])
+    assert store.append([row("c"), row("d")]) == [None, 6]
+    assert [found.key for found in store.read(0, 10)] == [b"a", b"b", None, b"c", None, b"d"]
     store.close()
 
 
@@ -87,34 +90,103 @@ def test_a_server_that_lost_rows_is_noticed(server: ValkeyServer) -> None:
     store = opened(server)
     store.append([row("a"), row("b")])
     lose_newest(server)
-    with pytest.raises(StoreError, match="not as it was left"):
-        store.append([row("c")])
     for _ in range(2):
-        with pytest.raises(DataError, match="ends at row 1, expected row 2"):
+        with pytest.raises(DataError, match="lacks row 2"):
             store.append([row("c")])
+    other = opened(server)
+    assert other.append([row("c"), row("d")]) == [2, 3]
+    with pytest.raises(DataError, match="lacks row 2"):
+        store.append([row("e")])
+    other.close()
     store.close()
 
 
-def test_one_service_at_a_time_appends(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+class Parent:
+    """Who a learner works for, to whom nothing matters."""
+
+    wants_whole = False
+
+    def insist(self, ask: Callable[[], Any]) -> Any:
+        return ask()
+
+
+def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServer, tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+
+    async def use() -> None:
+        async with running(folder, make_model(tmp_path), store=server.store("loop", folder)) as service:
+            learner = _Learner(LearnerJob(service.address, 60.0, 0), Parent())  # type: ignore[arg-type]
+            await visit(service, 1)
+            assert learner._catch_up() > 0
+            assert learner._catch_up() == 0
+            lose_newest(server)
+            for _ in range(2):
+                with pytest.raises(LostRows, match="the server has lost rows"):
+                    learner._catch_up()
+                opened(server).append([row("a"), row("b")])
+            service.refuse_to_write("lost")
+            with pytest.raises(StoreError, match="lost"):
+                await service.decide(DecideBody())
+            assert await service.upkeep.check_writing() == "lost"
+
+    asyncio.run(use())
+
+
+def test_rows_of_several_services_stand_in_one_order(server: ValkeyServer) -> None:
+    """Each sends some rows again that another sent, too."""
+    stores = [opened(server) for _ in range(3)]
+    positions: list[list[int | None]] = [[], [], []]
+
+    def append(number: int) -> None:
+        for step in range(100):
+            shared = row(f"shared {step}")
+            positions[number] += stores[number].append([row(f"{number} {step}"), shared, row(None, time=step)])
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(append, range(3)))
+    rows = stores[0].read(0, 10_000)
+    assert [found.seq for found in rows] == list(range(1, 701))
+    assert len({found.key for found in rows if found.key}) == 400
+    stored = [position for each in positions for position in each if position is not None]
+    assert sorted(stored) == list(range(1, 701))
+    times = [found.time for found in rows]
+    assert times == sorted(times)
+    for store in stores:
+        store.close()
+
+
+def test_one_service_leads_until_it_is_gone(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_module, "LEASE_SECONDS", 1.0)
-    first = opened(server)
-    first.append([row("a")])
-    with pytest.raises(ConfigError, match="another service"):
-        opened(server)
-    assert opened(server, read_only=True).find(b"a") is not None
-    die(first)
-    second = opened(server)
-    assert second.append([row("b")]) == [2]
-    for attempt in (
-        lambda: first.append([row("c")]),
-        lambda: first.remove_before(10, 10),
-        lambda: first.share(Path(__file__).parent, [Path(__file__).name]),
-    ):
-        with pytest.raises(StoreError, match="taken it over"):
+    first, second = opened(server), opened(server)
+    first.append([row("a", 1), row("b", 2)])
+    assert second.append([row("c", 3)]) == [3]
+    assert (first.leads, second.leads) == (True, False)
+    first.share(Path(__file__).parent, [Path(__file__).name])
+    for attempt in (lambda: second.remove_before(10, 10), lambda: second.unshare(second.shared())):
+        with pytest.raises(StoreError, match="another service leads"):
             attempt()
-    assert second.append([row("c")]) == [3]
+    die(first)
+    deadline = time.monotonic() + 3.0
+    while not second.leads:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not first.leads
+    with pytest.raises(StoreError, match="another service leads"):
+        first.remove_before(10, 10)
+    assert second.remove_before(10, 1) == 1
+    second.unshare(second.shared())
+    assert second.shared() == []
     second.close()
-    opened(server).close()
+    third = opened(server)
+    assert third.leads
+    third.close()
+
+
+def test_the_first_content_of_a_file_is_that_of_all(server: ValkeyServer) -> None:
+    first, second = opened(server), opened(server)
+    assert first.agree("secret", b"one") == second.agree("secret", b"two") == b"one"
+    first.close()
+    second.close()
 
 
 def test_servers_that_drop_keys_are_refused_and_those_without_a_disk_named(

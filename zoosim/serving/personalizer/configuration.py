@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from zoosim.serving.changes import read_changes, write_changes
 from zoosim.serving.personalizer.bodies import Body, PolicyContract
 from zoosim.serving.personalizer.durations import duration_of, seconds_of
 from zoosim.serving.personalizer.errors import PersonalizerError
@@ -62,7 +61,7 @@ KEPT = {
 def service_configuration(service: Service) -> dict[str, Any]:
     """Return the configuration as it is now."""
     settings = service.settings
-    kept = read_changes(service.folder).get(PART, {}).get("kept", {})
+    kept = service.current.changes.get(PART, {}).get("kept", {})
     configuration: dict[str, Any] = {
         "rewardWaitTime": duration_of(settings.wait),
         "defaultReward": settings.default_reward,
@@ -87,24 +86,22 @@ async def change_service_configuration(service: Service, content: bytes) -> dict
     await service.change_settings(changes)
     kept = {name: everything[name] for name in KEPT if everything.get(name) is not None}
     kept["rewardWaitTime"] = wanted.reward_wait_time
-    _write(service, kept=kept)
+    await _write(service, kept=kept)
     return service_configuration(service)
 
 
 def policy(service: Service) -> PolicyContract:
     """Return the policy that is configured."""
-    return PolicyContract(
-        **read_changes(service.folder).get(PART, {}).get("policy", msgspec.structs.asdict(DEFAULT_POLICY))
-    )
+    return PolicyContract(**service.current.changes.get(PART, {}).get("policy", msgspec.structs.asdict(DEFAULT_POLICY)))
 
 
-def change_policy(service: Service, wanted: PolicyContract) -> PolicyContract:
+async def change_policy(service: Service, wanted: PolicyContract) -> PolicyContract:
     """Configure a policy; its arguments choose between one slot and several alone."""
     words = wanted.arguments.split()
     if not wanted.name or (SINGLE_SLOT in words) == (MULTI_SLOT in words):
         message = f"Policy should have a name, and either {SINGLE_SLOT} or {MULTI_SLOT} among its arguments."
         raise PersonalizerError("InvalidPolicyConfiguration", message)
-    _write(service, policy=msgspec.structs.asdict(wanted))
+    await _write(service, policy=msgspec.structs.asdict(wanted))
     return wanted
 
 
@@ -165,14 +162,14 @@ def _check_learning_mode(changes: Mapping[str, Any], settings: Settings) -> None
 
 
 def _last_edit(service: Service) -> str:
-    edited = read_changes(service.folder).get(PART, {}).get("edited", service.started)
+    edited = service.current.changes.get(PART, {}).get("edited", service.started)
     return timestamp(float(edited))
 
 
-def _write(service: Service, **values: Any) -> None:
-    kept = read_changes(service.folder).get(PART, {})
+async def _write(service: Service, **values: Any) -> None:
+    kept = service.current.changes.get(PART, {})
     now = datetime.now(UTC).timestamp()
-    write_changes(service.folder, PART, {**kept, **values, "edited": now})
+    await service.note(PART, {**kept, **values, "edited": now})
 
 
 def timestamp(seconds: float) -> str:

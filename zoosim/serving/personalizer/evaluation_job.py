@@ -21,7 +21,6 @@ from zoosim.core.files import atomic
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
-from zoosim.serving.changes import DELETED, read_changes
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.served_log import read_served_log
 
@@ -66,8 +65,7 @@ def _results(folder: Path, start: float, stop: float) -> list[dict[str, Any]]:
     served = read_served_log(folder, action_space=ActionSpace.PRODUCTS)
     times = served.log.times
     assert times is not None
-    deleted = read_changes(folder).get(DELETED, {}).get("time", 0)
-    is_inside = (times > deleted) & (times >= start * MICROSECONDS) & (times <= stop * MICROSECONDS)
+    is_inside = (times >= start * MICROSECONDS) & (times <= stop * MICROSECONDS)
     if not is_inside.any():
         raise ZoosimError("No decision between start time and end time is over yet.")
     return _judged(served.log.rows(np.flatnonzero(is_inside)), served.first_candidates[is_inside])

@@ -95,7 +95,7 @@ class Evaluations:
         """
         contract = msgspec.json.decode(content, type=EvaluationContract)
         start, end = _time(contract.start_time), _time(contract.end_time)
-        self._check(contract, start, end)
+        await self._check(contract, start, end)
         await self._wait_for_ending()
         evaluation_id = evaluation_id or str(uuid.uuid4())
         path = self._path(evaluation_id)
@@ -110,7 +110,7 @@ class Evaluations:
             "name": contract.name,
             "startTime": contract.start_time,
             "endTime": contract.end_time,
-            "from": start,
+            "from": max(start, self._service.upkeep.deleted_until()),
             "to": end,
             "jobId": uuid.uuid4().hex,
             "status": "pending",
@@ -134,13 +134,13 @@ class Evaluations:
             message = f"Evaluation has no model of policy {request.policy_name!r} to apply."
             raise missing(message, "EvaluationModelNotFound")
 
-    def _check(self, contract: EvaluationContract, start: float, end: float) -> None:
+    async def _check(self, contract: EvaluationContract, start: float, end: float) -> None:
         names = [policy.name for policy in contract.policies]
         if not contract.name or start >= end:
             raise PersonalizerError(INVALID, "Evaluation should have a name, and a start time before its end time.")
         if len(set(names)) < len(names):
             raise PersonalizerError("DuplicateCustomPolicyNames", "Custom policies should have names of their own.")
-        reach = self._service.log_reach()
+        reach = await self._service.upkeep.log_reach()
         if reach is None or start > reach[1] or end < reach[0]:
             raise PersonalizerError("NoLogsExistInDateRange", "Nothing was logged between start time and end time.")
 

@@ -6,9 +6,9 @@ from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.service import Service
 
 
-def log_properties(service: Service) -> dict[str, Any]:
+async def log_properties(service: Service) -> dict[str, Any]:
     """Return from when to when decisions were logged; nothing where none was, or all were deleted."""
-    reach = service.log_reach()
+    reach = await service.upkeep.log_reach()
     if reach is None:
         return {}
     first, last = reach
@@ -17,4 +17,4 @@ def log_properties(service: Service) -> dict[str, Any]:
 
 async def delete_log(service: Service) -> None:
     """Delete what was logged so far; rows that are still to be learned go once they are."""
-    await service.delete_log()
+    await service.upkeep.delete_log()

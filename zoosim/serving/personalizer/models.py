@@ -10,7 +10,7 @@ from typing import Any
 from zoosim.core.errors import DataError
 from zoosim.policies.boost_model import BoostModel
 from zoosim.policies.model import PACKING, SUFFIX, load_model, save_model
-from zoosim.serving.learner import model_path
+from zoosim.serving.folder import model_path
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError
 from zoosim.serving.service import Service
@@ -61,16 +61,16 @@ async def reset_model(service: Service) -> None:
     await service.switch_model(service.start.model)
 
 
-def model_properties(service: Service) -> dict[str, Any]:
+async def model_properties(service: Service) -> dict[str, Any]:
     """Return when the model was taken up, and when it last learned."""
     created = model_path(service.folder, service.start.model).stat().st_mtime
-    return {"creationTime": timestamp(created), "lastModifiedTime": timestamp(last_learned(service))}
+    return {"creationTime": timestamp(created), "lastModifiedTime": timestamp(await last_learned(service))}
 
 
-def last_learned(service: Service) -> float:
+async def last_learned(service: Service) -> float:
     """Return when the newest row of the log came that the model has learned, in seconds since 1970."""
     created = model_path(service.folder, service.start.model).stat().st_mtime
-    return max(created, service.time_of(service.state))
+    return max(created, await service.time_of(service.current.state))
 
 
 def _unsigned(content: bytes) -> bytes:

@@ -80,7 +80,7 @@ async def reward_slots(service: Service, event_id: str, request: MultiSlotReward
     _check_id(event_id, INVALID_REWARD)
     if not request.reward:
         raise PersonalizerError(INVALID_REWARD, "Reward should have at least one slot.")
-    slots = _slots_of(service, event_id)
+    slots = await _slots_of(service, event_id)
     values = {}
     for number, slot_reward in enumerate(request.reward):
         _check_value(slot_reward.value)
@@ -157,10 +157,10 @@ def _ranking(actions: Sequence[Action], excluded: set[str], answer: DecisionAnsw
     return ranking
 
 
-def _slots_of(service: Service, event_id: str) -> list[str] | None:
+async def _slots_of(service: Service, event_id: str) -> list[str] | None:
     """Return the ids of an event's slots, None for an event that nobody ranked."""
     try:
-        _, decision = service.decision(event_id)
+        _, decision = await service.decision(event_id)
     except NotFound:
         return None
     return decision.slots if isinstance(decision, Decision) else None

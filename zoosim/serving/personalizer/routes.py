@@ -187,11 +187,11 @@ class Personalizer:
     async def change_policy(self, call: Call) -> Response:
         """Configure a policy."""
         wanted = msgspec.json.decode(await self._read(call), type=PolicyContract)
-        return json_response(configuration.change_policy(self._service, wanted))
+        return json_response(await configuration.change_policy(self._service, wanted))
 
     async def reset_policy(self, call: Call) -> Response:
         """Go back to the policy that is configured by default."""
-        return json_response(configuration.change_policy(self._service, configuration.DEFAULT_POLICY))
+        return json_response(await configuration.change_policy(self._service, configuration.DEFAULT_POLICY))
 
     async def apply(self, call: Call) -> Response:
         """Take over a policy of an evaluation."""
@@ -205,7 +205,7 @@ class Personalizer:
         name = "model.vw.zip" if signed else "model.vw"
         headers = {
             "Content-Disposition": f"attachment; filename={name}",
-            "Last-Modified": formatdate(models.last_learned(self._service), usegmt=True),
+            "Last-Modified": formatdate(await models.last_learned(self._service), usegmt=True),
         }
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -221,11 +221,11 @@ class Personalizer:
 
     async def show_model(self, call: Call) -> Response:
         """Answer when the model was made, and when it changed."""
-        return json_response(models.model_properties(self._service))
+        return json_response(await models.model_properties(self._service))
 
     async def show_log(self, call: Call) -> Response:
         """Answer from when to when the log reaches."""
-        return json_response(logs.log_properties(self._service))
+        return json_response(await logs.log_properties(self._service))
 
     async def delete_log(self, call: Call) -> Response:
         """Delete what was logged."""

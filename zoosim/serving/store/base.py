@@ -4,27 +4,26 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from zoosim.core.errors import StoreError
+from zoosim.core.errors import DataError
 from zoosim.serving.events import NewRow, Row
 
 
-class StoredAfterAll(StoreError):
-    """Rows are in the log after all that an earlier `append` had failed to store; nothing else was appended.
+class LostRows(DataError):
+    """The log lacks rows that it had: the server of the log has lost them."""
 
-    An answer that gets lost leaves it open whether the server stored what it was sent. The next append finds out.
-    """
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"log of the service: lacks row {position:,}, which it had, so the server has lost rows; start the service "
+            "again, and set appendfsync always to lose none"
+        )
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        super().__init__("the log holds what could not be acknowledged before; send the request again")
-        self.rows = rows
 
-
-def place(rows: Sequence[NewRow], last: int, known: Collection[bytes]) -> tuple[list[Row], list[int | None]]:
-    """Return which rows to append behind the position `last`, and the position of each row.
+def place(rows: Sequence[NewRow], last: int, time: int, known: Collection[bytes]) -> tuple[list[Row], list[int | None]]:
+    """Return which rows to append to a log, and the position of each row.
 
     Args:
         rows: Rows that are to be appended.
-        last: The position of the newest row of the log.
+        last, time: The position and the time of the newest row of the log.
         known: The keys among theirs that the log has already.
 
     Returns:
@@ -39,7 +38,8 @@ def place(rows: Sequence[NewRow], last: int, known: Collection[bytes]) -> tuple[
             continue
         if row.key is not None:
             taken.add(row.key)
-        new.append(Row(last + len(new) + 1, *row))
+        time = max(time, row.time)
+        new.append(Row(last + len(new) + 1, *row._replace(time=time)))
         positions.append(new[-1].seq)
     return new, positions
 
@@ -47,18 +47,25 @@ def place(rows: Sequence[NewRow], last: int, known: Collection[bytes]) -> tuple[
 class Store(Protocol):
     """An ordered log: the end of this process takes back nothing that `append` returned.
 
-    `sync` may be called by one thread while another calls the rest.
+    `sync` may be called by one thread while another calls the rest. Several services may append to a log on a server.
     """
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the service that does for all what needs doing once."""
+        ...
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows, all or none, in their order.
 
         Returns:
-            The position of each; None for one whose key is in the log already, which is not appended again.
+            The position of each; None for one whose key is in the log already, which is not appended again. Rows whose
+            time is before that of the row in front of them get its time.
 
         Raises:
-            StoreError: the rows could not be stored. None of them is, unless the next append raises `StoredAfterAll`.
-            DataError: the log is not what it was.
+            StoreError: the rows could not be stored, or nobody knows whether they are: all of them, or none.
+            LostRows: the log lacks what this appended last.
+            DataError: the log is broken.
         """
         ...
 
@@ -83,15 +90,27 @@ class Store(Protocol):
         ...
 
     def remove_before(self, time: int, limit: int) -> int:
-        """Remove up to `limit` of the oldest rows that came before a time; return how many were removed."""
+        """Remove up to `limit` of the oldest rows that came before a time, as who leads; return how many."""
+        ...
+
+    def agree(self, name: str, content: bytes) -> bytes:
+        """Return what all services of the log take a shared file to be: the first content that one of them gave."""
         ...
 
     def share(self, folder: Path, names: Sequence[str]) -> None:
-        """Keep copies of these files of a folder, and of no others, where a service on another machine finds them."""
+        """Keep copies of files of a folder where a service on another machine finds them."""
         ...
 
-    def fetch(self, folder: Path) -> None:
-        """Bring files into a folder that were shared and are not in it."""
+    def shared(self) -> list[str]:
+        """Return the names of the files that are shared."""
+        ...
+
+    def unshare(self, names: Sequence[str]) -> None:
+        """Keep no copies of these files any more, as who leads."""
+        ...
+
+    def fetch(self, folder: Path, name: str = "") -> None:
+        """Bring into a folder what it lacks of the files that are shared: of all, or one."""
         ...
 
     def close(self) -> None:

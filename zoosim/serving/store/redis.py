@@ -1,21 +1,23 @@
-"""A log in a stream of a Redis or Valkey server: one service appends to it, any number of machines read it.
+"""A log in a stream of a Redis or Valkey server: any number of services append to it, and read it.
 
 All keys of a log have the hash tag `{LOOP}`, so that a cluster keeps them together:
 
-    {LOOP}:log    the stream; row 7 is the entry 7-0
-    {LOOP}:keys   the entry of each row's key
-    {LOOP}:lease  there while a service lives that appends
-    {LOOP}:owner  the epoch of the service that may append: a random number of each start
-    {LOOP}:files  models and snapshots, by name
+    {LOOP}:log          the stream; row 7 is the entry 7-0
+    {LOOP}:keys         the entry of each row's key
+    {LOOP}:lease        the service that leads: which one, for how long
+    {LOOP}:files        models, snapshots and the secret, by name
+    {LOOP}:answer:NAME  what a service was answered to its last append
 
-Whatever a service writes, it writes by a script that compares the epoch first. So one that was cut off, and comes back
-when another has taken over, changes nothing any more.
+A script appends, and gives rows their positions. So rows of several services stand in one order, and each key once.
 """
 
 import contextlib
+import hashlib
 import logging
+import os
 import re
 import secrets
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,45 +30,74 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
-from zoosim.serving.events import Kind, NewRow, Row, row_checksum
+from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.address import log_name
-from zoosim.serving.store.base import StoredAfterAll, place
+from zoosim.serving.store.base import LostRows
 
 SECONDS_TO_ANSWER = 5.0
 """How long the server may take to answer before that counts as a failure."""
 
 LEASE_SECONDS = 5.0
-"""How long a service that was killed keeps others from the log."""
+"""How long a service leads that does not say that it lives."""
 
-FENCED = b"fenced"
-MOVED = b"moved"
+ANSWER_SECONDS = 60
+"""How long the server knows what it answered to an append."""
 
-TAKE_OVER = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('SET', KEYS[2], ARGV[1])
+TRIES = 2
+"""How often an append is sent whose answer gets lost."""
+
+FENCED, LOST = b"fenced", b"lost"
+
+LEAD = """
+local leader = redis.call('GET', KEYS[1])
+if leader and leader ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """
-"""Take the lease and the right to append, where no other service has them."""
+"""Take the lease where nobody has it, or renew it."""
 
 APPEND = """
-if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
+local answered = redis.call('HMGET', KEYS[3], 'number', 'positions', 'seal')
+if answered[1] == ARGV[1] then return {answered[2], answered[3]} end
+if answered[1] and tonumber(answered[1]) > tonumber(ARGV[1]) then return 'late' end
+if ARGV[2] ~= '0' then
+  local known = redis.call('XRANGE', KEYS[1], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
+  if known then
+    if known[2][10] ~= ARGV[3] then return 'lost' end
+  else
+    local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+    if not oldest or tonumber(string.match(oldest[1], '^%d+')) < tonumber(ARGV[2]) then return 'lost' end
+  end
+end
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-if (newest and newest[1] or '0-0') ~= ARGV[2] then return 'moved' end
-local known = {}
-for i = 3, #ARGV, 6 do
-  local key = ARGV[i + 3]
-  if key ~= '' and redis.call('HEXISTS', KEYS[2], key) == 1 then known[#known + 1] = key end
+local seq, time, seal = 0, '0', ARGV[3]
+if newest then seq, time = tonumber(string.match(newest[1], '^%d+')), newest[2][2] end
+local positions = {}
+for i = 5, #ARGV, 5 do
+  local key = ARGV[i + 2]
+  if key ~= '' and redis.call('HEXISTS', KEYS[2], key) == 1 then
+    positions[#positions + 1] = 0
+  else
+    seq = seq + 1
+    if tonumber(ARGV[i]) > tonumber(time) then time = ARGV[i] end
+    local place = string.format('%.0f', seq)
+    seal = redis.sha1hex(place .. ' ' .. time .. ' ' .. ARGV[i + 4])
+    if key ~= '' then redis.call('HSET', KEYS[2], key, place .. '-0') end
+    redis.call('XADD', KEYS[1], place .. '-0', 'time', time, 'kind', ARGV[i + 1], 'key', key, 'body', ARGV[i + 3],
+               'seal', seal)
+    positions[#positions + 1] = place
+  end
 end
-if #known > 0 then return known end
-for i = 3, #ARGV, 6 do
-  if ARGV[i + 3] ~= '' then redis.call('HSET', KEYS[2], ARGV[i + 3], ARGV[i]) end
-  redis.call('XADD', KEYS[1], ARGV[i], 'time', ARGV[i + 1], 'kind', ARGV[i + 2], 'key', ARGV[i + 3],
-             'body', ARGV[i + 4], 'checksum', ARGV[i + 5])
-end
-return known
+local answer = table.concat(positions, ' ')
+redis.call('HSET', KEYS[3], 'number', ARGV[1], 'positions', answer, 'seal', seal)
+redis.call('EXPIRE', KEYS[3], ARGV[4])
+return {answer, seal}
 """
-"""Append rows behind a position, all or none; return the keys that are in the log, when there are any."""
+"""Append rows whose keys are new, all or none; return the position of each, 0 for the others, and the newest's seal.
+
+The same number of a service gets the same answer again, and appends nothing. Where the newest row that the service
+stored is not in the log any more, or another stands in its place, nothing is appended.
+"""
 
 REMOVE = """
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
@@ -80,9 +111,6 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'fenced' end
 return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
 """
 """Do one command with a key."""
-
-CHANGING = ("changes.json",)
-"""Shared files that change under one name; the server's are the right ones for who takes over."""
 
 FILE_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 
@@ -98,10 +126,10 @@ class RedisStore:
         Args:
             server: The URL of the server.
             loop: What the log is called there.
-            read_only: Read it alone, while another process may append to it.
+            read_only: Read it alone.
 
         Raises:
-            ConfigError: another service appends to the log, or the server may drop what it holds.
+            ConfigError: the server may drop what it holds.
             DataError: what lies on the server is no log.
             StoreError: the server does not answer, or refuses.
         """
@@ -113,33 +141,44 @@ class RedisStore:
             retry=Retry(NoBackoff(), 0),
         )
         self._name = log_name(server, loop)
-        self._log, self._keys, self._lease, self._owner, self._files = (
-            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "owner", "files")
+        self._service = secrets.token_hex(8)
+        self._log, self._keys, self._lease, self._files, self._answer = (
+            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "files", f"answer:{self._service}")
         )
-        self._take_over, self._append, self._remove, self._change = (
-            self._client.register_script(script) for script in (TAKE_OVER, APPEND, REMOVE, CHANGE)
+        self._lead, self._append, self._remove, self._change = (
+            self._client.register_script(script) for script in (LEAD, APPEND, REMOVE, CHANGE)
         )
-        self._epoch = secrets.token_hex(8)
+        self._appends = 0
+        self._position, self._seal = 0, b""
+        self._leads_until = 0.0
         self._closing = threading.Event()
+        self.last()
         if not read_only:
             self._check_server()
-            self._become_owner()
+            self._try_to_lead()
             threading.Thread(target=self._renew, name="lease", daemon=True).start()
-        newest = self.last()
-        self._position = 0 if newest is None else newest.seq
-        self._is_settled = True
+
+    @property
+    def leads(self) -> bool:
+        """Whether this service has the lease."""
+        return time.monotonic() < self._leads_until
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows by one script; see `Store`."""
-        if not self._is_settled:
-            self._settle()
-        known: set[bytes] = set()
-        while True:
-            new, positions = place(rows, self._position, known)
-            known_to_log = self._appended(new)
-            if not known_to_log:
-                return positions
-            known.update(known_to_log)
+        if not rows:
+            return []
+        self._appends += 1
+        values: list[Any] = [self._appends, self._position, self._seal, ANSWER_SECONDS]
+        for row in rows:
+            values += [row.time, int(row.kind), row.key or b"", row.body, _digest(row)]
+        outcome = self._run_again(self._append, [self._log, self._keys, self._answer], values)
+        if outcome == LOST:
+            raise LostRows(self._position)
+        positions = [int(position) or None for position in outcome[0].split()]
+        appended = [position for position in positions if position is not None]
+        if appended:
+            self._position, self._seal = appended[-1], outcome[1]
+        return positions
 
     def sync(self) -> None:
         """Do nothing: the server's `appendfsync` says when it syncs."""
@@ -169,71 +208,55 @@ class RedisStore:
         if old:
             first_kept = entries[len(old)][0]
             keys = [fields[b"key"] for _, fields in old if fields[b"key"]]
-            self._as_owner(self._remove, [self._log, self._keys, self._owner], [first_kept, *keys])
+            self._as_leader(self._remove, [self._log, self._keys, self._lease], [first_kept, *keys])
         return len(old)
 
+    def agree(self, name: str, content: bytes) -> bytes:
+        """Return the first content that a service gave to a file."""
+        self._ask("HSETNX", self._files, name, content)
+        return bytes(self._ask("HGET", self._files, name))
+
     def share(self, folder: Path, names: Sequence[str]) -> None:
-        """Keep copies of files on the server, and drop those of others; what has a name already stays."""
-        shared = {name.decode() for name in self._ask("HKEYS", self._files)}
+        """Keep copies of files on the server; what has a name already stays."""
+        shared = self.shared()
         for name in names:
             path = folder / name
-            if path.exists() and (name not in shared or name in CHANGING):
-                self._as_owner(self._change, [self._owner, self._files], ["HSET", name, path.read_bytes()])
-        for name in shared.difference(names):
-            self._as_owner(self._change, [self._owner, self._files], ["HDEL", name])
+            if name not in shared and path.exists():
+                self._ask("HSETNX", self._files, name, path.read_bytes())
 
-    def fetch(self, folder: Path) -> None:
+    def shared(self) -> list[str]:
+        """Return the names of the files on the server."""
+        return [name.decode() for name in self._ask("HKEYS", self._files)]
+
+    def unshare(self, names: Sequence[str]) -> None:
+        """Drop files from the server."""
+        for name in names:
+            self._as_leader(self._change, [self._lease, self._files], ["HDEL", name])
+
+    def fetch(self, folder: Path, name: str = "") -> None:
         """Write the shared files that are lacking into a folder."""
-        for name in (name.decode() for name in self._ask("HKEYS", self._files)):
-            path = folder / name
-            if not FILE_NAME.fullmatch(name):
-                raise DataError(f"{self._name}: got a file of the name {name!r}, expected a model or a snapshot")
-            if not path.exists() or name in CHANGING:
-                temporary = path.with_name(f"{path.name}.part")
-                temporary.touch(mode=0o600)
-                temporary.write_bytes(self._ask("HGET", self._files, name))
-                temporary.replace(path)
+        if name and (folder / name).exists():
+            return
+        for shared in [name] if name else self.shared():
+            path = folder / shared
+            if not FILE_NAME.fullmatch(shared):
+                raise DataError(f"{self._name}: got a file of the name {shared!r}, expected a model or a snapshot")
+            if path.exists():
+                continue
+            content = self._ask("HGET", self._files, shared)
+            if content is not None:
+                handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                Path(temporary).replace(path)
 
     def close(self) -> None:
         """Give the lease back, and close connections."""
         if not self._closing.is_set():
             self._closing.set()
-            with contextlib.suppress(StoreError):
-                self._as_owner(self._change, [self._owner, self._lease], ["DEL"])
+            if self.leads:
+                self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
             self._client.close()
-
-    def _appended(self, rows: Sequence[Row]) -> list[bytes]:
-        """Append rows, or return which of their keys are in the log."""
-        if not rows:
-            return []
-        values: list[Any] = [_entry(self._position)]
-        for row in rows:
-            values += [_entry(row.seq), row.time, int(row.kind), row.key or b"", row.body, row_checksum(row)]
-        self._is_settled = False
-        outcome = self._as_owner(self._append, [self._log, self._keys, self._owner], values)
-        if outcome == MOVED:
-            raise StoreError(f"{self._name}: is not as it was left; send the request again")
-        self._is_settled = True
-        if not outcome:
-            self._position = rows[-1].seq
-        return list(outcome)
-
-    def _settle(self) -> None:
-        """Find out what became of the last rows, whose fate is unknown since an answer was lost."""
-        if self._ask("GET", self._owner) != self._epoch.encode():
-            raise self._fenced()
-        newest = self.last()
-        position = 0 if newest is None else newest.seq
-        if position < self._position:
-            raise DataError(
-                f"{self._name}: ends at row {position:,}, expected row {self._position:,}: the server has lost rows "
-                "that it had stored; start the service again, and set appendfsync always to lose none"
-            )
-        late = self.read(self._position, position - self._position) if position > self._position else []
-        self._position = position
-        self._is_settled = True
-        if late:
-            raise StoredAfterAll(late)
 
     def _check_server(self) -> None:
         """Refuse a server that drops keys when its memory is full, and warn of one that keeps nothing on its disk."""
@@ -243,35 +266,36 @@ class RedisStore:
         if not self._ask("INFO", "persistence").get("aof_enabled", 1):
             logger.warning("%s: appendonly is no, so what the server acknowledged is lost when it ends", self._name)
 
-    def _become_owner(self) -> None:
-        """Take the lease, once that of a service that died has run out; raises `ConfigError` where one lives."""
-        shortest = LEASE_SECONDS * 1_000
-        values = [self._epoch, round(LEASE_SECONDS * 1_000)]
-        while not self._run(self._take_over, [self._lease, self._owner], values):
-            left = self._ask("PTTL", self._lease)
-            if left > shortest:  # somebody renews it
-                raise ConfigError(f"{self._name}: another service appends to it; stop that one, or choose another name")
-            shortest = left
-            time.sleep(0.1)
+    def _try_to_lead(self) -> None:
+        """Take the lease, or renew it."""
+        asked_at = time.monotonic()
+        if self._run(self._lead, [self._lease], [self._service, round(LEASE_SECONDS * 1_000)]):
+            self._leads_until = asked_at + LEASE_SECONDS
 
     def _renew(self) -> None:
         while not self._closing.wait(LEASE_SECONDS / 4):
-            with contextlib.suppress(StoreError):
-                values = ["SET", self._epoch, "PX", round(LEASE_SECONDS * 1_000)]
-                self._as_owner(self._change, [self._owner, self._lease], values)
+            self._run_quietly(self._try_to_lead)
 
-    def _as_owner(self, script: Callable[..., Any], keys: Sequence[str], values: Sequence[Any]) -> Any:
-        """Run a script that compares the epoch first; raises `StoreError` where another service has taken over."""
-        outcome = self._run(script, keys, [self._epoch, *values])
+    def _as_leader(self, script: Callable[..., Any], keys: Sequence[str], values: Sequence[Any]) -> Any:
+        """Run a script that compares the lease first; raises `StoreError` where another service has it."""
+        outcome = self._run(script, keys, [self._service, *values])
         if outcome == FENCED:
-            raise self._fenced()
+            raise StoreError(f"{self._name}: another service leads; it does this")
         return outcome
 
-    def _fenced(self) -> StoreError:
-        return StoreError(f"{self._name}: another service has taken it over; send requests to that one")
+    def _run_quietly(self, call: Callable[..., Any], *values: Any) -> None:
+        with contextlib.suppress(StoreError):
+            call(*values)
 
     def _ask(self, *command: Any) -> Any:
         return self._run(self._client.execute_command, *command)
+
+    def _run_again(self, call: Callable[..., Any], *values: Any) -> Any:
+        """Run what may be run again where its answer gets lost."""
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(StoreError):
+                return self._run(call, *values)
+        return self._run(call, *values)
 
     def _run(self, call: Callable[..., Any], *values: Any) -> Any:
         try:
@@ -289,11 +313,18 @@ class RedisStore:
         try:
             kind = Kind(int(fields[b"kind"]))
             row = Row(int(name.partition(b"-")[0]), int(fields[b"time"]), kind, fields[b"key"] or None, fields[b"body"])
-            if row_checksum(row) != fields[b"checksum"]:
+            seal = f"{row.seq} {row.time} {_digest(NewRow(*row[1:]))}"
+            if hashlib.sha1(seal.encode(), usedforsecurity=False).hexdigest().encode() != fields[b"seal"]:
                 raise broken
         except (KeyError, TypeError, ValueError):
             raise broken from None
         return row
+
+
+def _digest(row: NewRow) -> str:
+    """Return a checksum of what a row says; the server seals it with the position and the time."""
+    key = b"-" if row.key is None else len(row.key).to_bytes(4, "big") + row.key
+    return hashlib.blake2b(b"%d " % row.kind + key + row.body, digest_size=8).hexdigest()
 
 
 def _entry(seq: int) -> str:

@@ -68,13 +68,15 @@ class SqliteStore:
             raise _failure(path, error) from None
         self._inode = path.stat().st_ino
         self._last = 0 if newest is None else newest.seq
+        self._time = 0 if newest is None else newest.time
 
     def append(self, rows: Sequence[NewRow]) -> list[int | None]:
         """Append rows in one transaction; see `Store`."""
         if not self._is_in_place():
             raise StoreError(f"{self._path}: was removed or replaced; put it back, and start the service again")
         try:
-            new, positions = place(rows, self._last, self._known([row.key for row in rows if row.key is not None]))
+            known = self._known([row.key for row in rows if row.key is not None])
+            new, positions = place(rows, self._last, self._time, known)
             with self._connection:
                 for start in range(0, len(new), ROWS_AT_ONCE):
                     self._insert(new[start : start + ROWS_AT_ONCE])
@@ -82,6 +84,7 @@ class SqliteStore:
             raise _failure(self._path, error) from None
         if new:
             self._last = new[-1].seq
+            self._time = new[-1].time
         return positions
 
     def sync(self) -> None:
@@ -181,10 +184,26 @@ class SqliteStore:
         except apsw.Error as error:
             raise _failure(self._path, error) from None
 
+    @property
+    def leads(self) -> bool:
+        """Whether this is the service that appends: there is no other."""
+        return True
+
+    def agree(self, name: str, content: bytes) -> bytes:
+        """Return the content: nobody else has another."""
+        return content
+
     def share(self, folder: Path, names: Sequence[str]) -> None:
         """Do nothing: the log lies in the folder, too."""
 
-    def fetch(self, folder: Path) -> None:
+    def shared(self) -> list[str]:
+        """Return nothing."""
+        return []
+
+    def unshare(self, names: Sequence[str]) -> None:
+        """Do nothing."""
+
+    def fetch(self, folder: Path, name: str = "") -> None:
         """Do nothing."""
 
     def replace(self, rows: Sequence[Row]) -> None:

@@ -1,0 +1,43 @@
+"""What is answered to decisions, and which of their products feedback is about."""
+
+from collections.abc import Sequence
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import unknown
+from zoosim.policies.model import name_of
+from zoosim.serving.bodies import DecisionAnswer, Shown
+from zoosim.serving.events import Decision, Search, unpack_floats
+
+
+def decision_answer(decision_id: str, decision: Decision, names: Sequence[str] | None) -> DecisionAnswer:
+    """Return what is answered; without the candidates' `names`, with the probabilities of what was shown alone."""
+    propensities = unpack_floats(decision.propensities).tolist()
+    if names is None:
+        known = [(name, propensities[place]) for name, place in zip(decision.products, decision.shown, strict=True)]
+    else:
+        known = list(zip(names, propensities, strict=True))
+    shown_products = zip(decision.products, decision.chances, strict=True)
+    return DecisionAnswer(
+        decision_id=decision_id,
+        shown=[Shown(name, chance) for name, chance in shown_products],
+        propensities=dict(known),
+        model=decision.model,
+        state=decision.state,
+    )
+
+
+def slot_of(decision: Decision | Search, product: str | int | None) -> int:
+    """Return at which place from the top a product was shown; raises `PolicyError` where it was not."""
+    products: Sequence[str]
+    if isinstance(decision, Search):
+        products = decision.ranked
+    elif product is None:
+        return 0
+    else:
+        products = decision.products
+    if product is None:
+        raise PolicyError("product: got none, expected the one of the ranking that was clicked or bought")
+    name = name_of(product)
+    if name not in products:
+        raise PolicyError(unknown("product: was not shown", name, products))
+    return products.index(name)

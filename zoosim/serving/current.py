@@ -1,0 +1,294 @@
+"""What a service decides by now: its model, products, rules and settings, as its log says."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from zoosim.core.errors import DataError, StoreError
+from zoosim.policies.model import Model
+from zoosim.serving.catalogue import ServedCatalogue
+from zoosim.serving.events import Kind, NewRow, Row, Start, pack, start_key, unpack
+from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
+from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
+from zoosim.serving.replica import WARM_UP, rules_of
+from zoosim.serving.settings import Settings, changed_settings
+from zoosim.serving.store.address import Address
+from zoosim.serving.store.base import Store
+from zoosim.serving.writer import Writer
+
+SETTINGS = "settings"
+"""The part of the changes in a log that are settings."""
+
+FIRST_TICK = MICROSECONDS
+"""Microseconds after which a service ticks for feedback that another took in, which ticks by itself while it lives."""
+
+Answer = TypeVar("Answer")
+
+logger = logging.getLogger("zoosim.serving")
+
+
+class Current:
+    """Follows the log, so that what any of its services says of models, rules and products holds for this one.
+
+    Attributes:
+        settings: How the service runs now, changes included.
+        state: The position in the log up to which the policy has learned.
+        learned: What came of decisions, by the learner's account.
+        due: The time at which a decision is over, of which nobody may have told the learner yet; None for never.
+        waiting: How many wait for an answer of the store.
+        ask_learner: Called to let the learner send its whole state.
+    """
+
+    def __init__(self, address: Address, settings: Settings, store: Store, reader: Store) -> None:
+        """Take up what the log says.
+
+        Args:
+            address: Where everything lies.
+            settings: How the service was started.
+            store, reader: The log, for the writer and for the thread of the event loop.
+        """
+        self.folder: Path = address.folder
+        self.settings = self._first_settings = settings
+        self.learned: Mapping[str, int] = {}
+        self.due: int | None = None
+        self.ask_learner: Callable[[], None] = lambda: None
+        self.waiting = 0
+        self._is_remote = bool(address.server)
+        self._store = store
+        self._reader = reader
+        self._models = Models(self.folder, store)
+        self._knows_whole = False
+        self._is_asking = False
+        self._complaint = ""
+        self._reading = asyncio.Lock()
+        self._switching = asyncio.Lock()
+        self._following: asyncio.Task[None] | None = None
+        self._replica = newest_snapshot(self.folder, reader, self._models)
+        self.state = self._replica.position
+        if self.has_begun:
+            self._take_settings()
+        self._read_to_end()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the log names a model."""
+        return self._replica.start is not None
+
+    @property
+    def start(self) -> Start:
+        """What the log says of the model and the rules."""
+        assert self._replica.start is not None
+        return self._replica.start
+
+    @property
+    def model(self) -> Model:
+        """The model that decides."""
+        return self._replica.model
+
+    @property
+    def catalogue(self) -> ServedCatalogue:
+        """The products."""
+        return self._replica.catalogue
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether there is no schema yet: requests are logged as they come, until there are enough to infer one."""
+        return WARM_UP in self.model.facts
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What was changed while services of this log ran, by part."""
+        return dict(json.loads(self.start.changes)) if self.has_begun else {}
+
+    async def ask(self, call: Callable[..., Answer], *values: Any) -> Answer:
+        """Ask the store something, without keeping others waiting where it is on a server."""
+        if not self._is_remote:
+            return call(*values)
+        self.waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, call, *values)
+        finally:
+            self.waiting -= 1
+
+    def begin(self, start_of: Callable[[], Start]) -> None:
+        """Note in the log how the service goes on, where that is new, before there is anybody who waits.
+
+        Args:
+            start_of: Returns how, by what the log says when it is called.
+        """
+        start = start_of()
+        while not self.has_begun or start != self.start:
+            self._share(start)
+            self._store.append([self._start_row(start)])
+            self._store.sync()
+            self._read_to_end()  # to this start, or to that of another service, which was faster
+            start = start_of()
+
+    async def switch(self, writer: Writer, change: Callable[[Start], Start]) -> None:
+        """Note in the log how its services go on, and do so; raises `StoreError`, or `DataError` for a broken model.
+
+        Args:
+            writer: What writes the log.
+            change: Returns how to go on from the start that is the newest.
+        """
+        async with self._switching:
+            while True:
+                await self.catch_up()
+                start = change(self.start)
+                if start == self.start:
+                    return
+                if start.origin != self.start.origin:
+                    await asyncio.to_thread(self._models.prepare, start.model)
+                await asyncio.to_thread(self._share, start)
+                await writer.append([NewRow(_now(), Kind.TICK, None, b"")])
+                (position,) = await writer.append([self._start_row(start)], durable=True)
+                await self.catch_up(position)
+                if position is not None:  # else another service went on from the same start
+                    return
+
+    async def note(self, writer: Writer, part: str, values: Mapping[str, Any]) -> None:
+        """Change a part of what is kept in the log beside model and rules; raises `StoreError`."""
+
+        def changed(start: Start) -> Start:
+            changes = {**json.loads(start.changes), part: dict(values)}
+            return msgspec.structs.replace(start, changes=json.dumps(changes, sort_keys=True).encode())
+
+        await self.switch(writer, changed)
+
+    async def change_settings(self, writer: Writer, changes: Mapping[str, Any]) -> None:
+        """Change settings for good, for all services; raises `ConfigError` for what they cannot be, or `StoreError`."""
+
+        def changed(start: Start) -> Start:
+            kept = json.loads(start.changes)
+            kept[SETTINGS] = {**kept.get(SETTINGS, {}), **changes}
+            rules = changed_settings(self.settings, changes).rules.model_dump_json().encode()
+            changes_text = json.dumps(kept, sort_keys=True).encode()
+            return msgspec.structs.replace(start, rules=rules, changes=changes_text)
+
+        await self.switch(writer, changed)
+
+    async def catch_up(self, until: int | None = None) -> None:
+        """Read what the log says of models and products, up to a position or to its end; raises as the store does."""
+        async with self._reading:
+            while until is None or self._replica.position < until:
+                rows = await self.ask(self._reader.read, self._replica.position, ROWS_AT_ONCE)
+                if not rows:
+                    return
+                for row in rows:
+                    await self._prepare(row)
+                    self._follow(row)
+
+    def take(self, message: Message) -> None:
+        """Take over what the learner has read and learned."""
+        self._take_rows(message.news)
+        self._take_state(message)
+
+    def version_from(self, row: Row | None, version: int) -> bool:
+        """Take over an older version of a product from its row; tell whether it could be."""
+        if row is None or row.seq != version or row.kind is not Kind.PRODUCT:
+            return False
+        self._replica.change_product(row)
+        return version in self.catalogue
+
+    def _start_row(self, start: Start) -> NewRow:
+        """Return the row of the next start."""
+        number = self.start.number + 1 if self.has_begun else 1
+        return NewRow(_now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number)))
+
+    def _read_to_end(self) -> None:
+        while rows := self._reader.read(self._replica.position, ROWS_AT_ONCE):
+            for row in rows:
+                self._follow(row)
+
+    def _take_rows(self, news: News) -> None:
+        if self._reading.locked():  # somebody reads them from the log
+            return
+        if news.after > self._replica.position:
+            self._read_on()
+            return
+        for row in news.rows:
+            if row.seq <= self._replica.position:
+                continue
+            if self._needs_model(row):
+                self._read_on()
+                return
+            self._follow(row)
+        self._replica.position = max(self._replica.position, news.position)
+
+    def _take_state(self, message: Message) -> None:
+        if isinstance(message, Changes):
+            if not self._knows_whole:
+                if not self._is_asking:
+                    self.ask_learner()
+                self._is_asking = True
+                return
+            take_changes(self.model.policy, message)
+        else:
+            self._is_asking = False
+            self._knows_whole = message.news.origin == self.start.origin
+            if not self._knows_whole:  # one of them has not read of the model yet that the other goes by
+                return
+            take_whole(self.model.policy, message)
+        news = message.news
+        self.state = news.position
+        self.learned = news.counts
+        self.due = _now() + FIRST_TICK if news.due == 0 else news.due
+
+    def _read_on(self) -> None:
+        """Read what the learner knows and this does not, while requests go on."""
+        if self._following is None:
+            self._following = asyncio.get_running_loop().create_task(self._read_quietly())
+
+    async def _read_quietly(self) -> None:
+        try:
+            await self.catch_up()
+            self._complaint = ""
+        except (StoreError, DataError) as error:  # the next message tries again
+            if str(error) != self._complaint:
+                logger.error("the service cannot follow its log: %s", error)
+            self._complaint = str(error)
+        finally:
+            self._following = None
+
+    def _needs_model(self, row: Row) -> bool:
+        """Tell whether a row names a model that has to be loaded first."""
+        if row.kind is not Kind.START:
+            return False
+        start = unpack(row)
+        assert isinstance(start, Start)
+        return start.origin != self.start.origin and not self._models.is_prepared(start.model)
+
+    async def _prepare(self, row: Row) -> None:
+        if row.kind is Kind.START and self._needs_model(row):
+            start = unpack(row)
+            assert isinstance(start, Start)
+            await asyncio.to_thread(self._models.prepare, start.model)
+
+    def _follow(self, row: Row) -> None:
+        before = self._replica.start
+        self._replica.follow(row)
+        if self._replica.start == before:
+            return
+        if before is None or self.start.origin != before.origin:
+            self._knows_whole = False
+            self.state = 0
+        self._take_settings()
+
+    def _take_settings(self) -> None:
+        """Go on by the settings of the start, its rules and the changes, over those that the service was started by."""
+        changes = {**self.changes.get(SETTINGS, {}), **rules_of(self.start)}
+        self.settings = changed_settings(self._first_settings, changes)
+
+    def _share(self, start: Start) -> None:
+        self._store.share(self.folder, [model_path(Path(), start.model).as_posix()])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000

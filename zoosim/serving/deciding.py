@@ -1,0 +1,116 @@
+"""Decide: draw what to show from the policy that is current, and say what the log shall hold of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.types import FloatArray, frozen
+from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.answers import decision_answer
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody, SlotBody
+from zoosim.serving.catalogue import Candidates
+from zoosim.serving.current import Current
+from zoosim.serving.events import Decision, Search, pack_floats, pack_whole
+from zoosim.serving.fresh import EXPLORATION
+from zoosim.serving.growth import Growth
+from zoosim.serving.products import Products
+from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.searches import rank, search_answer
+
+
+class Decider:
+    """Makes decisions, and the rankings of searches; what it makes counts once it is logged."""
+
+    def __init__(self, current: Current, products: Products, growth: Growth, secret: bytes) -> None:
+        self._current = current
+        self._products = products
+        self._growth = growth
+        self._secret = secret
+
+    async def decide(
+        self, slots: Sequence[SlotBody], body: DecideBody, request: bytes, decision_id: str
+    ) -> tuple[Decision, DecisionAnswer]:
+        """Return what the log says of a new decision, and its answer; what it rests on is stored then."""
+        self._products.check_model()
+        if body.candidates is None:
+            candidates = self._current.catalogue.everything()
+        else:
+            versions = await self._products.versions_of(body.candidates)
+            candidates = self._current.catalogue.candidates(versions)  # which may be another catalogue by now
+        if not candidates.names:
+            raise PolicyError("candidates: got none, expected at least one product that may be shown")
+        visitor = self._encoded(body.visitor)
+        to_fill = self._slots(body, slots, visitor, candidates)
+        drawn = self._drawn(decision_id, to_fill, candidates)
+        decision = Decision(
+            request=request,
+            model=self._current.start.model,
+            state=self._current.state,
+            visitor_id=body.visitor_id,
+            visitor=pack_floats(visitor),
+            versions=pack_whole(candidates.versions),
+            propensities=pack_floats(drawn.propensities),
+            shown=drawn.shown,
+            chances=drawn.chances,
+            deferred=body.defer,
+            slots=[slot.id for slot in slots],
+            visitors=[pack_floats(slot.visitor) for slot in to_fill] if slots else [],
+            raw=self._growth.packed(body, slots) if self._current.is_warming_up else b"",
+            products=[candidates.names[place] for place in drawn.shown],
+            turn=self._current.start.turn,
+            excluded=drawn.excluded,
+            baseline=drawn.baseline,
+        )
+        return decision, decision_answer(decision_id, decision, candidates.names)
+
+    async def rank(self, body: SearchBody, request: bytes, decision_id: str) -> tuple[Search, SearchAnswer]:
+        """Return what the log says of a new search, and its answer."""
+        model = self._current.model
+        if not isinstance(model, BoostModel):
+            raise PolicyError("searches: this model decides on products; send its decisions to /v1/decisions")
+        self._products.check_size(body.candidates)
+        is_drawn = self._current.settings.mode == "online"
+        ranked = rank(model, body, Units(self._secret, decision_id).generator() if is_drawn else None)
+        search = Search(
+            request=request,
+            model=self._current.start.model,
+            state=self._current.state,
+            visitor_id=body.visitor_id,
+            visitor=ranked.visitor,
+            products=ranked.products,
+            scores=pack_floats(ranked.scores),
+            boosts=pack_floats(ranked.boosts),
+            density=ranked.density,
+            ranking=ranked.ranking,
+            deferred=body.defer,
+            turn=self._current.start.turn,
+        )
+        return search, search_answer(decision_id, search)
+
+    def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
+        return frozen(self._current.model.fitted.visitors.encode_one(columns))
+
+    def _slots(
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, candidates: Candidates
+    ) -> list[Slot]:
+        """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
+        count = len(slots) or body.count
+        if count > len(candidates.names):
+            raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
+        if not slots:
+            return [Slot(visitor)] * count
+        places = {name: place for place, name in enumerate(candidates.names)}
+        to_fill = []
+        for slot in slots:
+            excluded = tuple(places[name] for name in slot.excluded if name in places)
+            features = self._encoded({**body.visitor, **slot.visitor})
+            to_fill.append(Slot(features, places.get(slot.baseline), excluded))
+        return to_fill
+
+    def _drawn(self, decision_id: str, slots: Sequence[Slot], candidates: Candidates) -> Drawn:
+        unit = Units(self._secret, decision_id)
+        if self._current.settings.mode != "online":
+            return draw(None, slots, candidates, 0.0, unit)
+        if self._current.is_warming_up:
+            return draw(None, slots, candidates, max(self._current.settings.exploration, EXPLORATION), unit)
+        return draw(self._current.model.policy, slots, candidates, self._current.settings.exploration, unit)

@@ -1,0 +1,106 @@
+"""Feedback: what decisions earned, checked against what was shown, and logged once."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import unknown
+from zoosim.policies.boost_model import BoostModel
+from zoosim.serving.answers import slot_of
+from zoosim.serving.bodies import FeedbackBody, hash_of
+from zoosim.serving.current import Current
+from zoosim.serving.events import Feedback, Kind, NewRow, Search, activation_key, feedback_key, pack
+from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.logged import LoggedDecisions
+from zoosim.serving.refusals import Outcome
+from zoosim.serving.searches import check_search_rewards
+from zoosim.serving.upkeep import Upkeep
+from zoosim.serving.writer import Writer
+
+REPEATED = 150
+"""Seconds within which the same values for a decision, sent without an id, are a repetition."""
+
+
+class FeedbackLog:
+    """Logs what decisions earned; methods are those of `Service`, which says what they do and refuse."""
+
+    def __init__(
+        self,
+        current: Current,
+        logged: LoggedDecisions,
+        writer: Writer,
+        upkeep: Upkeep,
+        now: Callable[[], int],
+    ) -> None:
+        self._current = current
+        self._logged = logged
+        self._writer = writer
+        self._upkeep = upkeep
+        self._now = now
+
+    async def give(self, decision_id: str, body: FeedbackBody) -> Outcome:
+        """Log what a decision earned, by reward."""
+        row, decision = await self._logged.get(decision_id)
+        if isinstance(decision, Search):
+            check_search_rewards(body.rewards)
+        else:
+            self._check_rewards(body.rewards)
+        slot = slot_of(decision, body.product)
+        feedback_id = body.feedback_id or f"content {hash_of(body).hex()}"
+        now = self._now()
+        event = NewRow(
+            now, Kind.FEEDBACK, feedback_key(decision_id, feedback_id), pack(Feedback(dict(body.rewards), slot))
+        )
+        self._upkeep.note_feedback()
+        (position,) = await self._writer.append([event], durable=True)
+        if position is None:
+            return Outcome("duplicate")
+        is_late = now > row.time + round(self._current.settings.wait * MICROSECONDS)
+        is_earlier = decision.origin != self._current.start.origin
+        return Outcome("late" if is_late or is_earlier else "accepted")
+
+    async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> Outcome:
+        """Log what the slots of a decision earned in units of the objective; of unknown decisions too."""
+        if isinstance(self._current.model, BoostModel):
+            raise PolicyError("rewards: this model ranks searches by boosts; send feedback to /v1/searches")
+        feedback_id = feedback_id or await self._id_of_values(decision_id, values)
+        name, weight = next((name, weight) for name, weight in self._current.model.fitted.weights.items() if weight)
+        rows = []
+        for slot, value in values.items():
+            key = feedback_key(decision_id, f"{feedback_id}/{slot}")
+            rows.append(NewRow(self._now(), Kind.FEEDBACK, key, pack(Feedback({name: value / weight}, slot))))
+        self._upkeep.note_feedback()
+        positions = await self._writer.append(rows, durable=True)
+        return Outcome("duplicate" if None in positions else "accepted")
+
+    async def activate(self, decision_id: str, known: bool = True) -> Outcome:
+        """Log that a deferred decision counts."""
+        if known:
+            await self._logged.row(decision_id)
+        event = NewRow(self._now(), Kind.ACTIVATION, activation_key(decision_id), b"")
+        self._upkeep.note_feedback()
+        (position,) = await self._writer.append([event], durable=True)
+        return Outcome("duplicate" if position is None else "accepted")
+
+    async def _id_of_values(self, decision_id: str, values: Mapping[int, float]) -> str:
+        """Return an id for values without one: that of the same values if they came just now, else a new one."""
+        content = hashlib.blake2b(repr(sorted(values.items())).encode(), digest_size=8).hexdigest()
+        slot = min(values)
+        number = 0
+        while True:
+            key = feedback_key(decision_id, f"values {content} {number}/{slot}")
+            row = await self._logged.find(key)
+            if row is None or self._now() - row.time <= REPEATED * MICROSECONDS:
+                return f"values {content} {number}"
+            number += 1
+
+    def _check_rewards(self, rewards: Mapping[str, float]) -> None:
+        """Refuse rewards that the model does not know, and an objective out of range: `PolicyError`."""
+        weights = self._current.model.fitted.weights
+        for name in rewards:
+            if name not in weights:
+                raise PolicyError(unknown("rewards: unknown", name, list(weights)))
+        value = sum(weights[name] * reward for name, reward in rewards.items())
+        if not self._current.settings.lowest <= value <= self._current.settings.highest:
+            expected = f"{self._current.settings.lowest:g} to {self._current.settings.highest:g} (lowest and highest)"
+            raise PolicyError(f"rewards: got an objective of {value:g}, expected {expected}")

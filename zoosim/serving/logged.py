@@ -1,0 +1,84 @@
+"""What the log holds of decisions: looked up by their ids, whichever service of the log made them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from zoosim.core.parameters import shown
+from zoosim.policies.model import name_of
+from zoosim.serving.answers import decision_answer
+from zoosim.serving.bodies import DecideBody, DecisionAnswer, SearchAnswer, SearchBody
+from zoosim.serving.current import Current
+from zoosim.serving.events import Decision, Row, Search, decision_key, unpack, unpack_raw, unpack_whole
+from zoosim.serving.refusals import Conflict, NotFound
+from zoosim.serving.searches import search_answer
+from zoosim.serving.store.base import Store
+
+
+class LoggedDecisions:
+    """Finds decisions, and searches, in the log."""
+
+    def __init__(self, current: Current, reader: Store) -> None:
+        self._current = current
+        self._reader = reader
+
+    async def get(self, decision_id: str) -> tuple[Row, Decision | Search]:
+        """Return a decision, or a search, and its row; raises `NotFound`."""
+        row = await self.row(decision_id)
+        decision = unpack(row)
+        assert isinstance(decision, Decision | Search)
+        return row, decision
+
+    async def answer(self, decision_id: str) -> DecisionAnswer | SearchAnswer:
+        """Return what was answered to a decision; raises `NotFound`."""
+        _, decision = await self.get(decision_id)
+        return await self._answer_to(decision_id, decision)
+
+    async def earlier_answer(self, body: DecideBody | SearchBody, request: bytes) -> Any:
+        """Return what was answered to a decision before, None for a new one; raises `Conflict`."""
+        decision_id = body.decision_id or ""
+        row = await self.find(decision_key(decision_id))
+        if row is None:
+            return None
+        decision = unpack(row)
+        assert isinstance(decision, Decision | Search)
+        if decision.request != request:
+            raise Conflict(f"decision {shown(decision_id)}: is the id of another request; give each its own")
+        if isinstance(body, SearchBody) or body.candidates is None:
+            return await self._answer_to(decision_id, decision)
+        return await self._answer_to(decision_id, decision, [name_of(candidate) for candidate in body.candidates])
+
+    async def find(self, key: bytes) -> Row | None:
+        """Return the row with a key, None where there is none."""
+        return await self._current.ask(self._reader.find, key)
+
+    async def row(self, decision_id: str) -> Row:
+        """Return the row of a decision; raises `NotFound`."""
+        row = await self.find(decision_key(decision_id))
+        if row is None:
+            raise NotFound(f"decision {shown(decision_id)}: is not in the log; give the id that was answered")
+        return row
+
+    async def _answer_to(
+        self, decision_id: str, decision: Decision | Search, names: Sequence[str] | None = None
+    ) -> DecisionAnswer | SearchAnswer:
+        """Return the answer to a decision; `names` are those of its candidates where they are known."""
+        if isinstance(decision, Search):
+            return search_answer(decision_id, decision)
+        return decision_answer(decision_id, decision, names or await self._names_in(decision))
+
+    async def _names_in(self, decision: Decision) -> Sequence[str] | None:
+        """Return the names of a decision's candidates, None where they are not known.
+
+        Those of earlier models are not kept; those that another service stored just now are read from the log.
+        """
+        if decision.raw:
+            return [name for name, _ in unpack_raw(decision.raw).candidates]
+        if decision.origin != self._current.start.origin:
+            return None
+        versions = unpack_whole(decision.versions).tolist()
+        for version in versions:
+            if version not in self._current.catalogue:
+                row = await self._current.ask(self._reader.row, version)
+                if not self._current.version_from(row, version):
+                    return None
+        return self._current.catalogue.candidates(versions).names

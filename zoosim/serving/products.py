@@ -1,0 +1,138 @@
+"""The products that requests name: what is new of them is stored before any decision rests on it."""
+
+import asyncio
+from collections.abc import Callable, Sequence, Sized
+from typing import Any
+
+from zoosim.core.errors import PolicyError
+from zoosim.core.parameters import shown
+from zoosim.policies.boost_model import BoostModel
+from zoosim.policies.model import ID, name_of
+from zoosim.serving.bodies import LONGEST_ID, ProductBody
+from zoosim.serving.catalogue import MOST_VERSIONS
+from zoosim.serving.current import Current
+from zoosim.serving.events import Kind, NewRow, Product, pack, pack_floats
+from zoosim.serving.refusals import NotFound
+from zoosim.serving.replica import GROWN_FROM
+from zoosim.serving.writer import Writer
+
+Candidate = str | int | dict[str, Any]
+
+
+class Products:
+    """Finds the products of requests in the catalogue, and stores those that are not there as they are named."""
+
+    def __init__(self, current: Current, writer: Writer, now: Callable[[], int]) -> None:
+        """Use the catalogue of the model that decides; `now` is the time of rows."""
+        self._current = current
+        self._writer = writer
+        self._now = now
+        self._storing = asyncio.Lock()
+
+    async def versions_of(self, candidates: Sequence[Candidate]) -> list[int]:
+        """Return the versions of a request's candidates, once the log holds all of them.
+
+        Raises:
+            PolicyError: a candidate is unknown, comes twice or may not be shown, or there are too many.
+            StoreError: what is new could not be stored.
+        """
+        self.check_size(candidates)
+        while True:
+            self.check_model()
+            origin = self._current.start.origin
+            products = [self._product_of(candidate) for candidate in candidates]
+            names = [name for name, _ in products]
+            if len(set(names)) < len(names):
+                repeated = next(name for place, name in enumerate(names) if name in names[:place])
+                raise PolicyError(f"candidates: got {shown(repeated)} twice, expected each once")
+            new = [product for _, product in products if product is not None]
+            stored = await self._store(new) if new else {}
+            if self._current.start.origin == origin:  # else another model reads other features
+                return [stored.get(name) or self._version_of(name) for name in names]
+
+    def check_model(self) -> None:
+        """Refuse decisions on products where the model ranks searches: `PolicyError`."""
+        if isinstance(self._current.model, BoostModel):
+            raise PolicyError("decisions: this model ranks searches by boosts; send them to /v1/searches")
+
+    def check_size(self, candidates: Sized) -> None:
+        """Refuse more candidates than the settings allow: `PolicyError`."""
+        most = self._current.settings.most_candidates
+        if len(candidates) > most:
+            raise PolicyError(f"candidates: got {len(candidates):,}, expected at most {most:,}")
+
+    async def change(self, name: str, body: ProductBody) -> None:
+        """Add a product, change its features, or say whether it may be shown; see `Service.change_product`."""
+        if isinstance(self._current.model, BoostModel):
+            raise PolicyError("products: this model ranks the shop that it was trained for; train it anew for others")
+        name = name_of(name)
+        if not 0 < len(name) <= LONGEST_ID:
+            raise PolicyError(f"product: got an id of {len(name)} characters, expected 1 to {LONGEST_ID}")
+        while True:
+            product = self._changed(name, body)
+            if self._current.catalogue.is_current(product):
+                return
+            stored = await self._store([product], durable=True)
+            await self._current.catch_up(stored[name])
+            if self._current.start.model == product.model:
+                return
+
+    def _changed(self, name: str, body: ProductBody) -> Product:
+        """Return a product as it is to be; raises `NotFound` or `PolicyError`."""
+        model, catalogue = self._current.model, self._current.catalogue
+        version = catalogue.version_of(name)
+        if body.features is not None:
+            features = model.product_features({ID: name, **body.features})
+        elif version is not None:
+            features = catalogue.features_of(version)
+        else:
+            raise NotFound(f"product {shown(name)}: is not in the catalogue; give its features to add it")
+        available = catalogue.may_be_shown(name) or version is None if body.available is None else body.available
+        return Product(name, pack_floats(features), available, self._current.start.model)
+
+    def _product_of(self, candidate: Candidate) -> tuple[str, Product | None]:
+        """Return a candidate's name, and the product where its features are given and new; raises `PolicyError`."""
+        model, catalogue = self._current.model, self._current.catalogue
+        if isinstance(candidate, str) and catalogue.may_be_shown(candidate):
+            return candidate, None
+        name = name_of(candidate)
+        encoder = model.fitted.products
+        if GROWN_FROM in model.facts:  # of columns that the first requests had, later ones may lack some
+            columns = candidate if isinstance(candidate, dict) else {}
+            candidate = {**dict.fromkeys(encoder.names), ID: name, **columns}
+        is_shown = catalogue.may_be_shown(name)
+        if not is_shown and catalogue.version_of(name) is not None:
+            raise PolicyError(f"candidates: got {shown(name)}, which may not be shown (available: false)")
+        is_described = isinstance(candidate, dict) and not candidate.keys().isdisjoint(encoder.names)
+        if is_shown and not is_described:
+            return name, None
+        product = Product(name, pack_floats(model.product_features(candidate)), True, self._current.start.model)
+        return name, None if catalogue.is_current(product) else product
+
+    def _version_of(self, name: str) -> int:
+        version = self._current.catalogue.version_of(name)
+        assert version is not None
+        return version
+
+    async def _store(self, products: Sequence[Product], durable: bool = False) -> dict[str, int]:
+        """Store products, and know them once they are stored; return the version of each.
+
+        One request at a time, so that what several bring at once is stored once.
+        """
+        async with self._storing:
+            catalogue = self._current.catalogue
+            new = [product for product in products if not catalogue.is_current(product)]
+            versions = {product.name: self._version_of(product.name) for product in products if product not in new}
+            if len(catalogue) + len(new) > MOST_VERSIONS:
+                raise PolicyError(
+                    f"products: got more than {MOST_VERSIONS:,} versions; give features that change less, or begin "
+                    "with another model"
+                )
+            rows = [NewRow(self._now(), Kind.PRODUCT, None, pack(product)) for product in new]
+            positions = await self._writer.append(rows, durable)
+            for product, position in zip(new, positions, strict=True):
+                assert position is not None
+                versions[product.name] = position
+                if product.model == self._current.start.model:
+                    self._current.catalogue.change(position, product)
+            return versions

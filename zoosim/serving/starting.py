@@ -1,0 +1,48 @@
+"""How a service begins: with the model that it was given, with that of its log, or with none yet."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from zoosim.policies.model import SUFFIX, save_model
+from zoosim.serving.current import SETTINGS, Current
+from zoosim.serving.events import Start
+from zoosim.serving.folder import keep_model_file
+from zoosim.serving.fresh import warm_up_model
+from zoosim.serving.settings import Settings, changed_settings
+
+GIVEN = "given"
+"""The part of the changes in a log that says which file a service was started with last."""
+
+
+def first_start(current: Current, settings: Settings, model_file: Path | None) -> Start:
+    """Return by which model and rules a service goes on, by its settings and by what the log says now.
+
+    A file that a service of the log was started with before changes nothing, since another model may have followed it.
+
+    Raises:
+        DataError: the file is no model.
+        ConfigError: the settings do not go with the changes in the log.
+    """
+    changes = current.changes
+    digest = None if model_file is None else keep_model_file(current.folder, model_file)
+    is_new = digest is not None and changes.get(GIVEN) != {"model": digest}
+    if is_new:
+        changes[GIVEN] = {"model": digest}
+    if digest is None and not current.has_begun:
+        digest = _keep_warm_up_model(current.folder)
+        changes[SETTINGS] = {} if "lowest" in settings.model_fields_set else {"lowest": -1.0}
+    rules = changed_settings(settings, changes.get(SETTINGS, {})).rules.model_dump_json().encode()
+    packed = json.dumps(changes, sort_keys=True).encode()
+    if not current.has_begun:
+        assert digest is not None
+        return Start(digest, rules, changes=packed)
+    before = current.start
+    model = digest if is_new and digest is not None else before.model
+    return Start(model, rules, before.turn + (model != before.model), before.number, packed)
+
+
+def _keep_warm_up_model(folder: Path) -> str:
+    """Keep a model that stands in until there is a schema; return its digest."""
+    with tempfile.TemporaryDirectory() as temporary:
+        return keep_model_file(folder, save_model(warm_up_model(), Path(temporary) / f"model{SUFFIX}"))

@@ -1,0 +1,142 @@
+"""What a service does beside requests: let time pass in the log, remove its old rows, and share files."""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from zoosim.core.errors import StoreError
+from zoosim.serving.current import Current
+from zoosim.serving.events import Kind, NewRow
+from zoosim.serving.folder import SNAPSHOTS
+from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.snapshots import PREFIX, needed_position
+from zoosim.serving.store.base import Store
+from zoosim.serving.writer import Writer
+
+DELETED = "deleted"
+"""The part of the changes in a log that says up to where it is deleted."""
+
+CHECK_LASTS = 1.0
+"""Seconds for which it is known that the log can be written."""
+
+REMOVED_AT_ONCE = 10_000
+"""Rows of a log that are removed in one step, so that nothing waits long for it."""
+
+ROWS_AT_ONCE = 1_000
+
+
+class Upkeep:
+    """Keeps the log of a service in order.
+
+    Of several services that share a log, each lets time pass for what it took in. The one that leads does so for the
+    others, too, should they be gone; it alone removes rows and shares snapshots.
+    """
+
+    def __init__(self, current: Current, store: Store, reader: Store, writer: Writer, now: Callable[[], int]) -> None:
+        self._current = current
+        self._store = store
+        self._reader = reader
+        self._writer = writer
+        self._now = now
+        self._dues: list[int] = []  # a heap
+        self._unticked = True
+        self._checked_at = -CHECK_LASTS
+
+    def note_decision(self, time: int) -> None:
+        """Let a decision of this time be over when its wait is."""
+        heapq.heappush(self._dues, time + self._wait())
+
+    def note_feedback(self) -> None:
+        """Let what came be learned at the next tick."""
+        self._unticked = True
+
+    async def tick(self) -> None:
+        """Let what is over be learned: where anything may be, a row of the log says that time has passed."""
+        now = self._now()
+        while self._dues and self._dues[0] <= now:
+            heapq.heappop(self._dues)
+            self._unticked = True
+        due = self._current.due
+        if due is not None and due <= now and self._store.leads:
+            self._current.due = None
+            self._unticked = True
+        if not self._unticked and not self._writer.failure:
+            return
+        self._unticked = False
+        try:
+            await self._writer.append([NewRow(now, Kind.TICK, None, b"")])
+        except StoreError:
+            self._unticked = True
+
+    async def check_writing(self) -> str:
+        """Return why the log cannot be written, by writing to it, at most once a second; empty when it can."""
+        now = time.monotonic()
+        if now - self._checked_at < CHECK_LASTS and not self._writer.failure:
+            return ""
+        self._checked_at = now
+        try:
+            await self._writer.append([NewRow(self._now(), Kind.TICK, None, b"")], durable=True)
+        except StoreError as error:
+            return str(error)
+        return ""
+
+    async def clean(self) -> int:
+        """Share snapshots with other machines, and remove rows of the log that the settings call old, as who leads.
+
+        Returns:
+            How many rows were removed: none that is not in a snapshot which other machines find.
+        """
+        if not self._store.leads:
+            return 0
+        learned = await self._current.ask(self._reader.row, needed_position(self._snapshots))
+        await asyncio.to_thread(self.share_snapshots)
+        if learned is None:
+            return 0
+        limits = [int(self._deleted().get("time", 0))]
+        if self._current.settings.keep_days:
+            limits.append(self._now() - self._current.settings.keep_days * 86_400 * MICROSECONDS)
+        before = min(max(limits), self._now() - self._wait(), learned.time)
+        return await self._writer.run(lambda store: store.remove_before(before, REMOVED_AT_ONCE))
+
+    def share_snapshots(self) -> None:
+        """Keep copies of the newest snapshots where other machines find them."""
+        names = [path.relative_to(self._current.folder).as_posix() for path in self._snapshots.glob(f"{PREFIX}*")]
+        self._store.share(self._current.folder, names)
+        old = [name for name in self._store.shared() if Path(name).parent.name == SNAPSHOTS and name not in names]
+        self._store.unshare(old)
+
+    async def log_reach(self) -> tuple[float, float] | None:
+        """Return when the first and the newest of what is logged came, in seconds; None where nothing was."""
+        position = int(self._deleted().get("position", 0))
+        newest = await self._current.ask(self._reader.last)
+        while newest is not None and (rows := await self._current.ask(self._reader.read, position, ROWS_AT_ONCE)):
+            for row in rows:
+                if row.kind in (Kind.DECISION, Kind.FEEDBACK):
+                    return row.time / MICROSECONDS, newest.time / MICROSECONDS
+            position = rows[-1].seq
+        return None
+
+    async def delete_log(self) -> None:
+        """Delete what is logged: at once for readers, from the disk once two snapshots hold what it taught."""
+        newest = await self._current.ask(self._reader.last)
+        if newest is not None:
+            values = {"position": newest.seq, "time": newest.time}
+            await self._current.note(self._writer, DELETED, values)
+        await self.clean()
+
+    def deleted_until(self) -> float:
+        """Return up to when the log is deleted, in seconds since 1970."""
+        return float(self._deleted().get("time", 0)) / MICROSECONDS
+
+    @property
+    def _snapshots(self) -> Path:
+        return self._current.folder / SNAPSHOTS
+
+    def _deleted(self) -> dict[str, Any]:
+        return dict(self._current.changes.get(DELETED, {}))
+
+    def _wait(self) -> int:
+        return round(self._current.settings.wait * MICROSECONDS)

@@ -17,8 +17,7 @@ from zoosim import Client
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model, load_model
 from zoosim.serving.events import Row, without_gap
-from zoosim.serving.folder import keep_model_file
-from zoosim.serving.learner import MODELS, SNAPSHOTS, load_served_model
+from zoosim.serving.folder import MODELS, SNAPSHOTS, keep_model_file, load_served_model
 from zoosim.serving.snapshots import newest_replica, state_digest
 from zoosim.serving.store.address import LOG, Address, open_store
 

@@ -16,7 +16,7 @@ from zoosim.core.types import FloatArray, IntArray
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.bodies import DecideBody, FeedbackBody
 from zoosim.serving.events import Decision, Kind, unpack, unpack_floats, unpack_whole
-from zoosim.serving.learner import ROWS_AT_ONCE
+from zoosim.serving.folder import ROWS_AT_ONCE
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.server import LearnerProcess
 from zoosim.serving.service import Service
@@ -122,7 +122,7 @@ async def visit_in_process(folder: Path, model: Path, count: int) -> None:
     rng = np.random.default_rng(1_001)
     async with running(folder, model, **SETTINGS) as service:
         learner = LearnerProcess(service, asyncio.get_running_loop())
-        service.ask_learner = learner.ask_for_whole
+        service.current.ask_learner = learner.ask_for_whole
         ticked = time.monotonic()
         for start in range(0, count, TOGETHER):
             await asyncio.gather(*(visit_once(service, make_visit(rng)) for _ in range(min(TOGETHER, count - start))))

@@ -144,6 +144,8 @@ class Application:
         async def handle(request: Request) -> Response:
             try:
                 self._access.check(role, _key_of(request))
+                if role != ADMIN:  # before the body is read: who comes again is turned away at little cost
+                    self._service.check_room()
                 return await handler(request)
             except ClientDisconnect:
                 return Response(status_code=400)  # to nobody

@@ -48,7 +48,7 @@ class Metrics:
             learned.add_metric([name], count)
         yield learned
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
-        yield GaugeMetricFamily("zoosim_delay_seconds", "Time that requests wait for their turn.", service.delay)
+        yield GaugeMetricFamily("zoosim_delay_seconds", "Time to answer requests that came together.", service.delay)
         state = service.current.state
         yield GaugeMetricFamily("zoosim_state_position", "Position of the log up to which was learned.", state)
         yield GaugeMetricFamily("zoosim_learner_lag_rows", "Rows that the learner has not read.", service.lag())

@@ -30,9 +30,6 @@ DRAIN_SECONDS = 5
 """How long requests may take to end once the service is told to stop."""
 
 SECONDS_BETWEEN_CLEANINGS = 60.0
-SECONDS_BETWEEN_LOOKS = 0.01
-"""Between two measurements of how long requests wait for their turn."""
-
 SECONDS_PER_THREAD = 0.0005
 """For which one thread keeps the interpreter while others want it: requests keep it, and would keep the log waiting."""
 
@@ -73,10 +70,7 @@ async def _serve(
     gc.collect()
     sys.setswitchinterval(SECONDS_PER_THREAD)
     gc.freeze()  # what was imported and compiled is never looked at again: no long pauses
-    jobs = [
-        asyncio.create_task(job)
-        for job in (_tick(service), _clean(service.upkeep), _watch(service), _stop(server, stopping))
-    ]
+    jobs = [asyncio.create_task(job) for job in (_tick(service), _clean(service.upkeep), _stop(server, stopping))]
     host, port = listener.getsockname()[:2]
     announce(f"serving on http://{host}:{port}, {service.address.text()}")
     try:
@@ -172,15 +166,6 @@ async def _clean(upkeep: Upkeep) -> None:
             await upkeep.clean()
         except (StoreError, DataError, OSError) as error:
             logger.warning("old rows stay for now: %s", error)
-
-
-async def _watch(service: Service) -> None:
-    """Measure how long what is ready to run waits for its turn."""
-    loop = asyncio.get_running_loop()
-    while True:
-        began = loop.time()
-        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-        service.delay = loop.time() - began - SECONDS_BETWEEN_LOOKS
 
 
 async def _stop(server: uvicorn.Server, stopping: asyncio.Event) -> None:

@@ -92,9 +92,10 @@ class Service:
         self.folder = self.address.folder
         self.started = time.time()
         self.counts: Counter[str] = Counter()
-        self.delay = 0.0
         self._id_prefix = secrets.token_hex(12)
         self._ids_made = 0
+        self.delay = 0.0
+        self._began: float | None = None
         self._loop = loop
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_folder(self.folder))
@@ -189,7 +190,7 @@ class Service:
         request: bytes | None = None,
     ) -> Answer:
         """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
-        self._check_room()
+        self.check_room()
         request = request or hash_of(body)
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
@@ -229,7 +230,7 @@ class Service:
             PolicyError: a reward is unknown or out of range, or the product was not shown.
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """
-        self._check_room()
+        self.check_room()
         return self._counted(await self._feedback.give(decision_id, body))
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
@@ -245,12 +246,12 @@ class Service:
             PolicyError: the model ranks searches, whose rewards have names.
             StoreError: the log cannot be written; nothing counts then, and all may be sent again.
         """
-        self._check_room()
+        self.check_room()
         self._counted(await self._feedback.give_value(decision_id, values, feedback_id))
 
     async def activate(self, decision_id: str, known: bool = True) -> Outcome:
         """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
-        self._check_room()
+        self.check_room()
         return await self._feedback.activate(decision_id, known)
 
     async def change_product(self, name: str, body: ProductBody) -> None:
@@ -262,7 +263,7 @@ class Service:
             PolicyError: features are lacking; or the model ranks searches, whose products are those of its training.
             StoreError: the log cannot be written.
         """
-        self._check_room()
+        self.check_room()
         await self._products.change(name, body)
 
     async def decision(self, decision_id: str) -> tuple[Row, Decision | Search]:
@@ -345,13 +346,26 @@ class Service:
         """Keep values in the log, for all its services; raises `StoreError`."""
         await self.current.note(self._writer, part, values)
 
-    def _check_room(self) -> None:
-        """Refuse what cannot be stored now; each tick tries whether the log can be written again."""
+    def check_room(self) -> None:
+        """Refuse what cannot be answered now: `Busy`, or `StoreError` until the log can be written again."""
         if self.failure:
             raise StoreError(self.failure)
-        if self.waiting >= self.settings.most_waiting or self.delay > self.settings.most_delay:
+        if self.waiting >= self.settings.most_waiting or self._is_behind():
             self.counts["turned away"] += 1
             raise Busy("got more requests than can be answered now; come again in a second")
+
+    def _is_behind(self) -> bool:
+        """Tell whether requests that came together have been answered for too long: the rest of them waits for that."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now
+            self._loop.call_soon(self._note_end)  # behind all that is ready to run
+        return now - self._began > self.settings.most_delay
+
+    def _note_end(self) -> None:
+        assert self._began is not None
+        self.delay = time.monotonic() - self._began
+        self._began = None
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self.counts[f"feedback {outcome.status}"] += 1

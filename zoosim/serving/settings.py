@@ -39,7 +39,7 @@ class Settings(Rules):
         most_bytes: The largest request body.
         most_candidates: The most candidates of a request.
         most_waiting: Requests that may wait for the log at once; further ones are told to come back (429).
-        most_delay: Seconds that requests may wait for their turn before new ones are told to come back (429).
+        most_delay: Seconds for which requests that came together are answered; the rest is told to come back (429).
         rate: Requests per second that one key may make, 0 for any number.
     """
 
@@ -58,7 +58,7 @@ class Settings(Rules):
     most_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 1_000_000
     most_candidates: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     most_waiting: Annotated[int, Field(ge=1, le=100_000)] = 256
-    most_delay: Annotated[float, Field(ge=0.001, le=60)] = 0.05
+    most_delay: Annotated[float, Field(ge=0.001, le=60)] = 0.03
     rate: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from zoosim.arena.recording import record_frames, write_records
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
 from zoosim.core.errors import PolicyFailure
-from zoosim.core.feedback import AT_ONCE
 from zoosim.core.jit import watch_compilation
 from zoosim.core.sources import source_digest
 from zoosim.policies.base import policy_name
@@ -56,7 +55,7 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
             blocks = []
-            feedback = world.feedback if plan.feedback == AT_ONCE else plan.feedback
+            feedback = replace(plan.feedback, delay=plan.feedback.delay or world.feedback.delay)
             for block in play(world, policy, plan.steps, feedback=feedback, logged=keep_log):
                 blocks.append(block)
                 report(key, len(block.actions), "")

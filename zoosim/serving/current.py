@@ -239,7 +239,10 @@ class Current:
         news = message.news
         self.state = news.position
         self.learned = news.counts
-        self.due = _now() + FIRST_TICK if news.due == 0 else news.due
+        if news.due != 0:
+            self.due = news.due
+        elif self.due is None or self.due > _now() + FIRST_TICK:
+            self.due = _now() + FIRST_TICK
 
     def _read_on(self) -> None:
         """Read what the learner knows and this does not, while requests go on."""

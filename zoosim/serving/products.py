@@ -69,12 +69,13 @@ class Products:
         if not 0 < len(name) <= LONGEST_ID:
             raise PolicyError(f"product: got an id of {len(name)} characters, expected 1 to {LONGEST_ID}")
         while True:
+            origin = self._current.start.origin
             product = self._changed(name, body)
             if self._current.catalogue.is_current(product):
                 return
             stored = await self._store([product], durable=True)
             await self._current.catch_up(stored[name])
-            if self._current.start.model == product.model:
+            if self._current.start.origin == origin:
                 return
 
     def _changed(self, name: str, body: ProductBody) -> Product:
@@ -133,6 +134,6 @@ class Products:
             for product, position in zip(new, positions, strict=True):
                 assert position is not None
                 versions[product.name] = position
-                if product.model == self._current.start.model:
-                    self._current.catalogue.change(position, product)
+                if self._current.catalogue is catalogue and product.model == self._current.start.model:
+                    catalogue.change(position, product)
             return versions

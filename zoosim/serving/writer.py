@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from zoosim.core.errors import DataError, StoreError
+from zoosim.core.errors import StoreError
 from zoosim.serving.events import NewRow
 from zoosim.serving.store.base import Store
 
@@ -142,10 +142,10 @@ class Writer:
         rows = [row for waiting in batch for row in waiting.rows]
         try:
             positions = self._store.append(rows)
-        except (StoreError, DataError) as error:
+        except Exception as error:  # whatever it is, who waits must hear of it
             if not self._commit_failure:
                 logger.error("the log cannot be written: %s", error)
-            self._commit_failure = str(error)
+            self._commit_failure = str(error) or type(error).__name__
             self._tell(self._resolve, [_Committed(waiting, []) for waiting in batch], self._commit_failure)
             return
         self._commit_failure = ""
@@ -165,10 +165,10 @@ class Writer:
     def _sync(self, committed: list[_Committed]) -> None:
         try:
             self._store.sync()
-        except StoreError as error:
+        except Exception as error:
             if not self._sync_failure:
                 logger.error("the log cannot be synced: %s", error)
-            self._sync_failure = str(error)
+            self._sync_failure = str(error) or type(error).__name__
         else:
             self._sync_failure = ""
         self._tell(self._resolve, committed, self._sync_failure)
@@ -176,7 +176,7 @@ class Writer:
     def _do(self, task: _Task) -> None:
         try:
             result = task.run(self._store)
-        except (StoreError, DataError) as error:
+        except Exception as error:
             self._tell(_fail, task.done, error)
         else:
             self._tell(_succeed, task.done, result)

@@ -214,7 +214,8 @@ class TableWorld(World):
         """Return visit number `step`."""
         if not self._chunk or not 0 <= step - self._chunk[0][0].start < len(self._chunk[0][0].visitors):
             later = [period.start for period in self.periods if period.start > step]
-            self._chunk[:] = [(self.visits(step, min([step + CHUNK, *later])), self.offered(step))]
+            start = max(self.period(step).start, step - step % CHUNK)  # the same, whichever visit is asked for first
+            self._chunk[:] = [(self.visits(start, min([start - start % CHUNK + CHUNK, *later])), self.offered(start))]
         visits, offer = self._chunk[0]
         return TableVisit(visits, offer, step - visits.start)
 

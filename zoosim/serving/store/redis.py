@@ -37,6 +37,9 @@ from zoosim.serving.store.base import LostRows
 SECONDS_TO_ANSWER = 5.0
 """How long the server may take to answer before that counts as a failure."""
 
+REMOVED_TOGETHER = 500
+"""Old rows that one script removes; they are read for their keys, bodies and all."""
+
 LEASE_SECONDS = 5.0
 """How long a service leads that does not say that it lives."""
 
@@ -203,13 +206,19 @@ class RedisStore:
 
     def remove_before(self, time: int, limit: int) -> int:
         """Remove old rows, but never the newest."""
-        entries = self._ask("XRANGE", self._log, "-", "+", "COUNT", limit + 1)
-        old = list(takewhile(lambda entry: int(entry[1][b"time"]) < time, entries[:-1]))
-        if old:
-            first_kept = entries[len(old)][0]
-            keys = [fields[b"key"] for _, fields in old if fields[b"key"]]
-            self._as_leader(self._remove, [self._log, self._keys, self._lease], [first_kept, *keys])
-        return len(old)
+        removed = 0
+        while removed < limit:
+            some = min(limit - removed, REMOVED_TOGETHER)
+            entries = self._ask("XRANGE", self._log, "-", "+", "COUNT", some + 1)
+            old = list(takewhile(lambda entry: int(entry[1][b"time"]) < time, entries[:-1]))
+            if old:
+                first_kept = entries[len(old)][0]
+                keys = [fields[b"key"] for _, fields in old if fields[b"key"]]
+                self._as_leader(self._remove, [self._log, self._keys, self._lease], [first_kept, *keys])
+            removed += len(old)
+            if len(old) < some:
+                break
+        return removed
 
     def agree(self, name: str, content: bytes) -> bytes:
         """Return the first content that a service gave to a file."""

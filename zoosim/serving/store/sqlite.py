@@ -96,7 +96,7 @@ class SqliteStore:
             if not self._has_failed_to_sync:
                 self._has_failed_to_sync = True
                 _sync(self._wal)
-            elif self._checkpoint("FULL"):  # what a failed sync left is not trusted: it goes to another place
+            elif self._checkpoint("RESTART"):  # what a failed sync left is not trusted: it goes to another place
                 raise StoreError(f"{self._path}: could not be synced before, and somebody reads it now")
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be synced ({error.strerror})") from None
@@ -105,8 +105,8 @@ class SqliteStore:
         self._has_failed_to_sync = False
         if self._pages_of_wal >= PAGES_OF_WAL:
             with contextlib.suppress(apsw.Error):  # the next sync tries again
-                if self._checkpoint("PASSIVE"):
-                    self._checkpoint("RESTART")  # which keeps rows waiting, but has little left to move
+                self._checkpoint("PASSIVE")
+                self._checkpoint("RESTART")  # which keeps rows waiting, but has little left to move
 
     def _prepare(self) -> None:
         """Make the table, and be ready to append and to sync."""
@@ -120,6 +120,9 @@ class SqliteStore:
         self._opened.callback(os.close, self._wal)
         self._checkpointer = self._connect(apsw.SQLITE_OPEN_READWRITE)
         self._checkpointer.set_busy_timeout(CHECKPOINT_WAITS)
+        self._has_failed_to_sync = True  # for all that this knows of what was left there
+        with contextlib.suppress(apsw.FullError, apsw.IOError):
+            self._has_failed_to_sync = self._checkpoint("RESTART")
 
     def _note_pages(self, connection: apsw.Connection, database: str, pages: int) -> int:
         self._pages_of_wal = pages

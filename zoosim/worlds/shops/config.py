@@ -23,6 +23,10 @@ def _adding_up(shares: dict[str, float]) -> dict[str, float]:
 Positive = Annotated[float, Field(gt=0)]
 Size = Annotated[float, Field(ge=0, le=5)]
 Share = Annotated[float, Field(ge=0, le=1)]
+ShareRange = Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
+RateRange = Annotated[
+    list[Annotated[float, Field(gt=0, le=0.5)]], Field(min_length=2, max_length=2), AfterValidator(_in_order)
+]
 SizeRange = Annotated[list[Size], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
 PositiveRange = Annotated[list[Positive], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
 CountRange = Annotated[list[Annotated[int, Field(ge=0, le=100)]], Field(min_length=2, max_length=2)]
@@ -73,6 +77,13 @@ class Effects(Strict):
     novelty: Effect = _effect(0.2, 1.0, share=0.3)
 
 
+class Renewal(Strict):
+    """The `share` of shops whose products come and go, and the range of the share that is new each day."""
+
+    share: Share
+    size: ShareRange
+
+
 class Delay(Strict):
     """The `share` of shops whose rewards come late, and the range of `visits` by which they do."""
 
@@ -106,8 +117,8 @@ class ShopsConfig(Strict):
             returned purchases make negative; or a mixture of clicks and margin.
     """
 
-    click_rate: PositiveRange = _between(0.005, 0.1)
-    purchase_rate: PositiveRange = _between(0.005, 0.05)
+    click_rate: RateRange = _between(0.005, 0.1)
+    purchase_rate: RateRange = _between(0.005, 0.05)
     products: PositiveRange = _between(20.0, 20_000.0)
     offered: PositiveRange = _between(20.0, 300.0)
     visitors: PositiveRange = _between(500.0, 20_000.0)
@@ -121,6 +132,6 @@ class ShopsConfig(Strict):
     effects: Effects = Effects()
     popular: Share = 0.5
     drift: Annotated[dict[Drift, Share], AfterValidator(_adding_up)] = Field(default_factory=DRIFTS.copy)
-    turnover: Effect = _effect(0.01, 0.1, share=0.4)
+    turnover: Renewal = Renewal(share=0.4, size=[0.01, 0.1])
     delay: Delay = Delay(share=0.5, visits=[10.0, 2_000.0])
     pays: Annotated[dict[Pays, Share], AfterValidator(_adding_up)] = Field(default_factory=PAYS.copy)

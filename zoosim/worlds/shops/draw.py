@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.rng import stream
 from zoosim.core.types import FloatArray, IntArray, frozen
-from zoosim.worlds.shops.config import Effect, Effects, PositiveRange, ShopsConfig
+from zoosim.worlds.shops.config import Effect, Effects, PositiveRange, Renewal, ShopsConfig
 
 OFFERS_PER_DAY = 4
 """How often a day candidates are picked anew, and new products come."""
@@ -88,7 +87,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
     def count(ends: list[int]) -> int:
         return int(rng.integers(ends[0], ends[1] + 1))
 
-    def size(effect: Effect) -> float:
+    def size(effect: Effect | Renewal) -> float:
         has_it, share = rng.random(2)
         return float(effect.size[0] + share * (effect.size[1] - effect.size[0])) if has_it < effect.share else 0.0
 
@@ -98,7 +97,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
     pays = _one_of(rng, config.pays)
     purchase_rate = _log_uniform(rng, config.purchase_rate) * (pays != "click")
     return Kind(
-        click_rate=max(_log_uniform(rng, config.click_rate), 2.0 * purchase_rate),
+        click_rate=min(max(_log_uniform(rng, config.click_rate), 2.0 * purchase_rate), 0.9),
         purchase_rate=purchase_rate,
         n_products=n_products,
         n_offered=min(n_products, whole(config.offered)),
@@ -112,7 +111,7 @@ def draw_kind(config: ShopsConfig, seed: int) -> Kind:
         sizes={name: size(getattr(config.effects, name)) for name in Effects.model_fields},
         is_popular=bool(rng.random() < config.popular),
         drift=_one_of(rng, config.drift),
-        turnover=turnover if n_products > 20 else 0.0,
+        turnover=turnover,
         delay=whole(config.delay.visits) if is_late else 0,
         pays=pays,
     )
@@ -145,12 +144,13 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
     """Draw the products, and what is for sale and a candidate when."""
     rng = stream(seed, "catalogue")
     period = max(1, kind.visits_per_day // OFFERS_PER_DAY)
-    n_new = ceil(kind.turnover * kind.n_products / OFFERS_PER_DAY)
+    per_period = kind.turnover * kind.n_products / OFFERS_PER_DAY
     on_sale = np.arange(kind.n_products)
     born = [np.full(kind.n_products, -(10**9))]
     offers = {}
     for step in range(0, steps, period):
-        if step and n_new:
+        n_new = int(per_period * (step // period)) - int(per_period * (step // period - 1)) if step else 0
+        if n_new:
             newcomers = np.arange(n_new) + sum(map(len, born))
             on_sale = on_sale.copy()
             on_sale[rng.choice(kind.n_products, n_new, replace=False)] = newcomers

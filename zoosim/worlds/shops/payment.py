@@ -12,6 +12,9 @@ from zoosim.worlds.shops.draw import Catalogue, Kind
 SPREAD = 0.7
 """Standard deviation of the logarithm of what people spend, around the price."""
 
+DIFFERENCE = 0.4
+"""Standard deviation of the logarithm of the share of clicks that is bought, over products."""
+
 CLICK_OF_MIXTURE = 0.02
 """What a click is worth where clicks and margin are mixed, in units of the typical price."""
 
@@ -36,7 +39,8 @@ def draw_payment(kind: Kind, catalogue: Catalogue, seed: int) -> Payment:
     """Draw what products earn, as the kind of shop pays."""
     rng = stream(seed, "payment")
     count = len(catalogue.prices)
-    buys = (kind.purchase_rate / kind.click_rate * np.exp(rng.normal(0.0, 0.4, count))).clip(max=0.9)
+    differences = np.exp(rng.normal(0.0, DIFFERENCE, count) - DIFFERENCE**2 / 2.0)
+    buys = (kind.purchase_rate / kind.click_rate * differences).clip(max=0.9)
     margins = rng.uniform(0.05, 0.4, count)
     returns = rng.uniform(0.0, 0.25, count)
     nothing = np.zeros(count)

@@ -14,9 +14,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import aiohttp
 import httpx2
 import msgspec
 import numpy as np
@@ -28,6 +27,9 @@ from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.store.address import LOG
 from zoosim.serving.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    import aiohttp
 
 NUMBERS, PRODUCTS, CANDIDATES = 60, 300, 50
 DECISIONS, FEEDBACKS, SECONDS = 300, 100, 60
@@ -128,6 +130,8 @@ async def send(url: str, decisions: int, feedbacks: int, seconds: float) -> Load
 
     What is sent is made before the first is: the load shares two cores with the service that it measures.
     """
+    import aiohttp
+
     load = Load({}, Counter())
     answered: list[str] = []
     asked = iter(list(decision_bodies(int(decisions * seconds))))
@@ -160,7 +164,7 @@ def decision_bodies(count: int) -> Iterator[bytes]:
         yield msgspec.json.encode({"visitor": visitor, "candidates": candidates})
 
 
-async def timed(load: Load, what: str, request: Awaitable[aiohttp.ClientResponse]) -> tuple[int, bytes]:
+async def timed(load: Load, what: str, request: "Awaitable[aiohttp.ClientResponse]") -> tuple[int, bytes]:
     """Return the status and the content of an answer, and note how long it took."""
     began = time.perf_counter()
     answer = await request

@@ -20,7 +20,7 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.verdict import TRUST
 
-SEEDS = range(1000, 1200)
+SEEDS = range(1000, 1500)
 SAMPLES = 399
 ESTIMATORS = ("snips", "dr")
 CONTEXTS_OF_TRUTH = 200_000

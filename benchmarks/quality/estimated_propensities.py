@@ -1,4 +1,4 @@
-"""Q9: do intervals hold where a log's propensities are estimated? 200 logs of each of 6 shops, and of one that hides.
+"""Q9: do intervals hold where a log's propensities are estimated? 500 logs of each of 6 shops, and of one that hides.
 
 The logging policy of the 6 depends on what is logged, in 6 ways; in the seventh on a preference that nobody logs, which
 moves clicks, too: there the verdict must never be `trust`, and intervals miss. Beside it, the same with the shop's own

@@ -205,6 +205,29 @@ class TableWorld(World):
         candidates = (offered.rows, offered.groups, period.table, period.available)
         return Visits(start, visitors, user_ids, self.users, self.segments, *candidates, self.click_key, self.rewards)
 
+    def visits_apart(
+        self, start: int, rows: IntArray, user_ids: IntArray, table: FloatArray, rewards: FloatArray
+    ) -> Visits:
+        """Return visits from `start` on that have tables of their own: a row per visit, and a column per candidate.
+
+        `rows (n,)` of the users come, known as `user_ids (n,)`; `table` and `rewards` are `(n, K)`.
+        """
+        places = np.arange(len(rows))
+        offered = self.offered(start).rows
+        return Visits(
+            start=start,
+            visitors=places,
+            user_ids=user_ids,
+            users=frozen(self.users[rows]),
+            segments=places,
+            offered=offered,
+            groups=np.arange(len(offered)),
+            table=table,
+            available=self.period(start).available,
+            click_key=self.click_key,
+            rewards=rewards,
+        )
+
     @cached_property
     def _chunk(self) -> list[tuple[Visits, Offer]]:
         """Hold the visits that were asked for last, and what is offered at them."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream, stream_key, uniform
-from zoosim.core.types import FloatArray, IntArray, PolicySpec, frozen
+from zoosim.core.types import FloatArray, IntArray, frozen
 from zoosim.schema.schema import FittedSchema
 from zoosim.worlds.base import ProductList
 from zoosim.worlds.fitted.shop import FittedShop, ShopDraw
@@ -39,21 +39,7 @@ class FittedWorld(TableWorld):
             table = chances * sizes
             typical = self.shop.typical_sizes(self.draw, rows)
             rewards = self._settled(start, chances, typical)
-        everything = self.offered(start)
-        places = np.arange(len(rows))
-        return Visits(
-            start=start,
-            visitors=places,
-            user_ids=self.shop.users[rows],
-            users=frozen(self.shop.features[rows]),
-            segments=places,
-            offered=everything.rows,
-            groups=everything.groups,
-            table=table,
-            available=self.periods[0].available,
-            click_key=self.click_key,
-            rewards=rewards,
-        )
+        return self.visits_apart(start, rows, self.shop.users[rows], table, rewards)
 
     def _settled(self, start: int, chances: FloatArray, typical: FloatArray) -> FloatArray:
         """Draw what each product earns at each visit, by common random numbers."""
@@ -76,11 +62,6 @@ class FittedWorld(TableWorld):
         """Which row of the log each visit is."""
         assert self.schedule is not None
         return self.schedule
-
-    def spec(self, steps: int) -> PolicySpec:
-        """Say what a policy may know of this world when it is made."""
-        dims = (self.shop.features.shape[1], self.shop.products.shape[1])
-        return PolicySpec(user_dim=dims[0], product_dim=dims[1], n_users=self.shop.n_users, steps=steps)
 
     def all_products(self) -> ProductList:
         """Return the shop's products, by the names that the shop gives them."""

@@ -46,18 +46,19 @@ class Behaviour(NamedTuple):
     ) -> FloatArray:
         """Return the logits of clicks `(n, K)` at visits number `rows` of the arrivals, for `products`."""
         some = arrivals.rows(rows)
-        logits = self._of_categories(kind, some)[:, catalogue.categories[products]]
+        described = some.described(kind)
+        logits = self._of_categories(kind, some, described)[:, catalogue.categories[products]]
         logits += self.products[products] + self.level
         if self.matches.size:
-            logits += some.described(kind) @ self.matches @ catalogue.numbers[products].T
+            logits += described @ self.matches @ catalogue.numbers[products].T
         if self.novelty:
             days = (some.steps[:, None] - catalogue.born[products]) / kind.visits_per_day
             logits += self.novelty * np.exp(-days / NOVELTY_DAYS)
         return logits
 
-    def _of_categories(self, kind: Kind, arrivals: Arrivals) -> FloatArray:
-        """Return what visits add to the logits of each category `(n, C)`."""
-        logits = self.tastes.logits(arrivals.described(kind), arrivals.steps)
+    def _of_categories(self, kind: Kind, arrivals: Arrivals, described: FloatArray) -> FloatArray:
+        """Return what visits, `described` by features `(n, p)`, add to the logits of each category `(n, C)`."""
+        logits = self.tastes.logits(described, arrivals.steps)
         if self.patterns.size:
             logits += self.patterns[arrivals.words[:, 0], arrivals.words[:, 1]]
         if self.bends.size:

@@ -1,11 +1,10 @@
 """What shops are drawn from: ranges and shares, each of which a user may set."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-import numpy as np
 from pydantic import AfterValidator, Field
 
-from zoosim.core.config import Strict
+from zoosim.core.config import Strict, check_shares
 
 
 def _in_order(ends: list[float]) -> list[float]:
@@ -15,21 +14,20 @@ def _in_order(ends: list[float]) -> list[float]:
 
 
 def _adding_up(shares: dict[str, float]) -> dict[str, float]:
-    if not np.isclose(sum(shares.values()), 1.0):
-        raise ValueError(f"shares add up to {sum(shares.values()):g}, expected 1")
+    check_shares("kinds of shops", shares.values())
     return shares
 
 
 Positive = Annotated[float, Field(gt=0)]
 Size = Annotated[float, Field(ge=0, le=5)]
 Share = Annotated[float, Field(ge=0, le=1)]
-ShareRange = Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
-RateRange = Annotated[
-    list[Annotated[float, Field(gt=0, le=0.5)]], Field(min_length=2, max_length=2), AfterValidator(_in_order)
-]
-SizeRange = Annotated[list[Size], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
-PositiveRange = Annotated[list[Positive], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
-CountRange = Annotated[list[Annotated[int, Field(ge=0, le=100)]], Field(min_length=2, max_length=2)]
+Number = TypeVar("Number")
+Range = Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
+ShareRange = Range[Share]
+RateRange = Range[Annotated[float, Field(gt=0, le=0.5)]]
+SizeRange = Range[Size]
+PositiveRange = Range[Positive]
+CountRange = Range[Annotated[int, Field(ge=0, le=100)]]
 
 
 def _between(low: float, high: float) -> Any:

@@ -148,8 +148,8 @@ def draw_catalogue(kind: Kind, steps: int, seed: int) -> Catalogue:
     on_sale = np.arange(kind.n_products)
     born = [np.full(kind.n_products, -(10**9))]
     offers = {}
-    for step in range(0, steps, period):
-        n_new = int(per_period * (step // period)) - int(per_period * (step // period - 1)) if step else 0
+    for number, step in enumerate(range(0, steps, period)):
+        n_new = int(per_period * number) - int(per_period * max(0, number - 1))
         if n_new:
             newcomers = np.arange(n_new) + sum(map(len, born))
             on_sale = on_sale.copy()

@@ -8,7 +8,7 @@ from scipy import special
 
 from zoosim.core.feedback import Feedback
 from zoosim.core.rng import stream_key
-from zoosim.core.types import PolicySpec, frozen
+from zoosim.core.types import frozen
 from zoosim.worlds.shops.behaviour import Behaviour, draw_behaviour
 from zoosim.worlds.shops.config import ShopsConfig
 from zoosim.worlds.shops.draw import Arrivals, Catalogue, Kind, draw_arrivals, draw_catalogue, draw_kind
@@ -33,30 +33,14 @@ class ShopWorld(TableWorld):
         """Count the visitors who may come."""
         return self.kind.n_visitors
 
-    def spec(self, steps: int) -> PolicySpec:
-        """Say what a policy may know of this shop when it is made."""
-        dims = (self.users.shape[1], self.products.shape[1])
-        return PolicySpec(user_dim=dims[0], product_dim=dims[1], n_users=self.n_users, steps=steps)
-
     def visits(self, start: int, stop: int) -> Visits:
         """Return visits `start` to `stop - 1`, which must lie in one period."""
         rows = self.visitors(start, stop)
         offered = self.offered(start).rows
         chances = special.expit(self.behaviour.logits(self.kind, self.catalogue, self.arrivals, rows, offered))
-        places = np.arange(len(rows))
-        return Visits(
-            start=start,
-            visitors=places,
-            user_ids=self.arrivals.visitors[rows],
-            users=frozen(self.users[rows]),
-            segments=places,
-            offered=offered,
-            groups=np.arange(len(offered)),
-            table=expected_earnings(chances, offered, self.payment),
-            available=self.period(start).available,
-            click_key=self.click_key,
-            rewards=draw_earnings(start, chances, offered, self.payment, self.click_key, self.size_key),
-        )
+        table = expected_earnings(chances, offered, self.payment)
+        rewards = draw_earnings(start, chances, offered, self.payment, self.click_key, self.size_key)
+        return self.visits_apart(start, rows, self.arrivals.visitors[rows], table, rewards)
 
     def before(self) -> "ShopWorld":
         """Return the shop as it stood before visit 0, with visits and responses of their own."""

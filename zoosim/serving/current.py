@@ -147,7 +147,7 @@ class Current:
                 if start.origin != self.start.origin:
                     await asyncio.to_thread(self._models.prepare, start.model)
                 await asyncio.to_thread(self._share, start)
-                await writer.append([NewRow(_now(), Kind.TICK, None, b"")])
+                await writer.append([NewRow(now(), Kind.TICK, None, b"")])
                 (position,) = await writer.append([self._start_row(start)], durable=True)
                 await self.catch_up(position)
                 if position is not None:  # else another service went on from the same start
@@ -200,7 +200,7 @@ class Current:
     def _start_row(self, start: Start) -> NewRow:
         """Return the row of the next start."""
         number = self.start.number + 1 if self.has_begun else 1
-        return NewRow(_now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number)))
+        return NewRow(now(), Kind.START, start_key(number), pack(msgspec.structs.replace(start, number=number)))
 
     def _read_to_end(self) -> None:
         while rows := self._reader.read(self._replica.position, ROWS_AT_ONCE):
@@ -241,8 +241,8 @@ class Current:
         self.learned = news.counts
         if news.due != 0:
             self.due = news.due
-        elif self.due is None or self.due > _now() + FIRST_TICK:
-            self.due = _now() + FIRST_TICK
+        elif self.due is None or self.due > now() + FIRST_TICK:
+            self.due = now() + FIRST_TICK
 
     def _read_on(self) -> None:
         """Read what the learner knows and this does not, while requests go on."""
@@ -293,5 +293,6 @@ class Current:
         self._store.share(self.folder, [model_path(Path(), start.model).as_posix()])
 
 
-def _now() -> int:
+def now() -> int:
+    """Return the time in microseconds since 1970."""
     return time.time_ns() // 1_000

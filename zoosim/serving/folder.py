@@ -4,12 +4,13 @@ import fcntl
 import logging
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic
 from zoosim.core.packed import packed_digest
-from zoosim.policies.model import PACKING, SUFFIX, Model, load_model
+from zoosim.policies.model import PACKING, SUFFIX, Model, load_model, save_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
 from zoosim.serving.store.base import Store
@@ -94,6 +95,12 @@ def keep_model_file(folder: Path, model_file: Path) -> str:
         with atomic(path) as temporary:
             temporary.write_bytes(content)
     return digest
+
+
+def keep_model(folder: Path, model: Model) -> str:
+    """Keep a model in the service's folder; return its digest."""
+    with tempfile.TemporaryDirectory() as temporary:
+        return keep_model_file(folder, save_model(model, Path(temporary) / f"model{SUFFIX}"))
 
 
 class Models:

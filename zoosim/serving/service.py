@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import secrets
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import msgspec
 
 from zoosim.core.errors import StoreError
 from zoosim.policies.base import policy_name
-from zoosim.policies.model import SUFFIX, Model, save_model
+from zoosim.policies.model import Model
 from zoosim.serving.bodies import (
     DecideBody,
     DecisionAnswer,
@@ -29,7 +28,7 @@ from zoosim.serving.bodies import (
     hash_of,
 )
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.current import Current
+from zoosim.serving.current import Current, now
 from zoosim.serving.deciding import Decider
 from zoosim.serving.events import (
     Decision,
@@ -42,7 +41,7 @@ from zoosim.serving.events import (
     pack,
 )
 from zoosim.serving.feedback import FeedbackLog
-from zoosim.serving.folder import keep_model_file, lock_folder, secret_of
+from zoosim.serving.folder import keep_model, keep_model_file, lock_folder, secret_of
 from zoosim.serving.fresh import compile_policy
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
@@ -113,11 +112,11 @@ class Service:
         self._in_flight: dict[str, asyncio.Future[None]] = {}
         self._writer = Writer(self._store, loop, settings.sync == "all")
         self._growth = Growth(self, loop)
-        self._products = Products(self.current, self._writer, _now)
+        self._products = Products(self.current, self._writer, now)
         self._decider = Decider(self.current, self._products, self._growth, secret)
         self._logged = LoggedDecisions(self.current, self._reader)
-        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, _now)
-        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, _now)
+        self.upkeep = Upkeep(self.current, self._store, self._reader, self._writer, now)
+        self._feedback = FeedbackLog(self.current, self._logged, self._writer, self.upkeep, now)
 
     @property
     def settings(self) -> Settings:
@@ -200,7 +199,7 @@ class Service:
                     return earlier
             record, answer = await make(body, request, decision_id)
             kind = Kind.SEARCH if isinstance(record, Search) else Kind.DECISION
-            row = NewRow(_now(), kind, decision_key(decision_id), pack(record))
+            row = NewRow(now(), kind, decision_key(decision_id), pack(record))
             self.upkeep.note_decision(row.time)
             (position,) = await self._writer.append([row])
             if position is None:  # the same id came in another way meanwhile
@@ -320,8 +319,7 @@ class Service:
 
     def keep(self, model: Model) -> str:
         """Keep a model; return its digest."""
-        with tempfile.TemporaryDirectory() as folder:
-            return self.keep_model(save_model(model, Path(folder) / f"model{SUFFIX}"))
+        return keep_model(self.folder, model)
 
     async def switch_model(self, digest: str, instead_of: str = "") -> None:
         """Go on with a model that is kept, as its file holds it; raises `StoreError`, or `DataError` for a bad one.
@@ -356,11 +354,11 @@ class Service:
 
     def _is_behind(self) -> bool:
         """Tell whether requests that came together have been answered for too long: the rest of them waits for that."""
-        now = time.monotonic()
+        moment = time.monotonic()
         if self._began is None:
-            self._began = now
+            self._began = moment
             self._loop.call_soon(self._note_end)  # behind all that is ready to run
-        return now - self._began > self.settings.most_delay
+        return moment - self._began > self.settings.most_delay
 
     def _note_end(self) -> None:
         assert self._began is not None
@@ -378,10 +376,5 @@ class Service:
 
     def _warn_of_the_clock(self) -> None:
         newest = self._reader.last()
-        if newest is not None and newest.time > _now() + MICROSECONDS:
+        if newest is not None and newest.time > now() + MICROSECONDS:
             logger.warning("the clock was set back: time stands still until it has passed that of the log's last row")
-
-
-def _now() -> int:
-    """Return the time in microseconds since 1970."""
-    return time.time_ns() // 1_000

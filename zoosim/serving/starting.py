@@ -1,13 +1,11 @@
 """How a service begins: with the model that it was given, with that of its log, or with none yet."""
 
 import json
-import tempfile
 from pathlib import Path
 
-from zoosim.policies.model import SUFFIX, save_model
 from zoosim.serving.current import SETTINGS, Current
 from zoosim.serving.events import Start
-from zoosim.serving.folder import keep_model_file
+from zoosim.serving.folder import keep_model, keep_model_file
 from zoosim.serving.fresh import warm_up_model
 from zoosim.serving.settings import Settings, changed_settings
 
@@ -30,7 +28,7 @@ def first_start(current: Current, settings: Settings, model_file: Path | None) -
     if is_new:
         changes[GIVEN] = {"model": digest}
     if digest is None and not current.has_begun:
-        digest = _keep_warm_up_model(current.folder)
+        digest = keep_model(current.folder, warm_up_model())  # which stands in until there is a schema
         changes[SETTINGS] = {} if "lowest" in settings.model_fields_set else {"lowest": -1.0}
     rules = changed_settings(settings, changes.get(SETTINGS, {})).rules.model_dump_json().encode()
     packed = json.dumps(changes, sort_keys=True).encode()
@@ -40,9 +38,3 @@ def first_start(current: Current, settings: Settings, model_file: Path | None) -
     before = current.start
     model = digest if is_new and digest is not None else before.model
     return Start(model, rules, before.turn + (model != before.model), before.number, packed)
-
-
-def _keep_warm_up_model(folder: Path) -> str:
-    """Keep a model that stands in until there is a schema; return its digest."""
-    with tempfile.TemporaryDirectory() as temporary:
-        return keep_model_file(folder, save_model(warm_up_model(), Path(temporary) / f"model{SUFFIX}"))

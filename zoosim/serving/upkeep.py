@@ -10,7 +10,7 @@ from typing import Any
 from zoosim.core.errors import StoreError
 from zoosim.serving.current import Current
 from zoosim.serving.events import Kind, NewRow
-from zoosim.serving.folder import SNAPSHOTS
+from zoosim.serving.folder import ROWS_AT_ONCE, SNAPSHOTS
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.snapshots import PREFIX, needed_position
 from zoosim.serving.store.base import Store
@@ -24,8 +24,6 @@ CHECK_LASTS = 1.0
 
 REMOVED_AT_ONCE = 10_000
 """Rows of a log that are removed in one step, so that nothing waits long for it."""
-
-ROWS_AT_ONCE = 1_000
 
 
 class Upkeep:

@@ -2,7 +2,7 @@ PYTHON_BIN := .venv/bin/python
 SOURCES := $(wildcard zoosim tests studies benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-processors check format bench soak clean
+.PHONY: help setup demo test test-slow test-processors check format bench soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ demo: setup ## run the gauntlet with 10 seeds into runs/demo
 test: export OMP_NUM_THREADS ?= 1
 test: setup ## run the tests (ARGS="-k name" is passed on)
 	$(PYTHON_BIN) -m pytest $(ARGS)
+
+test-slow: export OMP_NUM_THREADS ?= 1
+test-slow: setup ## run the long forms of tests, which take hours (ARGS likewise)
+	$(PYTHON_BIN) -m pytest -m slow --timeout 7200 $(ARGS)
 
 test-processors: setup ## run the tests as other x86 processors compute, one after another (ARGS likewise)
 	@scripts/test-processors $(ARGS)

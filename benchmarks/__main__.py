@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+from benchmarks.peers import speed as peers
 from benchmarks.quality import (
     draws,
     estimated_propensities,
@@ -15,6 +16,7 @@ from benchmarks.quality import (
     round_trip,
     same_rows,
     search_fit,
+    search_shops,
     search_templates,
     trusted_intervals,
 )
@@ -51,6 +53,8 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "S16": importing.main,
     "S17": serving.main,
     "S18": candidate_lists.main,
+    "S19": peers.decisions,
+    "S20": peers.memory,
     "Q1": faithful.main,
     "Q2": search_templates.main,
     "Q3": from_logs.main,
@@ -64,6 +68,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q11": fitted_worlds.main,
     "Q12": round_trip.main,
     "Q13": trusted_intervals.main,
+    "Q14": search_shops.main,
 }
 
 

@@ -25,7 +25,7 @@ from zoosim.policies.registry import PolicyEntry
 from zoosim.policies.templates.bandits import TemplateBandit
 from zoosim.worlds.search.boosts import BoostWorld, SearchView
 from zoosim.worlds.search.expected_reward import groups_of
-from zoosim.worlds.search.optimum import best_of_group, strata_of
+from zoosim.worlds.search.optimum import Sizes, Strata, best_of_group, strata_of
 from zoosim.worlds.search.shop import SearchShop, Visit
 from zoosim.worlds.search.tables import digest, read_search_config
 from zoosim.worlds.search.template_arms import TemplateWorld
@@ -125,9 +125,11 @@ def view_of(shop: SearchShop, cls: type[Policy], params: Mapping[str, Any]) -> S
 
 
 def draw_held_out(shop: SearchShop, best: FloatArray, n: int = HELD_OUT_VISITS) -> HeldOut:
-    """Draw the held-out visits of a shop, `n` of each segment; `best (S, 10)` are the segments' best boosts."""
-    (everybody,) = groups_of(shop, "all")
-    strata = strata_of(shop, 0, everybody)
+    """Draw the held-out visits of a shop, `n` of each segment; `best (S, 10)` are the segments' best boosts.
+
+    They come to the last of its markets.
+    """
+    strata = _last_strata(shop)
     visits = tuple(_first_of(shop, part.segment, n) for _, part in strata)
     baseline = [
         [boosts_reward(shop, visit, boosts) for visit in part] for part, boosts in zip(visits, best, strict=True)
@@ -193,7 +195,7 @@ def play(world: SearchView, policy: Policy, checkpoints: Sequence[int], best: Fl
         if step in checkpoints:
             scores += scores_of(world, policy, held_out, step)
         visit = world.arrive(step)
-        shown, visit_seconds = _serve(world, policy, visit)
+        shown, visit_seconds = serve(world, policy, visit)
         if EARLY[0] <= step < EARLY[1]:
             reward += ranking_reward(shop, visit, shown)
             optimum += boosts_reward(shop, visit, best[_row(shop, visit.segment)])
@@ -216,7 +218,7 @@ def _row(shop: SearchShop, segment: int) -> int:
     return [group.segment for group in groups_of(shop, "segment")].index(segment)
 
 
-def _serve(world: SearchView, policy: Policy, visit: Visit) -> tuple[IntArray, FloatArray]:
+def serve(world: SearchView, policy: Policy, visit: Visit) -> tuple[IntArray, FloatArray]:
     """Let a policy serve a visit and learn from it; returns its ranking, and seconds of deciding and of learning."""
     context = world.context(visit)
     start = process_time()
@@ -252,7 +254,13 @@ def learning_curve_of(
     return LearningCurve(**{**fields, "policy": entry.name, "scores": scores})
 
 
-def best_vectors(shop: SearchShop) -> FloatArray:
-    """Return the best boosts of each segment that comes, `(S, 10)`; from disk where they were searched before."""
+def best_vectors(shop: SearchShop, sizes: Sizes | None = None) -> FloatArray:
+    """Return the best boosts of each segment in the last market, `(S, 10)`; from disk if they were searched before."""
+    last = len(shop.world.markets) - 1
+    return np.array([best_of_group(shop, last, part, sizes=sizes).boosts for _, part in _last_strata(shop)])
+
+
+def _last_strata(shop: SearchShop) -> Strata:
+    """Return the segments that come to the last market, with their shares."""
     (everybody,) = groups_of(shop, "all")
-    return np.array([best_of_group(shop, 0, part).boosts for _, part in strata_of(shop, 0, everybody)])
+    return strata_of(shop, len(shop.world.markets) - 1, everybody)

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from zoosim.cli import main
+from zoosim.cli import run_command
 
 ROOT = Path(__file__).parents[1]
 SMALL = ["--seeds", "2", "--steps", "300", "--policies", "random,linucb"]
@@ -50,7 +50,7 @@ def refusal(*arguments: str, cwd: Path) -> str:
         patch.setattr(sys, "argv", ["zoosim", *arguments])
         patch.setattr(signal, "signal", lambda *_: None)
         with pytest.raises(SystemExit) as ended:
-            main()
+            run_command()
     assert (ended.value.code, out.getvalue()) == (2, ""), err.getvalue()
     lines = err.getvalue().splitlines()
     assert len(lines) == 1, lines
@@ -207,7 +207,7 @@ def test_an_interrupted_evaluation_saves_nothing(
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random"])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     assert ended.value.code == 130
     assert capsys.readouterr().err.splitlines() == ["zoosim: interrupted; nothing was saved"]
 
@@ -225,8 +225,15 @@ def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:
     (tmp_path / "foreign" / "thesis.doc").write_text("mine")
     assert "holds thesis.doc, not a run" in refusal(*other, "foreign", cwd=tmp_path)
     trial = tmp_path / "out" / "cells" / "linucb" / "1.parquet"
-    trial.write_bytes(trial.read_bytes()[:200])
-    assert "1.parquet is damaged or truncated" in refusal(*other, "out", cwd=tmp_path)
+    whole = trial.read_bytes()
+    trial.write_bytes(whole[:200])
+    assert "1.parquet is damaged or truncated" in refusal("report", "out", cwd=tmp_path)
+    again = zoosim(*other, "out", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    moved = Path("out", "damaged", "1-cells-linucb-1.parquet")
+    assert f"is damaged or truncated; moved to {moved}, it is computed again" in again.stdout.replace("\n", " ")
+    assert (tmp_path / moved).read_bytes() == whole[:200]
+    assert pl.read_parquet(trial).equals(pl.read_parquet(whole))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def finished(shocks: int, kind: str = "recommendation", failed: bool = False, na
         figures["ctr"] = FRACTION
     reward_name = "EUR" if kind == "search" else "CTR"
     plan = SimpleNamespace(
-        experiment=SimpleNamespace(title="gauntlet", tail=5_000, reward_name=reward_name),
+        experiment=SimpleNamespace(title="gauntlet", tail=0.25, reward_name=reward_name),
         steps=20_000,
         phases=[(0, 15_000), (15_000, 20_000)],
         shocks=[SimpleNamespace(step=2_500 * (n + 1)) for n in range(shocks)],

@@ -8,6 +8,7 @@ from zoosim.envs.registration import register_envs
 if TYPE_CHECKING:
     from zoosim.api.logs import evaluate, fit_world
     from zoosim.api.models import load, train
+    from zoosim.api.recommend import Recommendation, recommend
     from zoosim.api.runs import RunResult, read_run, run
     from zoosim.api.searches import fit_search_world
     from zoosim.api.served import export_log, forget_visitor
@@ -32,6 +33,7 @@ __all__ = [
     "Policy",
     "PolicySpec",
     "ProductList",
+    "Recommendation",
     "RunResult",
     "Truth",
     "World",
@@ -49,6 +51,7 @@ __all__ = [
     "optimum",
     "parameter",
     "read_run",
+    "recommend",
     "run",
     "save_policy",
     "train",
@@ -63,6 +66,7 @@ _MODULES = {
     "zoosim.core.types": ("Context", "PolicySpec"),
     "zoosim.api.logs": ("evaluate", "fit_world"),
     "zoosim.api.models": ("load", "train"),
+    "zoosim.api.recommend": ("Recommendation", "recommend"),
     "zoosim.api.searches": ("fit_search_world",),
     "zoosim.api.served": ("export_log", "forget_visitor"),
     "zoosim.logs.importing.convert": ("import_log",),

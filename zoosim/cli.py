@@ -1,8 +1,11 @@
 """The command line: a thin skin over the Python calls. Heavy modules are imported inside the commands."""
 
+import math
 import os
 import signal
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,9 +13,13 @@ import typer
 
 from zoosim import cli_options as option
 from zoosim.core.errors import PolicyFailure, ZoosimError
+from zoosim.watched import limit_time, watch
 
 if TYPE_CHECKING:
     from zoosim.policies.checks.contract import CheckResult
+
+ECHO = 1.0
+"""Seconds within which a second signal is taken for the echo of the first."""
 
 app = typer.Typer(
     help="A shop you can experiment on: simulate visitors, compare policies, trust the winner.",
@@ -23,12 +30,22 @@ app = typer.Typer(
 
 
 def main() -> None:
+    """Run the command line in a process that this one watches; a service, which others watch, in this one."""
+    _open_closed_streams()
+    if sys.argv[1:2] == ["serve"]:
+        run_command()
+    watch(next(iter(sys.argv[1:]), "zoosim"), run_command)
+
+
+def run_command() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _Interrupt())
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         if code == 130:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
+        _flush_output()
         sys.exit(code)
     except typer.TyperException as error:
         message = getattr(error, "format_message", error.__str__)()
@@ -40,16 +57,61 @@ def main() -> None:
     except KeyboardInterrupt:
         _stop("interrupted; nothing was saved", 130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except MemoryError as error:
+        if "--debug" in sys.argv:
+            raise
+        _stop(f"not enough memory ({error or 'no more of it'}); ask for less at once", 2)
     except OSError as error:  # a full disk, say
         if "--debug" in sys.argv:
             raise
-        _stop(f"{error.filename or 'a file'}: cannot be read or written ({error.strerror or error})", 2)
+        _drop_output()
+        what = error.filename or "a file or standard output"
+        _stop(f"{what}: cannot be read or written ({error.strerror or error})", 2)
 
 
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+class _Interrupt:
+    """Turns a signal into `KeyboardInterrupt`, but not another that comes at once: a terminal signals all processes."""
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def __call__(self, *_: object) -> None:
+        now = time.monotonic()
+        is_echo = now - self._last < ECHO
+        self._last = now
+        if not is_echo:
+            raise KeyboardInterrupt
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed of the standard streams as a void: files that are opened later would take their places."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            os.dup2(handle, number, inheritable=True)
+            if handle != number:
+                os.close(handle)
+            setattr(sys, name, open(number, "r" if number == 0 else "w"))  # noqa: SIM115
+
+
+def _flush_output() -> None:
+    """Write what is still to be printed, so that what goes wrong goes wrong here."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def _drop_output() -> None:
+    """Print nothing more where it cannot be written, or Python would try again, and complain, when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _stop(line: str, code: int) -> NoReturn:
@@ -72,6 +134,7 @@ def run(
     out: option.RunFolder = None,
     log: option.KeepLog = False,
     csv: option.WriteCsv = False,
+    through: option.Through = None,
     json: option.PrintSummary = False,
     debug: option.Debug = False,
 ) -> None:
@@ -95,6 +158,8 @@ def run(
                 out=out if out is not None else runs.DEFAULT_OUT,
                 log=log,
                 csv=csv,
+                through=through,
+                isolate=True,
                 report=progress.report,
                 started=progress.start,
             )
@@ -128,7 +193,7 @@ def _show_result(result: Any, json: bool, debug: bool) -> None:
         sys.exit(1)
 
 
-def _print_failures(failures: tuple[PolicyFailure, ...], debug: bool) -> None:
+def _print_failures(failures: Sequence[PolicyFailure], debug: bool) -> None:
     """Print one line per policy that failed, with its first failing seed."""
     for policy in dict.fromkeys(failure.policy for failure in failures):
         first, *others = [failure for failure in failures if failure.policy == policy]
@@ -283,20 +348,20 @@ def import_table(
 
 
 @app.command("export")
-def export_service(folder: option.ServiceFolder, out: option.ExportedLog, debug: option.Debug = False) -> None:
+def export_service(service: option.ServedLog, out: option.ExportedLog, debug: option.Debug = False) -> None:
     """Write what a service decided as a log, a Parquet file with the table of products beside it.
 
     Decisions whose wait for feedback is not over are left out. The service may go on meanwhile; `zoosim train`,
-    `evaluate` and `fit-world` read its folder directly, too.
+    `evaluate` and `fit-world` read its log directly, too.
     """
     from zoosim.api.served import export_log
 
-    _print_skipped(export_log(folder, out))
+    _print_skipped(export_log(service, out))
     typer.echo(f"Log: {out}")
 
 
 @app.command()
-def forget(folder: option.ServiceFolder, visitor_id: option.VisitorId, debug: option.Debug = False) -> None:
+def forget(service: option.ServedLog, visitor_id: option.VisitorId, debug: option.Debug = False) -> None:
     """Take a visitor's id and features out of the log of a service, which may go on meanwhile.
 
     Rows keep their places and what was shown; they are neither learned nor exported any more. What was learned before
@@ -305,7 +370,7 @@ def forget(folder: option.ServiceFolder, visitor_id: option.VisitorId, debug: op
     """
     from zoosim.api.served import forget_visitor
 
-    typer.echo(f"{forget_visitor(folder, visitor_id):,} decisions forgotten: {folder}")
+    typer.echo(f"{forget_visitor(service, visitor_id):,} decisions forgotten")
 
 
 def _print_skipped(skipped: dict[str, int]) -> None:
@@ -469,6 +534,46 @@ def fit_world(
         terminal.print_world(shop, checks, out)
 
 
+@app.command()
+def recommend(
+    log: option.LogPath,
+    policies: option.RehearsedPolicies = None,
+    seeds: option.RehearsalSeeds = "10",
+    visits: option.RehearsalVisits = None,
+    jobs: option.Jobs = None,
+    out: option.RecommendationFolder = None,
+    data: option.OpenBanditFolder = None,
+    skip_bad: option.SkipBad = False,
+    json: option.PrintSummary = False,
+    debug: option.Debug = False,
+) -> None:
+    """Say which policies are worth trying in your shop, and why. By rehearsal in a shop fitted to your log."""
+    from zoosim import terminal_recommend
+    from zoosim.api import recommend as api
+    from zoosim.progress import StatusLine
+
+    try:
+        with StatusLine() as status:
+            recommendation = api.recommend(
+                log,
+                policies=None if policies is None else _split_names(policies),
+                seeds=seeds,
+                visits=visits,
+                jobs=jobs,
+                out=out,
+                data=data,
+                skip_bad=skip_bad,
+                progress=status.show,
+            )
+    except KeyboardInterrupt:
+        _stop("interrupted; finished trials are saved, repeat the command to resume", 130)
+    if json:
+        typer.echo((recommendation.path / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        terminal_recommend.print_recommendation(recommendation)
+    _print_failures(recommendation.evidence.failures, debug)
+
+
 def _fit_search_world(log: str, out: Path, skip_bad: bool, json: bool) -> None:
     from zoosim import terminal_search
     from zoosim.api.searches import fit_search_world
@@ -491,11 +596,12 @@ def check_world(source: option.WorldFile, debug: option.Debug = False) -> None:
 
 
 @app.command("check-policy")
-def check_policy(source: option.SourceFile, debug: option.Debug = False) -> None:
+def check_policy(source: option.SourceFile, limit: option.CheckLimit = 60.0, debug: option.Debug = False) -> None:
     """Test whether your policy keeps the contract. Exit code 1 if a check fails."""
     from zoosim.policies.checks.policy import check_policy as check
 
-    _print_checks(check(source))
+    limit_time(limit, f"{source}: importing the file")
+    _print_checks(check(source, asking=lambda name: limit_time(limit, f"{source}: the check {name!r}")))
 
 
 def _print_checks(results: "list[CheckResult]") -> None:

@@ -51,6 +51,13 @@ KeepLog = Annotated[
     typer.Option("--log", help="Also write every decision, with its propensity, to log/ as Parquet."),
 ]
 WriteCsv = Annotated[bool, typer.Option("--csv", help="Also write rows.csv: one row per visit, like rows.parquet.")]
+Through = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A running service (zoosim serve) that decides, too, for one seed; alone unless --policies names others.",
+    ),
+]
 PrintSummary = Annotated[
     bool, typer.Option("--json", help="Print summary.json to standard output instead of the table.")
 ]
@@ -59,6 +66,7 @@ Debug = Annotated[bool, typer.Option(help="Show the traceback of an error.")]
 KeptRun = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `zoosim run`.")]
 WorldFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="World class to check.")]
 SourceFile = Annotated[str, typer.Argument(metavar="FILE.py:Class", help="Policy class to check.")]
+CheckLimit = Annotated[float, typer.Option("--limit", metavar="SECONDS", min=0.1, help="Time limit per check.")]
 
 World = Annotated[
     str, typer.Argument(metavar="WORLD", help="World to describe: search, recommendation, or that of an experiment.")
@@ -131,8 +139,8 @@ LogPath = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, the folder of a service, or "
-        "open-bandit:POLICY/CAMPAIGN.",
+        help="Log: a Parquet file by `zoosim run --log`, `log` or `import`, the folder of a service, "
+        "redis://HOST:PORT/DB?name=LOOP, or open-bandit:POLICY/CAMPAIGN.",
     ),
 ]
 Policies = Annotated[
@@ -141,7 +149,7 @@ Policies = Annotated[
         "--policy",
         metavar="SPEC",
         help="Policy to evaluate (repeatable): a built-in name, FILE.py:Class, a saved FILE.zoosim or FILE.npz, "
-        "FILE.zoosim@FILE.py:Class for one of your own, or column:NAME (its probabilities in the log).",
+        "FILE@FILE.py:Class for a saved one of your own, or column:NAME (its probabilities in the log).",
     ),
 ]
 Train = Annotated[
@@ -199,6 +207,30 @@ FittedReward = Annotated[
     str | None,
     typer.Option("--reward", metavar="NAME", help="Reward that the world pays [default: what policies learn]."),
 ]
+RehearsedPolicies = Annotated[
+    str | None,
+    typer.Option(
+        "--policies",
+        metavar="A,B",
+        help="Policies to try, names or FILE.py:Class, separated by commas [default: those of `zoosim run` in a fitted "
+        "world, mixed-effects and linear].",
+    ),
+]
+RehearsalSeeds = Annotated[
+    str, typer.Option("--seeds", metavar="N|A:B", help="Seeds: each is another shop that the log allows.")
+]
+RehearsalVisits = Annotated[
+    int | None,
+    typer.Option("--visits", metavar="N", help="Visits per seed [default: as many as the log has, 20,000 at most]."),
+]
+RecommendationFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Output folder; an interrupted rehearsal resumes here [default: runs/recommend-LOG].",
+    ),
+]
 
 ServedModel = Annotated[
     Path | None,
@@ -217,9 +249,11 @@ ServiceSettings = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE.yaml", help="Settings; variables ZOOSIM_SERVE_NAME override them."),
 ]
-ServiceFolder = Annotated[
-    Path,
-    typer.Argument(metavar="FOLDER", help="Folder of a service, as named by `zoosim serve --store sqlite:FOLDER`."),
+ServedLog = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER|redis://...", help="Log of a service: its folder, or where the log lies on a server."
+    ),
 ]
 VisitorId = Annotated[str, typer.Argument(metavar="VISITOR_ID", help="The visitor_id of the visitor's requests.")]
 ExportedLog = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Log to write.")]

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 import zoosim
-from benchmarks.quality import peers
-from benchmarks.quality.peers import Scores
+from benchmarks.peers import on_logs
+from benchmarks.peers.on_logs import Scores
 from examples.shop import shop as example
 from zoosim.api.logs import new_policy
 from zoosim.core.statistics import mean_interval
@@ -29,9 +29,9 @@ SEEDS, VISITS, SHARE = range(1000, 1020), 2_000, 0.8
 PICKED = "what `train` picks"
 POLICIES = ("mixed-effects", "linear", "linucb", "adaptive")
 PEERS = {
-    "logistic regression": peers.logistic_regression,
-    "LightGBM": peers.lightgbm,
-    "Vowpal Wabbit": peers.vowpal_wabbit,
+    "logistic regression": on_logs.logistic_regression,
+    "LightGBM": on_logs.lightgbm,
+    "Vowpal Wabbit": on_logs.vowpal_wabbit,
 }
 
 

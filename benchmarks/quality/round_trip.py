@@ -6,11 +6,7 @@ what the service's own delay, a few tenths of a second, comes to.
 """
 
 import tempfile
-from collections import deque
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from studies.writing import written
 from tests.serving.process import serving
@@ -19,88 +15,87 @@ from zoosim.core.config import EnvConfig
 from zoosim.core.feedback import Feedback
 from zoosim.core.rng import stream
 from zoosim.core.statistics import mean_interval
+from zoosim.policies.base import Policy
 from zoosim.policies.model import Catalogue, Model, save_model
 from zoosim.policies.registry import find_class
 from zoosim.schema.encoder import Encoder
-from zoosim.schema.number_columns import VectorColumn
+from zoosim.schema.number_columns import NumberColumn
 from zoosim.schema.schema import FittedSchema
-from zoosim.serving.client import Client
+from zoosim.serving.through import PRODUCT, VISITOR, ThroughService
 from zoosim.worlds.base import World
 from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 from zoosim.worlds.recommendation.world import build_world
 
 SEEDS, STEPS, DELAY, LATER = range(1000, 1004), 20_000, 100, 300
 POLICY = "adaptive"
+FARTHEST = 1e9
+"""Features up to this size are taken as they are."""
 
 
 def main() -> None:
     """Print the share of the best choices' clicks through the API and in the arena, by seed and in the mean."""
-    differences = []
+    shares = []
     for seed in SEEDS:
         world = build_world(EnvConfig(shocks=[LOUD, SILENT]), seed=seed)
         served = through_api(world, seed)
-        arena = {delay: in_arena(world, seed, delay) for delay in (DELAY, LATER)}
-        differences.append(served - arena[DELAY])
+        arena = {delay: oracle_share(world, new_policy(world, seed), delay) for delay in (DELAY, LATER)}
+        shares.append((served, arena[DELAY]))
         print(
-            f"Q12 {POLICY}, seed {seed}, {STEPS:,} visits: {100 * served:.2f}% of oracle through the API, "
-            f"{100 * arena[DELAY]:.2f}% in the arena {DELAY} visits late, {100 * arena[LATER]:.2f}% {LATER} late",
+            f"Q12 {POLICY}, seed {seed}, {STEPS:,} visits: {served:.2f}% of oracle through the API, "
+            f"{arena[DELAY]:.2f}% in the arena {DELAY} visits late, {arena[LATER]:.2f}% {LATER} late",
             flush=True,
         )
-    points = written(mean_interval([100 * difference for difference in differences]), 2, sign=True)
-    print(f"Q12 {POLICY}: {points} points through the API, {len(differences)} seeds")
-
-
-def in_arena(world: World, seed: int, delay: int) -> float:
-    """Return what a policy's choices are worth, over the best."""
-    policy = new_policy(world, seed)
-    blocks = list(play(world, policy, STEPS, feedback=Feedback(delay=delay)))
-    return float(
-        sum(block.expected_rewards.sum() for block in blocks) / sum(block.best_rewards.sum() for block in blocks)
+    means = [sum(column) / len(shares) for column in zip(*shares, strict=True)]
+    points = written(mean_interval([served - in_arena for served, in_arena in shares]), 2, sign=True)
+    print(
+        f"Q12 {POLICY}, seeds {SEEDS[0]} to {SEEDS[-1]}: {means[0]:.2f}% through the API, {means[1]:.2f}% in the arena "
+        f"{DELAY} visits late; difference {points} points"
     )
+
+
+def oracle_share(world: World, policy: Policy, delay: int) -> float:
+    """Return what a policy's choices are worth, in percent of the best, with rewards some visits late."""
+    blocks = list(play(world, policy, STEPS, feedback=Feedback(delay=delay)))
+    expected = sum(block.expected_rewards.sum() for block in blocks)
+    return float(100.0 * expected / sum(block.best_rewards.sum() for block in blocks))
 
 
 def through_api(world: World, seed: int) -> float:
     """Return the same of a service's choices."""
-    expected, best = 0.0, 0.0
-    waiting: deque[tuple[str, float]] = deque()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        products = save_untrained(world, seed, folder / "model.zoosim")
-        with (
-            serving(folder / "service", folder / "model.zoosim", exploration=0.0) as service,
-            Client(service.url) as shop,
-        ):
-            for step in range(STEPS):
-                visit = world.arrive(step)
-                context = world.context(visit)
-                candidates = [products[int(product)] for product in context.product_ids[context.available]]
-                decision = shop.decide({"visitor": context.user.tolist()}, candidates)
-                action = int(np.flatnonzero(context.product_ids == int(decision.product))[0])
-                truth = world.truth(visit)
-                expected += truth.expected_reward(action)
-                best += truth.best_reward
-                waiting.append((decision.id, world.serve(visit, action).reward))
-                if len(waiting) > DELAY:
-                    decision_id, reward = waiting.popleft()
-                    shop.give_feedback(decision_id, {"click": reward})
-    return expected / best
+        save_untrained(world, seed, folder / "model.zoosim")
+        with serving(folder / "service", folder / "model.zoosim", exploration=0.0) as service:
+            policy = ThroughService(world.spec(STEPS), stream(seed, "policy"), url=service.url, run=f"{seed}")
+            return oracle_share(world, policy, DELAY)
 
 
-def new_policy(world: World, seed: int) -> Any:
+def new_policy(world: World, seed: int) -> Policy:
     """Return a policy that has learned nothing."""
     return find_class(POLICY)(world.spec(STEPS), stream(seed, "policy"))
 
 
-def save_untrained(world: World, seed: int, path: Path) -> dict[int, str]:
-    """Write a model that takes features as they are, and has learned nothing; return its products' names by id."""
+def save_untrained(world: World, seed: int, path: Path) -> None:
+    """Write a model that takes features as they are, and has learned nothing."""
     listed = world.all_products()
     assert listed is not None
-    names = {int(product): f"{product}" for product in listed.ids}
     policy = new_policy(world, seed)
-    visitors, products = (
-        Encoder(columns=(VectorColumn(name=name, missing=False, length=length, scale=1.0),))
-        for name, length in (("visitor", policy.spec.user_dim), ("product", policy.spec.product_dim))
+    fitted = FittedSchema(
+        visitors=plain_encoder(VISITOR, policy.spec.user_dim),
+        products=plain_encoder(PRODUCT, policy.spec.product_dim),
+        weights={"click": 1.0},
     )
-    fitted = FittedSchema(visitors=visitors, products=products, weights={"click": 1.0})
-    save_model(Model(policy, fitted, Catalogue(tuple(names.values()), listed.features)), path)
-    return names
+    names = tuple(f"{product}" for product in listed.ids)
+    save_model(Model(policy, fitted, Catalogue(names, listed.features)), path)
+
+
+def plain_encoder(kind: str, length: int) -> Encoder:
+    """Return an encoder that changes nothing of `length` columns as `ThroughService` sends them."""
+    return Encoder(
+        columns=tuple(
+            NumberColumn(
+                name=f"{kind}_{number}", missing=False, low=-FARTHEST, high=FARTHEST, center=0.0, scale=1.0, log=False
+            )
+            for number in range(length)
+        )
+    )

@@ -1,8 +1,9 @@
 """S17: a service under load: 300 decisions among 50 candidates and 100 feedbacks per second for a minute.
 
 Requests are sent at their times, whether earlier ones were answered or not. In the same run: a plain Starlette handler
-that parses the same bodies and answers, how long the disk takes to sync, how soon a reward is used in decisions, what
-five times the load does, how fast a state is computed anew from the log, and how long a start takes.
+that parses the same bodies and answers, a policy of Vowpal Wabbit behind such a handler, how long the disk takes to
+sync, how soon a reward is used in decisions, what five times the load does, how fast a state is computed anew from the
+log, and how long a start takes.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ import numpy as np
 import polars as pl
 
 import zoosim
+from benchmarks.speed.shop import LIKED, NUMBERS, category_of, click_chance, product_names, requests
 from tests.serving.process import serving
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
@@ -31,7 +33,6 @@ from zoosim.serving.store.sqlite import SqliteStore
 if TYPE_CHECKING:
     import aiohttp
 
-NUMBERS, PRODUCTS, CANDIDATES = 60, 300, 50
 DECISIONS, FEEDBACKS, SECONDS = 300, 100, 60
 POLICIES = ("adaptive", "neural-linear")
 
@@ -51,15 +52,27 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error", access_log=False)
 
 
 class Load(NamedTuple):
-    """Seconds that each answer took, by kind of request, and how often each status came."""
+    """What came of requests.
+
+    Attributes:
+        seconds: How many each answer took, by kind of request.
+        statuses: How often each status came.
+        chances: How likely what each decision showed was clicked, in the order of answers.
+    """
 
     seconds: dict[str, list[float]]
     statuses: Counter[int]
+    chances: list[float]
 
     def line(self, what: str) -> str:
         """Return the median and the 99th percentile of a kind, in milliseconds."""
         taken = np.array(self.seconds[what]) * 1e3
         return f"{what} p50 {np.quantile(taken, 0.5):.1f} ms, p99 {np.quantile(taken, 0.99):.1f} ms ({len(taken):,})"
+
+    def clicks(self) -> str:
+        """Return which share of visitors clicks, in all and in the later half."""
+        later = self.chances[len(self.chances) // 2 :]
+        return f"{np.mean(self.chances):.1%} click, {np.mean(later):.1%} of the later half (the best: {LIKED:.0%})"
 
 
 def main() -> None:
@@ -67,7 +80,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"S17 disk: fdatasync p50 {sync_time(folder, 0.5):.1f} ms, p99 {sync_time(folder, 0.99):.1f} ms")
-        print(f"S17 plain handler: {asyncio.run(plain_load(folder)).line('decide')}")
+        (folder / "plain.py").write_text(PLAIN)
+        plain = asyncio.run(handler_load([str(folder / "plain.py")], 0, 20))
+        print(f"S17 plain handler: {plain.line('decide')}")
+        vowpal = asyncio.run(handler_load(["-m", "benchmarks.speed.vowpal_handler"], FEEDBACKS, SECONDS))
+        print(
+            f"S17 Vowpal Wabbit behind such a handler: {vowpal.line('decide')}; {vowpal.line('feedback')}; "
+            f"statuses {dict(vowpal.statuses)}; {vowpal.clicks()}"
+        )
         for policy in POLICIES:
             measure_policy(folder, policy)
 
@@ -80,7 +100,10 @@ def measure_policy(folder: Path, policy: str) -> None:
     with serving(store, model, wait=5.0) as service:
         first_start = time.monotonic() - began
         load = asyncio.run(send(service.url, DECISIONS, FEEDBACKS, SECONDS))
-        print(f"S17 {policy}: {load.line('decide')}; {load.line('feedback')}; statuses {dict(load.statuses)}")
+        print(
+            f"S17 {policy}: {load.line('decide')}; {load.line('feedback')}; statuses {dict(load.statuses)}; "
+            f"{load.clicks()}"
+        )
         fresh = asyncio.run(freshness(service.url))
         median, most = np.quantile(fresh, (0.5, 0.99))
         print(f"S17 {policy}: a reward is used after p50 {median:.0f} ms, p99 {most:.0f} ms")
@@ -102,17 +125,17 @@ def measure_policy(folder: Path, policy: str) -> None:
 
 
 def make_model(folder: Path, policy: str) -> Path:
-    """Train a policy on a table of 64 features: 60 numbers of visitors, 4 categories of products."""
+    """Train a policy on a table of 64 features, 60 numbers of visitors and 4 categories of products, and of noise."""
     rng = np.random.default_rng(0)
     rows = 3_000
-    names = [f"SKU-{number}" for number in range(PRODUCTS)]
+    names = product_names()
     columns = {
         "item": rng.choice(names, rows),
-        "propensity": np.full(rows, 1 / PRODUCTS),
+        "propensity": np.full(rows, 1 / len(names)),
         "click": (rng.random(rows) < 0.1).astype(int),
         **{f"x{number}": rng.normal(size=rows).round(3) for number in range(NUMBERS)},
     }
-    products = pl.DataFrame({"item": names, "category": [f"c{number % 4}" for number in range(PRODUCTS)]})
+    products = pl.DataFrame({"item": names, "category": [f"c{category_of(name)}" for name in names]})
     products.write_csv(folder / "products.csv")
     schema = {
         "columns": {"action": "item", "propensity": "propensity"},
@@ -132,36 +155,29 @@ async def send(url: str, decisions: int, feedbacks: int, seconds: float) -> Load
     """
     import aiohttp
 
-    load = Load({}, Counter())
-    answered: list[str] = []
-    asked = iter(list(decision_bodies(int(decisions * seconds))))
-    rewards = iter(np.random.default_rng(2).random(int(feedbacks * seconds)) < 0.1)
+    load = Load({}, Counter(), [])
+    answered: list[tuple[str, float]] = []
+    asked = iter(list(requests(int(decisions * seconds))))
+    rng = np.random.default_rng(2)
     connector = aiohttp.TCPConnector(limit=200)
     async with aiohttp.ClientSession(url, connector=connector, headers={"Content-Type": "application/json"}) as client:
 
         async def decide() -> None:
-            status, content = await timed(load, "decide", client.post("/v1/decisions", data=next(asked)))
+            request, liked = next(asked)
+            status, content = await timed(load, "decide", client.post("/v1/decisions", data=request))
             if status == 200 and "decision_id" in (answer := msgspec.json.decode(content)):
-                answered.append(answer["decision_id"])
+                load.chances.append(click_chance(liked, answer["shown"][0]["product"]))
+                answered.append((answer["decision_id"], load.chances[-1]))
 
         async def give_feedback() -> None:
             if answered:
-                path = f"/v1/decisions/{answered.pop(0)}/feedback"
-                body = msgspec.json.encode({"rewards": {"click": float(next(rewards))}})
+                decision_id, chance = answered.pop(0)
+                path = f"/v1/decisions/{decision_id}/feedback"
+                body = msgspec.json.encode({"rewards": {"click": float(rng.random() < chance)}})
                 await timed(load, "feedback", client.post(path, data=body))
 
         await asyncio.gather(evenly(decide, decisions, seconds), evenly(give_feedback, feedbacks, seconds))
     return load
-
-
-def decision_bodies(count: int) -> Iterator[bytes]:
-    """Make requests for decisions."""
-    rng = np.random.default_rng(1)
-    names = [f"SKU-{number}" for number in range(PRODUCTS)]
-    for _ in range(count):
-        visitor = {f"x{number}": value for number, value in enumerate(rng.normal(size=NUMBERS).tolist())}
-        candidates = [names[k] for k in rng.choice(PRODUCTS, CANDIDATES, replace=False)]
-        yield msgspec.json.encode({"visitor": visitor, "candidates": candidates})
 
 
 async def timed(load: Load, what: str, request: "Awaitable[aiohttp.ClientResponse]") -> tuple[int, bytes]:
@@ -206,12 +222,11 @@ async def learned_from_feedback(client: httpx2.AsyncClient) -> int:
     return int(counts.get("learned", 0) - counts.get("default", 0))
 
 
-async def plain_load(folder: Path) -> Load:
-    """Return how a handler answers that parses a body and does nothing else."""
-    (folder / "plain.py").write_text(PLAIN)
+async def handler_load(program: Sequence[str], feedbacks: int, seconds: float) -> Load:
+    """Return how another handler answers, which a program runs at the port that it is told."""
     environment = {**os.environ, "PYTHONPATH": str(Path(zoosim.__file__).parents[1])}
     port = "8197"
-    server = subprocess.Popen([sys.executable, str(folder / "plain.py"), port], env=environment)
+    server = subprocess.Popen([sys.executable, *program, port], env=environment)
     try:
         async with httpx2.AsyncClient() as client:
             for _ in range(200):
@@ -220,7 +235,7 @@ async def plain_load(folder: Path) -> Load:
                     break
                 except httpx2.TransportError:
                     await asyncio.sleep(0.05)
-        return await send(f"http://127.0.0.1:{port}", DECISIONS, 0, 20)
+        return await send(f"http://127.0.0.1:{port}", DECISIONS, feedbacks, seconds)
     finally:
         server.kill()
         server.wait()

@@ -95,7 +95,9 @@ def test_a_folder_holds_the_documented_files(tmp_path: Path) -> None:
     expected = {"config.yaml", "cells", "rows.parquet", "rows.csv", "summary.json", "report.html", "log"}
     assert names(tmp_path) == expected
     assert result.path == tmp_path
-    assert json.loads((tmp_path / "summary.json").read_text()) == result.summary
+    kept = json.loads((tmp_path / "summary.json").read_text())
+    assert kept.pop("digest").startswith("sha256:")
+    assert kept == result.summary
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == result.page()
     assert pl.read_csv(tmp_path / "rows.csv", schema=result.rows.schema).equals(result.rows)
     assert f"--config {tmp_path / 'config.yaml'}" in result.command
@@ -187,6 +189,40 @@ def test_a_run_can_be_read_again(tmp_path: Path) -> None:
     assert [str(failure) for failure in again.failures] == [str(failure) for failure in old.failures]
     assert [(failure.policy, failure.seed) for failure in again.failures] == [("broken", 0), ("broken", 1)]
     assert (tmp_path / "report.html").exists()
+
+
+def test_a_damaged_run_is_refused_in_one_line(tmp_path: Path) -> None:
+    run(out=tmp_path)
+    before = (tmp_path / "summary.json").read_bytes()
+    for name in ("cells/greedy/1.parquet", "summary.json", "config.yaml"):
+        path = tmp_path / name
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"greedy", b"greeny"))
+        with pytest.raises(ZoosimError, match=f"^{path} is damaged or truncated; delete .*$"):
+            zoosim.read_run(tmp_path)
+        path.write_bytes(content)
+    assert (tmp_path / "summary.json").read_bytes() == before
+
+
+def test_a_table_for_other_programs_stays_in_step(tmp_path: Path) -> None:
+    run(out=tmp_path, seeds=1, csv=True)
+    zoosim.read_run(tmp_path)
+    assert pl.read_csv(tmp_path / "rows.csv").height == 2 * STEPS
+    run(out=tmp_path, seeds=2)
+    assert pl.read_csv(tmp_path / "rows.csv").height == 4 * STEPS
+
+
+def test_a_page_of_a_world_leaves_a_run_usable(tmp_path: Path) -> None:
+    first = run(out=tmp_path)
+    zoosim.describe("recommendation", out=tmp_path)
+    assert (tmp_path / "recommendation.html").exists()
+    assert zoosim.read_run(tmp_path).summary == first.summary
+    assert run(out=tmp_path).rows.equals(first.rows)
+
+
+def test_the_command_on_the_page_is_quoted_for_a_shell(tmp_path: Path) -> None:
+    out = tmp_path / "a; rm -rf $HOME"
+    assert run(out=out, seeds=1).command == f"zoosim run gauntlet --config '{out}/config.yaml'"
 
 
 def test_a_run_with_parameters_of_policies_that_did_not_compete_can_be_read_again(tmp_path: Path) -> None:

@@ -254,9 +254,9 @@ def test_policies_that_cannot_learn_from_amounts_are_not_among_the_defaults(tmp_
     (tmp_path / "shop.py").write_text(text, encoding="utf-8")
     result = zoosim.run(f"{tmp_path / 'shop.py'}:Priced", seeds=1, steps=30, jobs=1, out=tmp_path / "run")
     assert result.failures == ()
-    assert set(result.policies["policy"]) == {"random", "greedy", "linucb", "d-linucb"}
-    with pytest.raises(ConfigError, match="adaptive: learns from rewards of 0 to 1, and those of Priced are 0 to 50"):
-        zoosim.run(f"{tmp_path / 'shop.py'}:Priced", policies=["adaptive"], seeds=1, steps=30, jobs=1)
+    assert set(result.policies["policy"]) == {"random", "greedy", "linucb", "d-linucb", "adaptive"}
+    with pytest.raises(ConfigError, match="shared-linucb: learns from rewards of 0 to 1, and those of Priced are"):
+        zoosim.run(f"{tmp_path / 'shop.py'}:Priced", policies=["shared-linucb"], seeds=1, steps=30, jobs=1)
 
 
 def test_a_world_that_does_not_list_its_products_writes_no_log(tmp_path: Path) -> None:

@@ -226,6 +226,57 @@ def test_an_interrupted_run_goes_on_from_its_cells(after: int, tmp_path: Path) -
     assert rows(tmp_path / "cut").equals(rows(tmp_path / "whole"))
 
 
+def test_what_is_damaged_is_set_aside_and_computed_again(tmp_path: Path) -> None:
+    """A flipped bit, the trial of another seed, that of another world, and a table without a seal."""
+    wanted = plan(["random", "greedy"])
+    execute(wanted, tmp_path / "run", log=True)
+    execute(plan(["random"], config={"env": {**SHOP, "n_users": 31}}), tmp_path / "other")
+    folder = RunFolder(tmp_path / "run")
+    expected = rows(folder.path)
+    greedy, random = ([folder.trial_path(TrialKey(name, seed)) for seed in (0, 1)] for name in ("greedy", "random"))
+    flipped = bytearray(greedy[0].read_bytes())
+    flipped[1_000] ^= 1
+    greedy[1].write_bytes(greedy[0].read_bytes())
+    greedy[0].write_bytes(flipped)
+    random[0].write_bytes(RunFolder(tmp_path / "other").trial_path(TrialKey("random", 0)).read_bytes())
+    pl.read_parquet(random[1]).with_columns(reward=1.0).write_parquet(random[1])
+    log = folder.log_path(TrialKey("random", 1))
+    log.write_bytes(log.read_bytes()[:-9])
+    assert len(missing_trials(wanted, folder.path, True)) == 4
+    outcome = execute(wanted, folder.path, log=True)
+    faults = [note.partition("; moved to ")[0].removeprefix(f"{folder.path}/") for note in outcome.notes]
+    hashes = [plan(["random"], config={"env": {**SHOP, "n_users": users}}).config_hash for users in (31, 30)]
+    assert faults == [
+        "cells/greedy/0.parquet is damaged or truncated",
+        "cells/greedy/1.parquet is another trial, with seed 0, expected 1",
+        "cells/random/0.parquet is another trial, with a world or steps of hash {!r}, expected {!r}".format(*hashes),
+        "cells/random/1.parquet is damaged or truncated",
+        "log/random/1.parquet is damaged or truncated",
+    ]
+    assert len(list((folder.path / "damaged").iterdir())) == 5
+    assert rows(folder.path).equals(expected)
+    assert execute(wanted, folder.path, log=True).notes == ()
+
+
+class Wanderer(First):
+    """Changes the working directory whenever it can."""
+
+    def select_action(self, context: Context) -> int:
+        os.chdir("/")
+        return super().select_action(context)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_policy_that_changes_the_folder_sends_nothing_elsewhere(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    execute(plan([Wanderer, "random"]), Path("run"), jobs, log=True)
+    assert Path.cwd() == tmp_path
+    assert len(times(tmp_path / "run")) == 8
+    assert [item.name for item in tmp_path.iterdir()] == ["run"]
+
+
 def test_an_interrupt_stops_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes sleep in the middle of a trial; the interrupt ends them, and the next call does their work."""
     wanted = plan([Patient])

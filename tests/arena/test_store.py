@@ -14,10 +14,21 @@ import yaml
 
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
+from zoosim.core.files import atomic
 from zoosim.core.parquet import read_meta, write_parquet
 
-POLICIES = [{"name": "a", "type": "random"}, {"name": "b", "type": "greedy"}]
-CONFIG = {"experiment": "gauntlet", "config_hash": "feed", "env": {}, "run": {"seeds": [0]}, "policies": POLICIES}
+POLICIES = [{"name": "a", "type": "random"}, {"name": "b", "type": "greedy", "alpha": 0.5}]
+CONFIG = {"experiment": "gauntlet", "config_hash": "feed", "env": {}, "run": {"seeds": [0, 7]}, "policies": POLICIES}
+META: dict[str, dict[str, Any]] = {
+    "a": {"config_hash": "feed", "params": {}},
+    "b": {"config_hash": "feed", "params": {"alpha": 0.5}},
+}
+SUMMARY = {
+    "wall_seconds": 1.5,
+    "policies": {"a": {"failed": []}, "b": {"failed": []}},
+    "config_hash": "feed",
+    "seeds": [0],
+}
 
 
 def columns(seed: int, n: int = 30) -> dict[str, np.ndarray]:
@@ -36,11 +47,9 @@ def folder(tmp_path: Path) -> RunFolder:
     made = RunFolder(tmp_path / "run")
     made.write_config(CONFIG)
     for name in ("a", "b"):
-        made.write_trial(TrialKey(name, 0), columns(0), {"fingerprint": name})
+        made.write_trial(TrialKey(name, 0), columns(0), META[name])
     made.write_rows(made.trials())
-    (made.path / "summary.json").write_text(
-        '{"wall_seconds": 1.5, "policies": {"a": {"failed": []}, "b": {"failed": []}}}'
-    )
+    made.write_summary(SUMMARY)
     made.check()
     return made
 
@@ -99,9 +108,11 @@ def test_a_foreign_folder_is_refused(foreign: str, tmp_path: Path) -> None:
     )
 
 
-def test_a_foreign_file_in_a_run_is_refused(folder: RunFolder) -> None:
-    (folder.path / "thesis.tex").write_text("years of work")
-    assert "holds thesis.tex, not a run" in refused(folder)
+def test_a_foreign_file_in_a_run_is_left_alone(folder: RunFolder) -> None:
+    """Such as the page that `zoosim describe --out RUN` writes."""
+    (folder.path / "search.html").write_text("a page")
+    folder.check()
+    assert folder.trials() == [("a", 0), ("b", 0)]
 
 
 def test_cells_without_a_configuration_are_refused(folder: RunFolder) -> None:
@@ -129,7 +140,23 @@ def test_a_configuration_of_bytes_is_refused(folder: RunFolder) -> None:
 def test_a_damaged_summary_is_refused(text: str, folder: RunFolder) -> None:
     path = folder.path / "summary.json"
     path.write_text(text)
-    assert refused(folder) == f"{path} is damaged or truncated; delete it and run again"
+    with pytest.raises(ConfigError) as error:
+        folder.old_summary()
+    assert str(error.value) == f"{path} is damaged or truncated; delete it and run again"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"config_hash": "beef"},
+        {"seeds": [0, 1]},
+        {"policies": {"c": {"failed": []}}},
+    ],
+)
+def test_the_summary_of_another_run_is_refused(change: dict[str, Any], folder: RunFolder) -> None:
+    folder.write_summary({**SUMMARY, **change})
+    with pytest.raises(ConfigError, match=r"summary.json is of another run; delete it and run again"):
+        folder.old_summary()
 
 
 def test_no_summary_is_an_empty_one(folder: RunFolder) -> None:
@@ -138,23 +165,67 @@ def test_no_summary_is_an_empty_one(folder: RunFolder) -> None:
     assert folder.old_summary() == {}
 
 
-@pytest.mark.parametrize("name", ["cells/b/0.parquet", "rows.parquet", "log/a/0.parquet"])
 @pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.9, -1])
-def test_a_truncated_table_is_refused_by_its_name(name: str, kept: float, folder: RunFolder) -> None:
-    path = folder.path / name
-    write_parquet(pl.DataFrame({"x": range(100)}), path, {})
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole)) if kept >= 0 else -1])
-    message = refused(folder, error=DataError)
-    assert message == f"{path} is damaged or truncated; delete it and run again"
+def test_a_truncated_table_is_refused_by_its_name(kept: float, folder: RunFolder) -> None:
+    def cut(path: Path) -> str:
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(kept * len(whole)) if kept >= 0 else -1])
+        return f"{path} is damaged or truncated; "
+
+    trial = cut(folder.trial_path(TrialKey("b", 0)))
+    assert folder.fault(TrialKey("b", 0)) == "is damaged or truncated"
+    with pytest.raises(DataError, match=trial):
+        folder.read_trial(TrialKey("b", 0))
+    rows = cut(folder.path / "rows.parquet")
+    with pytest.raises(DataError, match=rows):
+        folder.read_rows()
+
+
+@pytest.mark.parametrize(
+    ("place", "meta", "fault"),
+    [
+        (("a", 1), {}, "is another trial, with seed 0, expected 1"),
+        (("b", 0), {}, "is another trial, with policy 'a', expected 'b'"),
+        (("c", 0), {}, "is another trial, with policy 'a', expected 'c'"),
+        (("a", 0), {"config_hash": "beef"}, "is another trial, with a world or steps of hash 'beef', expected 'feed'"),
+        (("a", 0), {"params": {"alpha": 1.0}}, "is another trial, with parameters {'alpha': 1.0}, expected {}"),
+    ],
+)
+def test_a_sound_trial_in_the_wrong_place_is_refused(
+    place: tuple[str, int], meta: dict[str, Any], fault: str, folder: RunFolder, tmp_path: Path
+) -> None:
+    folder.write_config({**CONFIG, "policies": [*POLICIES, {"name": "c", "type": "greedy"}]})
+    other = RunFolder(tmp_path / "other")
+    other.write_trial(TrialKey("a", 0), columns(1), {**META["a"], **meta})
+    path = folder.trial_path(TrialKey(*place))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(other.trial_path(TrialKey("a", 0)).read_bytes())
+    assert folder.fault(TrialKey(*place)) == fault
+    with pytest.raises(DataError) as error:
+        folder.read_trial(TrialKey(*place))
+    assert str(error.value) == f"{path} {fault}; delete it and run again"
+
+
+def test_a_trial_that_was_written_anew_without_its_seal_is_refused(folder: RunFolder) -> None:
+    path = folder.trial_path(TrialKey("a", 0))
+    pl.read_parquet(path).with_columns(reward=1.0).write_parquet(path)
+    assert folder.fault(TrialKey("a", 0)) == "is damaged or truncated"
+
+
+def test_a_damaged_file_is_set_aside_under_a_name_of_its_own(folder: RunFolder) -> None:
+    key = TrialKey("a", 0)
+    for number in (1, 2):
+        place = folder.set_aside(folder.trial_path(key))
+        assert place == folder.path / "damaged" / f"{number}-cells-a-0.parquet"
+        folder.write_trial(key, columns(0), META["a"])
 
 
 def test_what_made_a_cell_is_kept_with_it(folder: RunFolder) -> None:
-    meta = {"config_hash": "feed", "fingerprint": "beef", "seconds": 0.25, "fit": {"loss": 0.5}}
-    folder.write_trial(TrialKey("c", 7), columns(3), meta)
-    assert read_meta(folder.trial_path(TrialKey("c", 7))) == meta
+    meta = {**META["a"], "fingerprint": "beef", "seconds": 0.25, "fit": {"loss": 0.5}}
+    folder.write_trial(TrialKey("a", 7), columns(3), meta)
+    assert read_meta(folder.trial_path(TrialKey("a", 7))) == {"policy": "a", "seed": 7, **meta}
     expected = columns(3)
-    trial = folder.read_trial(TrialKey("c", 7))
+    trial = folder.read_trial(TrialKey("a", 7))
     assert np.array_equal(trial.rewards, expected["reward"])
     assert np.array_equal(trial.true_probabilities, expected["true_probability"])
     assert np.array_equal(trial.best_probabilities, expected["best_probability"])
@@ -194,11 +265,20 @@ def test_a_full_disk_is_told_of_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_leftovers_of_a_kill_are_no_cells(folder: RunFolder) -> None:
-    (folder.path / "cells" / "a" / ".1.parquet.x7.part").write_bytes(b"PAR1")
-    (folder.path / ".config.yaml.x7.part").write_bytes(b"expe")
+def test_leftovers_of_a_kill_are_no_cells_and_go(folder: RunFolder) -> None:
+    left = [folder.path / "cells" / "a" / ".1.parquet.x7.part", folder.path / ".config.yaml.x7.part"]
+    for path in left:
+        path.write_bytes(b"half")
+    folder_of_rows = folder.path / ".rows.x7.part"
+    folder_of_rows.mkdir()
+    (folder_of_rows / "0.parquet").write_bytes(b"half")
     assert folder.trials() == [("a", 0), ("b", 0)]
     folder.check()
+    with atomic(folder.path / "log.txt") as temporary:  # of a process that lives
+        temporary.write_text("half")
+        folder.remove_leftovers()
+        assert temporary.exists()
+    assert not any(path.exists() for path in (*left, folder_of_rows))
 
 
 def test_cells_and_rows_are_sorted_by_policy_seed_and_step(tmp_path: Path) -> None:
@@ -264,7 +344,8 @@ def test_dropping_a_policy_takes_its_cells_and_log_alone(folder: RunFolder) -> N
 def test_the_configuration_is_yaml_with_a_hint_in_front(folder: RunFolder) -> None:
     text = (folder.path / "config.yaml").read_text(encoding="utf-8")
     assert text.startswith("# zoosim run gauntlet --config config.yaml\n")
-    assert yaml.safe_load(text) == CONFIG == folder.read_config()
+    assert yaml.safe_load(text).pop("digest").startswith("sha256:")
+    assert {key: value for key, value in yaml.safe_load(text).items() if key != "digest"} == CONFIG
     assert json.dumps(folder.read_config()) == json.dumps(CONFIG)  # in the same order
 
 
@@ -277,17 +358,16 @@ def test_a_configuration_that_lost_a_policy_is_refused(folder: RunFolder) -> Non
 @pytest.mark.parametrize("text", ["[]", "{}", '{"wall_seconds": 1, "policies": {"a": {}}}', '{"policies": {}}'])
 def test_a_summary_of_another_shape_is_refused(folder: RunFolder, text: str) -> None:
     (folder.path / "summary.json").write_text(text)
-    assert "summary.json is damaged or truncated" in refused(folder)
+    with pytest.raises(ConfigError, match=r"summary.json is damaged or truncated"):
+        folder.old_summary()
 
 
-def test_rows_without_cells_have_the_columns_and_an_old_csv_goes(folder: RunFolder) -> None:
-    folder.write_csv()
+def test_rows_without_cells_have_the_columns(folder: RunFolder) -> None:
     for name in ("a", "b"):
         folder.drop_trials(name)
     folder.write_rows(folder.trials())
     rows = pl.read_parquet(folder.path / "rows.parquet")
     assert (rows.height, rows.columns[:3]) == (0, ["seed", "step", "policy"])
-    assert not (folder.path / "rows.csv").exists()
 
 
 @pytest.mark.parametrize(

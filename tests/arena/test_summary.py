@@ -138,10 +138,8 @@ def test_phases_end_before_the_shock(tmp_path: Path) -> None:
 def test_labelled_tables_set_their_tail_apart(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("x,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20)))
-    long = make_plan(Request("labelled", 1, 3_000, ["random"], settings=[f"env.data='{table}'"]))
-    short = make_plan(Request("labelled", 1, 2_000, ["random"], settings=[f"env.data='{table}'"]))
-    assert long.phases == ((0, 1_000), (1_000, 3_000))
-    assert short.phases == ((0, 2_000),)
+    plan = make_plan(Request("labelled", 1, policies=["random"], settings=[f"env.data='{table}'"]))
+    assert plan.phases == ((0, 16), (16, 20))
 
 
 def recoveries(path: Path, starts: list[int | None]) -> dict[str, Any]:
@@ -324,7 +322,7 @@ def test_a_search_shop_is_summed_up_by_what_visits_earned(tmp_path: Path, monkey
         assert figures["strategic_share"]["mean"] == pytest.approx(np.mean(shares))
         assert figures["below_cm2_floor"]["mean"] == pytest.approx((own["cm2"] < 0.5).mean())
         assert figures["below_strategic_floor"]["mean"] == pytest.approx((own["exposure"] < 0.2).mean())
-        assert figures["phases"][0]["reward"] == figures["reward"]
+        assert [(phase["from"], phase["to"]) for phase in figures["phases"]] == [(0, 90), (90, 120)]
         premium = own.filter(pl.col("segment") // 3 == 2).group_by("seed").agg(pl.col("reward").mean())
         assert figures["segments"]["premium"]["reward"]["mean"] == pytest.approx(premium["reward"].mean())
     assert result.summary["policies"]["template-strategic"]["strategic_share"]["mean"] > 0.5
@@ -392,3 +390,19 @@ def test_records_of_a_search_shop_hold_what_rewards_are_made_of(
     parts = log["gmv"] + 0.4 * log["cm2"] + 2.0 * log["strategic"] + 0.1 * log["click"]
     np.testing.assert_allclose(log["reward"], parts)
     assert np.max(log["reward"].to_numpy()) > 128
+
+
+class First(zoosim.Policy):
+    """Show the first product."""
+
+    def select_action(self, context: zoosim.Context) -> int:
+        """Return 0."""
+        return 0
+
+    def update(self, context: zoosim.Context, action: int, reward: float, *_: object) -> None:
+        """Learn nothing."""
+
+
+def test_a_class_of_the_users_own_competes_in_drawn_shops(tmp_path: Path) -> None:
+    result = zoosim.run("shops", policies=[First], seeds=1, steps=100, jobs=1, out=tmp_path / "run")
+    assert result.policies["policy"].to_list() == ["first"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fault.mutations import bit_flips
 from zoosim.core.array_cache import kept, make_room
 
 
@@ -43,6 +44,18 @@ def test_made_again_where_the_file_is_damaged(tmp_path: Path, damage: bytes | No
     assert kept("place", ("x",), ("a", "b"), make)["b"] == 2
     assert kept("place", ("x",), ("a", "b"), make)["b"] == 2
     assert kept("place", ("x",), ("a", "c"), lambda: {"a": 0, "c": 5})["c"] == 5
+
+
+def test_made_again_where_one_bit_is_another(tmp_path: Path) -> None:
+    make = Maker()
+    kept("place", ("x",), ("a", "b"), make)
+    (path,) = (tmp_path / "place").iterdir()
+    content = path.read_bytes()
+    damages = [damaged for _, damaged in bit_flips(content, 200, 0)]
+    for damaged in damages:
+        path.write_bytes(damaged)
+        kept("place", ("x",), ("a", "b"), make)
+    assert make.calls == 1 + len(damages)
 
 
 def test_nothing_is_kept_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -196,8 +196,14 @@ def test_a_configuration_is_frozen() -> None:
         config.n_products = 5
 
 
+def test_features_that_no_machine_holds_are_refused() -> None:
+    """10,000,000 users of 4 personas and 1,000 noise features, and 50 products of 5 categories."""
+    message = refused(EnvConfig, n_users=10_000_000, noise_features={"user": 1_000})
+    assert message.startswith("env: users and products have 10,040,000,250 features in all, expected at most")
+
+
 def test_labelled_knows_its_own_keys_alone() -> None:
-    assert refused(LabelledConfig, n_products=5) == "env: unknown key 'n_products'; known: data, label"
+    assert refused(LabelledConfig, n_products=5) == "env: unknown key 'n_products'; known: data, label, repeat"
     assert refused(LabelledConfig, data=3).startswith("env.data: got 3, expected a valid string")
 
 
@@ -209,6 +215,14 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
+
+
+DOUBLED = "\n".join(["a0: &a0 [x]", *(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]" for n in range(40))])
+"""A list of 2**40 words in 40 short lines."""
+
+TENFOLD = ", ".join(["*a{0}"] * 10)
+MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n + 1}: &a{n + 1} {{<<: [{TENFOLD.format(n)}]}}" for n in range(10))])
+"""A mapping that merges 10**10 times the same."""
 
 
 @pytest.mark.parametrize(
@@ -224,7 +238,10 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
         ("? [a]\n: 1\n", ":1", "found unhashable key"),
         ("a: \x07", "", "unacceptable character #x0007"),
         ("a: 2020-13-45", "", "month must be in 1..12"),
-        ("[" * 5000, "", ""),
+        ("[" * 5000, ":1", "nests deeper than 50 levels"),
+        ("env: &a [*a]", ":1", "an alias stands inside of what it repeats"),
+        (DOUBLED, ":17", "holds more than 100,000 keys and values, aliases counted as what they repeat"),
+        (MERGED, ":6", "holds more than 100,000 keys and values, aliases counted as what they repeat"),
     ],
 )
 def test_broken_yaml_is_refused_with_file_and_line(

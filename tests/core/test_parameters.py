@@ -126,7 +126,17 @@ def test_what_came_is_shown_in_one_short_line() -> None:
 def test_a_list_that_holds_itself_is_shown() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    assert shown(endless) == "[[...]]"
+    assert shown(endless) == "[[[[...]]]]"
+
+
+def test_of_what_grows_without_bound_the_beginning_is_shown() -> None:
+    """2**60 words in 60 lists, of which only a few are written before the text is cut."""
+    doubled: list[Any] = ["x"]
+    for _ in range(60):
+        doubled = [doubled, doubled]
+    assert shown(doubled) == "[[[[...], [...]], [[...], [...]]], [[[...], [...]], [[...], [...]]]]"
+    assert shown({"b": 1, "a": [1, 2]}) == "{'b': 1, 'a': [1, 2]}"
+    assert shown({n: n for n in range(10**6)}).startswith("{0: 0, 1: 1, ")
 
 
 def test_unknown_names_the_closest_and_the_whole_list() -> None:

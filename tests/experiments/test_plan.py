@@ -135,7 +135,7 @@ def test_market_shifts_are_the_shocks_of_a_search_world() -> None:
     made = plan("market-shifts", steps=15_000)
     assert [shift.name for shift in made.shocks] == ["premium shoppers save"]
     assert made.shock_spans(3) == ((10_000, 15_000),)
-    assert made.phases == ((0, 10_000), (10_000, 15_000))
+    assert made.phases == ((0, 10_000), (10_000, 12_500), (12_500, 15_000))
     assert "at step 20000 is dropped: the run ends at 15000" in made.notes[0]
     own = {"step": 50, "name": "dear toys", "prices": {"toys": 2.0}}
     with pytest.raises(ConfigError, match="shifts: 'dear toys' is at step 50, beyond the run of 50 steps"):
@@ -260,7 +260,32 @@ def test_a_labelled_tables_hash_is_its_content(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(content)
         hashes.append(plan("labelled", settings=[f"env.data='{tmp_path / name}.csv'"]).config_hash)
     assert hashes[0] == hashes[1] != hashes[2]
-    assert plan("labelled").phases == ((0, 8_000), (8_000, 10_000))
+
+
+def test_a_labelled_table_shows_each_row_once_unless_told_otherwise(tmp_path: Path) -> None:
+    """The digits have 1,797 rows, the last fifth of which are a phase of their own; another table has three."""
+    assert plan("labelled").steps == 1_797
+    assert plan("labelled").phases == ((0, 1_438), (1_438, 1_797))
+    repeated = plan("labelled", settings=["env.repeat=true"])
+    assert repeated.phases == ((0, 8_000), (8_000, 10_000))
+    assert "env.repeat" in repeated.differences(plan("labelled", steps=1_797))
+    finished = finished_plan(plan("labelled").as_dict())
+    assert finished.differences(plan("labelled")) == ()
+    (tmp_path / "table.csv").write_text("a,b,label\n1,2,x\n3,4,y\n5,1,x\n")
+    table = f"env.data='{tmp_path / 'table.csv'}'"
+    assert plan("labelled", settings=[table]).steps == 3
+    assert plan("labelled", settings=[table], steps=2).steps == 2
+    message = "steps: got 4, expected at most 3, as the table has that many rows and each comes once; give fewer steps"
+    with pytest.raises(ConfigError, match=message):
+        plan("labelled", settings=[table], steps=4)
+    assert plan("labelled", settings=[table, "env.repeat=true"], steps=4).steps == 4
+
+
+def test_a_table_whose_rows_come_once_has_no_past() -> None:
+    """The rows of a past would come back in the run."""
+    with pytest.raises(ConfigError, match="policy linear: wants a log of the past, and labelled has none"):
+        plan("labelled", policies=["linear"])
+    assert plan("labelled", policies=["linear"], settings=["env.repeat=true"]).entries[0].name == "linear"
 
 
 def test_one_world_for_all_seeds_where_only_networks_differ() -> None:
@@ -368,7 +393,7 @@ def test_a_number_will_do_where_a_parameter_is_words() -> None:
 
 def test_a_search_shop_takes_policies_that_can_learn_from_eur() -> None:
     for name, reason in (
-        ("adaptive", "learns from rewards of 0 to 1"),
+        ("shared-linucb", "learns from rewards of 0 to 1"),
         ("static-mlp", "needs user ids, but template-bandits has none"),
     ):
         with pytest.raises(ConfigError, match=f"policy {name}: {reason}"):

@@ -104,6 +104,6 @@ def test_what_cannot_be_learned_is_refused() -> None:
         zoosim.evaluate(bare, ["mlp"], train=True)
     strange = replace(log, rewards=7.0 * log.rewards)
     with pytest.raises(
-        PolicyError, match=r"policy adaptive: cannot learn from the log: reward: got 7\.0, expected a num"
+        PolicyError, match=r"policy shared-linucb: cannot learn from the log: reward: got 7\.0, expected a num"
     ):
-        zoosim.evaluate(strange, ["adaptive"], train=True)
+        zoosim.evaluate(strange, ["shared-linucb"], train=True)

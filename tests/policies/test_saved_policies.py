@@ -1,6 +1,7 @@
 """What a policy has learned goes to a file and back, and the policy goes on as it would have."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import polars as pl
 import pytest
 
 import zoosim
-from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
+from zoosim.core.errors import ConfigError, DataError, PolicyError
+from zoosim.core.packed import read_packed, write_packed
 from zoosim.core.search_config import RewardWeights
 from zoosim.policies.boosts.base import BoostSpec
 from zoosim.policies.boosts.q_boosts import QEnsemble
@@ -21,7 +23,7 @@ from zoosim.policies.checks.sameness import same
 from zoosim.policies.checks.search_shop import LARGER, ONE_PRODUCT, BoostShop
 from zoosim.policies.checks.search_shop import SMALL as BOOSTS
 from zoosim.policies.checks.shop import SMALL
-from zoosim.policies.persistence import load_policy, save_policy
+from zoosim.policies.persistence import FORMAT, PACKING, load_policy, packed_policy, save_policy
 from zoosim.policies.registry import BUILT_IN, find_class
 
 NAMES = [name for name in BUILT_IN if find_class(name).chooses != ("boosts",)]
@@ -125,12 +127,28 @@ def test_a_guardrail_around_a_policy_of_its_own_is_not_saved_as_another(tmp_path
     assert path.read_bytes() == before
 
 
-def test_a_policy_of_ones_own_is_found_by_its_file(tmp_path: Path) -> None:
+def test_a_policy_of_ones_own_is_imported_only_where_the_caller_names_it(tmp_path: Path) -> None:
+    own = f"{tmp_path}/own.py:Turns"
     (tmp_path / "own.py").write_text(OWN)
-    policy = find_class(f"{tmp_path}/own.py:Turns")(SMALL.spec, np.random.default_rng(0), step=2)
+    policy = find_class(own)(SMALL.spec, np.random.default_rng(0), step=2)
     walk(policy, 0, 3)
-    loaded = load_policy(save_policy(policy, tmp_path / "turns.npz"))
+    path = save_policy(policy, tmp_path / "turns.npz")
+    loaded = load_policy(path, own)
     assert walk(loaded, 3) == walk(policy, 3)
+    (tmp_path / "own.py").write_text("raise SystemExit")
+    with pytest.raises(DataError, match=r"turns\.npz: holds a policy of your own, .*; name its FILE\.py:Class"):
+        load_policy(path)
+
+
+def test_a_parameter_in_a_file_names_no_code(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("raise SystemExit('was run')")
+    policy = RankGuardrail(BOOSTS.spec, np.random.default_rng(0))
+    path = tmp_path / "policy.npz"
+    header, arrays = packed_policy(policy)
+    params = {**header["params"], "policy": f"{tmp_path}/own.py:Own"}
+    write_packed(path, PACKING, {"format": FORMAT, **header, "params": params}, arrays)
+    with pytest.raises(DataError, match=r"policy\.npz: .*no code that a file names is run"):
+        load_policy(path)
 
 
 def test_a_saved_policy_is_judged_by_a_log(tmp_path: Path) -> None:
@@ -158,6 +176,20 @@ def test_a_saved_policy_is_judged_by_a_log(tmp_path: Path) -> None:
     assert abs(result.value - 0.4) < 0.05
 
 
+def test_a_saved_policy_of_ones_own_is_judged_by_the_name_of_its_class(tmp_path: Path) -> None:
+    own = f"{tmp_path}/own.py:Turns"
+    (tmp_path / "own.py").write_text(OWN)
+    spec = zoosim.PolicySpec(user_dim=1, product_dim=0)
+    path = save_policy(find_class(own)(spec, np.random.default_rng(0)), tmp_path / "turns.npz")
+    rng = np.random.default_rng(0)
+    log = pl.DataFrame({"action": rng.integers(4, size=400), "propensity": np.full(400, 0.25)})
+    log = log.with_columns(reward=(pl.col("action") == 0).cast(float), user=pl.Series([[1.0]] * 400))
+    with pytest.raises(DataError, match="holds a policy of your own"):
+        zoosim.evaluate(log, [str(path)], estimators=["snips"], samples=99)
+    (result,) = zoosim.evaluate(log, [f"{path}@{own}"], estimators=["snips"], samples=99).results
+    assert (result.policy, result.value) == ("turns", 1.0)  # 2**80 is a multiple of 4: always the first product
+
+
 def test_a_log_of_single_actions_judges_no_policy_of_boosts(tmp_path: Path) -> None:
     log = pl.DataFrame({"action": [0, 1], "propensity": [0.5, 0.5], "reward": [0.0, 1.0]})
     path = save_policy(RandomBoosts(BOOSTS.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
@@ -174,7 +206,7 @@ def test_a_file_that_is_none_is_refused(content: bytes, message: str, tmp_path: 
     (tmp_path / "broken.npz").write_bytes(content)
     with pytest.raises(DataError, match=message):
         load_policy(tmp_path / "broken.npz")
-    with pytest.raises(DataError, match="is not there; give the file that save_policy wrote"):
+    with pytest.raises(DataError, match="no such file; give the file that save_policy wrote"):
         load_policy(tmp_path / "other.npz")
 
 
@@ -184,11 +216,41 @@ def test_a_file_that_is_none_is_refused(content: bytes, message: str, tmp_path: 
 )
 def test_a_header_that_does_not_fit_is_refused(field: str, value: Any, tmp_path: Path) -> None:
     path = save_policy(find_class("linucb")(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
+    header, arrays = read_packed(path, PACKING)
+    write_packed(path, PACKING, {**header, field: value}, arrays)
+    with pytest.raises(DataError, match=r"policy\.npz: "):
+        load_policy(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("neural-linear", {"spec": {"user_dim": 10**8, "product_dim": 0}}),
+        ("neural-linear-stable", {"params": {"hidden": 4_096, "embedding": 1_024}}),
+        ("neural-ucb", {"params": {"hidden": "-".join(["4096"] * 8)}}),
+        ("adaptive", {"spec": {"user_dim": 10**7, "product_dim": 10**7}}),
+        ("linucb", {"spec": {"user_dim": 10**9, "product_dim": 1}}),
+        ("linucb", {"spec": {"user_dim": 2.5, "product_dim": 1}}),
+    ],
+)
+def test_a_small_file_does_not_make_a_large_policy(name: str, change: dict[str, Any], tmp_path: Path) -> None:
+    path = save_policy(find_class(name)(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
+    header, arrays = read_packed(path, PACKING)
+    write_packed(path, PACKING, {**header, **change}, arrays)
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"policy\.npz: is no saved policy, or broken: .*expected"):
+        load_policy(path)
+    assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    tracemalloc.stop()
+
+
+def test_numpy_reads_a_saved_policy_and_what_it_writes_is_refused(tmp_path: Path) -> None:
+    path = save_policy(find_class("linucb")(SMALL.spec, np.random.default_rng(0)), tmp_path / "policy.npz")
     with np.load(path) as file:
         arrays: dict[str, Any] = dict(file)
-    arrays["header"] = np.array(json.dumps({**json.loads(str(arrays["header"])), field: value}))
+    assert json.loads(str(arrays["header"]))["policy"] == "linucb"
     np.savez(path, **arrays)
-    with pytest.raises(ZoosimError):
+    with pytest.raises(DataError, match=r"policy\.npz: is no saved policy, or broken; .*checksum does not match"):
         load_policy(path)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from zoosim.core.errors import ConfigError
+from zoosim.policies.checks.maker import Maker
 from zoosim.policies.checks.shop import SMALL
 from zoosim.policies.kernel import KernelPolicy
 from zoosim.policies.registry import BUILT_IN, find_class
@@ -37,6 +38,8 @@ def test_a_broken_state_changes_nothing(name: str) -> None:
     """Each array in turn, the last ones too: NaN, text, None, another shape, a negative count."""
     policy, good = walked(name), walked(name, visits=50).state_dict()
     for key, array in good.items():
+        if not array.size:  # nothing in it can be broken
+            continue
         broken: list[Any] = ["text", None, [[1.0], []], array[..., :-1], np.full(array.shape, "a")]
         if array.dtype.kind == "f":
             broken += [np.full(array.shape, np.nan), np.where(array == array.flat[-1], np.inf, array)]
@@ -70,6 +73,44 @@ def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
     policy = walked("shared-linucb", memory="restart", detector="adwin")
     good = policy.state_dict()
     refuses(policy, {**good, "adwin.filled": np.full_like(good["adwin.filled"], 6)})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("template-linucb", "moments", -1.0),
+        ("adaptive", "losses", -1.0),
+        ("adaptive", "effects.own_var", -1.0),
+        ("adaptive", "effects.own_time", 1e6),
+        ("adaptive", "columns.block_of", 9),
+        ("adaptive", "cells.filters", 0.0),
+        ("neural-linear", "levels", -1.0),
+        ("neural-linear", "learner.memory.heads", 12),
+        ("neural-linear", "learner.memory.heads", 2**40),
+        ("dropout-ts", "learner.memory.heads", 64),
+        ("dropout-ts", "learner.trained", -1.0),
+        ("shared-lin-ts", "weights", 0.5),
+        ("product-linucb", "turns", 64),
+        ("linucb", "products.counts", 65),
+        ("linucb", "products.ids", 7),
+        ("linucb", "widths.first_model", 64),
+        ("neural-linear-stable", "memory.order", 0),
+    ],
+)
+def test_numbers_beyond_what_is_declared_are_refused(name: str, key: str, value: float) -> None:
+    policy = walked(name)
+    good = policy.state_dict()
+    refuses(policy, {**good, key: np.full_like(good[key], value)})
+
+
+def test_ids_and_moments_may_be_as_large_as_they_get() -> None:
+    policy = Maker(find_class("static-mlp")).ready(SMALL)
+    good = policy.state_dict()
+    policy.load_state_dict({**good, "product_ids": good["product_ids"] - 2**62})
+    policy = walked("neural-linear-stable", visits=60)
+    good = policy.state_dict()
+    moments = good["trained"] + np.array([[0.0], [0.0], [1e30]], np.float32)
+    policy.load_state_dict({**good, "trained": moments})
 
 
 def test_a_state_of_another_policy_or_memory_is_refused() -> None:

@@ -54,6 +54,12 @@ def fitted(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def recommended(folder: Path) -> str:
+    log = shop_log(np.random.default_rng(0), 3_000)
+    zoosim.recommend(log, policies=["random", "linucb", "linear"], seeds=2, visits=300, jobs=1, out=folder)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
 def fitted_searches(folder: Path) -> str:
     folder.mkdir()
     zoosim.fit_search_world(write_searches(folder, 400), folder / "world")
@@ -75,6 +81,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "evaluate": evaluation,
     "fit-world": fitted,
     "fit-world of searches": fitted_searches,
+    "recommend": recommended,
     "train": lambda folder: trained(folder, imported, ["random", "linear", "mlp"]),
     "train boosts": lambda folder: trained(folder, lambda at: write_searches(at, 400), ["item-critic", "q-offline"]),
     "study": lambda _: render_sections("boost-curves", "Which?", build_study_page(made_up()), "python -m studies"),

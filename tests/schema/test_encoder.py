@@ -300,7 +300,7 @@ def test_types_of_data_frames_are_guessed_and_can_be_fitted(values: Any, kind: s
     [
         ("number", ["a", "b", "3", ""], r"column x: 2 of 3 values are no number \(a, b\); give it another type$"),
         ("yes/no", ["perhaps", "no", "never"], r"2 of 3 values are no yes/no \(never, perhaps\)"),
-        ("time", ["1700000000"], r"1 of 1 values are no time \(1700000000\); .*, or say what numbers count .epoch: s"),
+        ("time", ["17"], r"1 of 1 values are no time \(17\); .*, or say what numbers count .epoch: s"),
         ("vector", ["a"], "1 of 1 values are no vector"),
     ],
 )

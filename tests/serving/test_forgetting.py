@@ -1,12 +1,14 @@
 """A visitor is forgotten: nothing of who came is left in the files, and all else goes on."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.serving.shop import COUNTRIES, make_model, running
+from tests.serving.valkey import valkey_server
 from zoosim.api.served import forget_visitor
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.policies.model import load_model
@@ -15,8 +17,7 @@ from zoosim.serving.events import Decision, pack_floats, unpack
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
-from zoosim.serving.store.address import LOG
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import LOG, Address, open_store, parse_address
 
 SOMEBODY = "somebody@example.com"
 
@@ -26,9 +27,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
 
 
-def replayed(folder: Path) -> Replica:
-    store = SqliteStore(folder / LOG, read_only=True)
-    replica = Replica(lambda digest: load_served_model(folder, digest), store.row)
+@pytest.fixture(params=["sqlite", "valkey"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The store of a service, and the folder with the files of its log."""
+    if request.param == "sqlite":
+        yield f"sqlite:{tmp_path / 'service'}", tmp_path / "service"
+        return
+    with valkey_server(tmp_path / "valkey") as server:
+        yield server.store("shop", tmp_path / "service"), tmp_path / "valkey"
+
+
+def replayed(address: Address) -> Replica:
+    store = open_store(address, read_only=True)
+    replica = Replica(lambda digest: load_served_model(address.folder, digest), store.row)
     for row in store.read(0, 10_000):
         replica.apply(row)
     store.close()
@@ -36,11 +47,15 @@ def replayed(folder: Path) -> Replica:
 
 
 @pytest.mark.parametrize("while_it_runs", [True, False])
-def test_a_visitor_is_forgotten(tmp_path: Path, model: Path, while_it_runs: bool) -> None:
+def test_a_visitor_is_forgotten(place: tuple[str, Path], model: Path, while_it_runs: bool) -> None:
     """One of four visitors, the only one from France; 40 decisions, all with feedback, and a late one for each."""
 
+    store, files = place
+    address = parse_address(store)
+    source = store if address.server else address.folder
+
     async def use() -> None:
-        async with running(tmp_path, model, wait=0.4) as service:
+        async with running(address.folder, model, store=store, wait=0.4) as service:
             answers = []
             for number in range(40):
                 visitor_id = SOMEBODY if number % 4 == 0 else f"{SOMEBODY[:-1]} {number % 4}"
@@ -48,7 +63,7 @@ def test_a_visitor_is_forgotten(tmp_path: Path, model: Path, while_it_runs: bool
                 answers.append(await service.decide(body))
                 await service.give_feedback(answers[-1].decision_id, FeedbackBody({"click": 1.0}))
             if while_it_runs:
-                assert await asyncio.to_thread(forget_visitor, tmp_path, SOMEBODY) == 10
+                assert await asyncio.to_thread(forget_visitor, source, SOMEBODY) == 10
                 assert await service.answer(answers[0].decision_id) == answers[0]
                 await service.give_feedback(answers[0].decision_id, FeedbackBody({"click": 0.5}))
             await asyncio.sleep(0.45)
@@ -56,31 +71,32 @@ def test_a_visitor_is_forgotten(tmp_path: Path, model: Path, while_it_runs: bool
 
     asyncio.run(use())
     if not while_it_runs:
-        assert replayed(tmp_path).counts["learned"] == 40
-        assert forget_visitor(tmp_path, SOMEBODY) == 10
-    assert forget_visitor(tmp_path, SOMEBODY) == 0
+        assert replayed(address).counts["learned"] == 40
+        assert forget_visitor(source, SOMEBODY) == 10
+    assert forget_visitor(source, SOMEBODY) == 0
 
     france = load_model(model).fitted.visitors.encode_one({"country": COUNTRIES[1]})
-    files = b"".join(path.read_bytes() for path in tmp_path.glob(f"{LOG}*"))
-    assert SOMEBODY.encode() + b"\xc4" not in files
-    assert SOMEBODY[:-1].encode() + b" 1" in files
-    store = SqliteStore(tmp_path / LOG, read_only=True)
-    rows = store.read(0, 1_000)
-    store.close()
+    names = files.glob("appendonlydir/*") if address.server else files.glob(f"{LOG}*")
+    content = b"".join(path.read_bytes() for path in names)
+    assert SOMEBODY.encode() + b"\xc4" not in content
+    assert SOMEBODY[:-1].encode() + b" 1" in content
+    log_store = open_store(address, read_only=True)
+    rows = log_store.read(0, 1_000)
+    log_store.close()
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     decisions = [record for row in rows if row.body and isinstance(record := unpack(row), Decision)]
     assert sum(decision.is_forgotten for decision in decisions) == 10
     assert all(decision.visitor != pack_floats(france) for decision in decisions)
     assert SOMEBODY not in {decision.visitor_id for decision in decisions}
 
-    assert replayed(tmp_path).counts["learned"] == 30
-    log = read_served_log(tmp_path).log
+    assert replayed(address).counts["learned"] == 30
+    log = read_served_log(source).log
     assert (len(log), list(log.skipped.values())) == (30, [10])
     assert not (log.features == france).all(axis=1).any()
     assert np.array_equal(log.rewards, np.ones(30))
 
     async def go_on() -> None:
-        async with running(tmp_path, None, wait=0.4) as service:
+        async with running(address.folder, None, store=store, wait=0.4) as service:
             await service.decide(DecideBody({"country": "fr"}, visitor_id=SOMEBODY))
 
     asyncio.run(go_on())

@@ -2,7 +2,7 @@
 
 import asyncio
 import multiprocessing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 
 import zoosim
 from tests.serving.shop import COUNTRIES, PRODUCTS, make_model, running
+from tests.serving.valkey import valkey_server
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.logs.log import Log
 from zoosim.logs.parse import read_log
 from zoosim.off_policy.evaluate import evaluate
@@ -24,7 +25,8 @@ from zoosim.serving.join import Closing
 from zoosim.serving.replica import Replica
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.service import Service
-from zoosim.serving.store.address import LOG
+from zoosim.serving.snapshots import write_snapshot
+from zoosim.serving.store.address import LOG, find_log, open_store, parse_address
 from zoosim.serving.store.sqlite import SqliteStore
 
 CLICK_RATES = np.linspace(0.1, 0.8, len(PRODUCTS))
@@ -33,6 +35,21 @@ CLICK_RATES = np.linspace(0.1, 0.8, len(PRODUCTS))
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(params=["sqlite", "valkey"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where a service keeps its log; its folder is `service`."""
+    if request.param == "sqlite":
+        yield f"sqlite:{tmp_path / 'service'}"
+        return
+    with valkey_server(tmp_path / "valkey") as server:
+        yield server.store("shop", tmp_path / "service")
+
+
+def source_of(store: str) -> str:
+    """Return what tools are told of a log: a folder, or an address without the folder of a service."""
+    return store.removeprefix("sqlite:").partition("&folder=")[0]
 
 
 def serve(folder: Path, model: Path | None, use: Callable[[Service], Awaitable[None]], **settings: Any) -> None:
@@ -88,6 +105,8 @@ def test_a_visit_is_what_was_decided_and_what_came_of_it(tmp_path: Path, model: 
     assert log.user_ids.tolist() == [0, 1, 0, 1, 0, 1, 2]
     assert log.times is not None
     assert (np.diff(log.times) >= 0).all()
+    assert np.isfinite(served.delays).tolist() == [False, True, False, True, False, True, False]
+    assert 0.0 <= np.nanmin(served.delays) <= np.nanmax(served.delays) < 10.0, "in seconds"
     known = zoosim.load(model)
     assert log.fitted == known.fitted
     np.testing.assert_array_equal(log.features[1], known.fitted.visitors.encode_one(visitor(1)))
@@ -220,8 +239,8 @@ def test_a_model_that_follows_adds_rows_where_its_schema_is_the_same(
     assert "schema of the newest" in next(iter(log.skipped))
 
 
-def test_a_log_whose_first_rows_were_removed_is_read_by_a_snapshot(tmp_path: Path, model: Path) -> None:
-    from zoosim.serving.snapshots import write_snapshot
+def test_a_log_whose_first_rows_were_removed_is_read_by_a_snapshot(tmp_path: Path, model: Path, store: str) -> None:
+    address = parse_address(store)
 
     async def use(service: Service) -> None:
         await service.change_product("new", ProductBody(features={"category": "c1"}))
@@ -229,18 +248,19 @@ def test_a_log_whose_first_rows_were_removed_is_read_by_a_snapshot(tmp_path: Pat
             await service.decide(DecideBody(visitor(number), candidates=["new", "p1"]))
         await wait_over(service)
 
-    serve(tmp_path, model, use, wait=0.1)
-    whole = read_served_log(tmp_path).log
-    store = SqliteStore(tmp_path / LOG)
-    replica = Replica(lambda digest: load_served_model(tmp_path, digest), store.row)
-    for row in store.read(0, 100):
+    serve(address.folder, model, use, store=store, wait=0.1)
+    whole = read_served_log(source_of(store)).log
+    rows = open_store(address)
+    replica = Replica(lambda digest: load_served_model(address.folder, digest), rows.row)
+    for row in rows.read(0, 100):
         replica.apply(row)
-    store.remove_before(2**62, 4)
+    rows.remove_before(2**62, 4)
     with pytest.raises(DataError, match="neither the first rows of its log nor a snapshot"):
-        read_served_log(tmp_path)
-    write_snapshot(tmp_path / "snapshots", replica)
-    log = read_served_log(tmp_path).log
-    store.close()
+        read_served_log(source_of(store))
+    snapshot = write_snapshot(address.folder / "snapshots", replica)
+    rows.share(address.folder, [f"snapshots/{snapshot.name}"])
+    log = read_served_log(source_of(store)).log
+    rows.close()
     assert (len(log), log.names) == (6, whole.names)
     np.testing.assert_array_equal(log.actions, whole.actions[2:])
     np.testing.assert_array_equal(log.products, whole.products)
@@ -305,7 +325,7 @@ def test_a_log_is_read_while_another_process_appends_to_it(tmp_path: Path, model
     assert len(read_served_log(tmp_path).log) == 3_001
 
 
-def trained_log(folder: Path, model: Path, count: int) -> None:
+def trained_log(folder: Path, model: Path, count: int, store: str = "") -> None:
     """Serve 300 visitors, of whom some click."""
 
     async def use(service: Service) -> None:
@@ -316,29 +336,49 @@ def trained_log(folder: Path, model: Path, count: int) -> None:
                 await service.give_feedback(answer.decision_id, FeedbackBody({"click": 1.0}))
         await wait_over(service)
 
-    serve(folder, model, use, wait=0.1, exploration=0.4)
+    serve(folder, model, use, store=store or f"sqlite:{folder}", wait=0.1, exploration=0.4)
 
 
-def test_tools_take_the_folder_where_they_expect_a_log(tmp_path: Path, model: Path) -> None:
-    """Judged and trained on the folder, and on what was exported of it: the same to the last digit."""
-    trained_log(tmp_path / "service", model, count=1)
-    assert zoosim.export_log(tmp_path / "service", tmp_path / "log.parquet") == {}
+def test_tools_take_a_service_where_they_expect_a_log(
+    tmp_path: Path, model: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Judged and trained on its log, and on what was exported of it: the same to the last digit."""
+    trained_log(tmp_path / "service", model, count=1, store=store)
+    monkeypatch.chdir(tmp_path)
+    files = sorted(tmp_path.iterdir())
+    source = source_of(store)
+    assert zoosim.export_log(source, tmp_path / "log.parquet") == {}
     results = []
-    for log in (tmp_path / "service", tmp_path / "log.parquet"):
+    for log in (source, tmp_path / "log.parquet"):
         evaluation = zoosim.evaluate(log, ["linucb"], train=True)
         training = zoosim.train(log, ["linucb"], tmp_path / "new.zoosim")
         assert training.evaluation is not None
         results.append((evaluation.results, training.evaluation.results))
     assert results[0] == results[1]
     assert zoosim.load(tmp_path / "new.zoosim").fitted == zoosim.load(model).fitted
-    served = zoosim.evaluate(tmp_path / "service", [model])
+    served = zoosim.evaluate(source, [model])
     assert served.n == 300, "no row is one that the model was trained on"
-    shop, _ = zoosim.fit_world(tmp_path / "service", reward="click")
+    shop, _ = zoosim.fit_world(source, reward="click")
     assert shop.n_products == len(PRODUCTS)
-    with pytest.raises(ConfigError, match="a_max: does not go with the folder of a service"):
-        zoosim.evaluate(tmp_path / "service", [model], a_max=0.1)
+    with pytest.raises(ConfigError, match="a_max: does not go with the log of a service"):
+        zoosim.evaluate(source, [model], a_max=0.1)
     with pytest.raises(ConfigError, match="no column 'price'"):
-        zoosim.fit_world(tmp_path / "service", reward="price")
+        zoosim.fit_world(source, reward="price")
+    written = {path.name for path in tmp_path.iterdir()} - {path.name for path in files}
+    assert written == {"log.parquet", "new.zoosim", *(path.name for path in tmp_path.glob("catalogue-*"))}
+
+
+def test_addresses_of_logs_are_shown_without_passwords() -> None:
+    address = find_log("rediss://shop:secret@10.0.0.5:6380/2?name=shop&folder=/data")
+    assert address is not None
+    assert address.source == "rediss://10.0.0.5:6380/2?name=shop"
+    assert find_log(address.source) == address._replace(
+        folder=Path("zoosim-service"), server="rediss://10.0.0.5:6380/2"
+    )
+    with pytest.raises(ConfigError, match=r"store: got .* expected sqlite:FOLDER"):
+        zoosim.evaluate("redis://", ["random"])
+    with pytest.raises(StoreError, match="cannot be read"):
+        zoosim.evaluate("redis://127.0.0.1:1/0", ["random"])
 
 
 def test_rankings_are_exported_as_such(tmp_path: Path, model: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.serving.shop import PRODUCTS, make_model, running
 from zoosim.core.errors import ConfigError, PolicyError, StoreError
 from zoosim.policies.model import load_model
-from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody
+from zoosim.serving.bodies import DecideBody, FeedbackBody, ProductBody, SlotBody
 from zoosim.serving.events import Kind
 from zoosim.serving.folder import load_served_model
 from zoosim.serving.refusals import Conflict, NotFound
@@ -172,6 +172,28 @@ def test_products_that_could_not_be_stored_are_unknown(
     with_service(tmp_path, model, use)
     assert replayed(tmp_path).catalogue.state()[0] == replayed(tmp_path).catalogue.state()[0]
     assert replayed(tmp_path).catalogue.names() == [*PRODUCTS, "q1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "slots", "reason"),
+    [
+        ({"count": 3}, [], "count: got 3"),
+        ({}, [["q1", "p1"]], "without a candidate"),
+        ({}, [["q1"], ["q1"]], "without a candidate"),
+    ],
+)
+def test_a_request_that_is_refused_leaves_no_product(
+    tmp_path: Path, model: Path, change: dict[str, Any], slots: list[list[str]], reason: str
+) -> None:
+    async def use(service: Service) -> None:
+        body = DecideBody(candidates=[{"id": "q1", "category": "c2"}, "p1"], **change)
+        to_fill = [SlotBody(f"slot {number}", {}, "p1", excluded) for number, excluded in enumerate(slots)]
+        with pytest.raises(PolicyError, match=reason):
+            await service.decide(body, to_fill)
+        assert service.catalogue.names() == PRODUCTS
+        assert service._reader.last().seq == 1  # type: ignore[union-attr]
+
+    with_service(tmp_path, model, use)
 
 
 def test_products_that_several_requests_bring_at_once_are_stored_once(tmp_path: Path, model: Path) -> None:

@@ -35,7 +35,7 @@ class ValkeyServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = {"bind": "127.0.0.1", "port": self.port, "dir": self._folder, "save": ""}
-        options |= {"appendonly": "yes", "appendfsync": "always"}
+        options |= {"appendonly": "yes", "appendfsync": "always", "rdbcompression": "no"}
         command = [str(get_binary_path())]
         for name, value in options.items():
             command += [f"--{name}", str(value)]

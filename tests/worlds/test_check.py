@@ -20,6 +20,8 @@ from zoosim.worlds.own import world_class
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.search import template_arms
 from zoosim.worlds.search.template_arms import search_world
+from zoosim.worlds.search_shops.config import SearchShopsConfig
+from zoosim.worlds.search_shops.draw import draw_search_shop
 from zoosim.worlds.shops.config import ShopsConfig
 from zoosim.worlds.shops.world import build_shop_world
 
@@ -43,6 +45,12 @@ WORLDS: dict[str, Callable[[int], World]] = {
     ),
     "labelled": _labelled,
     "shops": lambda seed: build_shop_world(ShopsConfig(), seed=seed, steps=module.LONG),
+    "search-shops": lambda seed: search_world(
+        draw_search_shop(SearchShopsConfig(products=[60, 60]), seed=seed, steps=100),
+        seed=seed,
+        steps=100,
+        action_space="boosts",
+    ),
     "templates": lambda seed: search_world(SMALL, seed=seed, steps=600, action_space="templates"),
     "boosts": lambda seed: search_world(SMALL, seed=seed, steps=100, action_space="boosts"),
 }

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from zoosim.core.config import LabelledConfig
-from zoosim.core.errors import DataError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.worlds.labelled import Table, build_labelled_world, read_table
 from zoosim.worlds.table import earn
 
@@ -79,7 +79,7 @@ def test_without_a_file_the_table_is_the_handwritten_digits() -> None:
 
 def test_a_labelled_world_passes_over_the_rows_and_clicks_the_right_class() -> None:
     table = Table(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
-    world = build_labelled_world(table, seed=0, steps=18)
+    world = build_labelled_world(table, seed=0, steps=18, repeat=True)
     visitors = world.visitors(0, 18)
     passes = [visitors[:7], visitors[7:14]]
     assert [sorted(rows) for rows in passes] == [list(range(7))] * 2
@@ -89,7 +89,17 @@ def test_a_labelled_world_passes_over_the_rows_and_clicks_the_right_class() -> N
         clicked = [earn(world.visits(0, 18), i, product) for i in range(18)]
         np.testing.assert_array_equal(clicked, table.labels[visitors] == product)
     np.testing.assert_array_equal(world.users, table.features)
-    assert not np.array_equal(build_labelled_world(table, seed=1, steps=18).visitors(0, 18), visitors)
+    assert not np.array_equal(build_labelled_world(table, seed=1, steps=18, repeat=True).visitors(0, 18), visitors)
+    assert world.before() is not None
+
+
+def test_rows_come_once_and_never_in_a_past_unless_they_may_come_back() -> None:
+    table = Table(np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 1, 2, 0]), ("a", "b", "c"))
+    world = build_labelled_world(table, seed=0, steps=7)
+    assert sorted(world.visitors(0, 7)) == list(range(7))
+    assert world.before() is None
+    with pytest.raises(ConfigError, match=r"steps: got 8, expected at most 7, .*env\.repeat=true"):
+        build_labelled_world(table, seed=0, steps=8)
 
 
 def write_parquet(folder: Path, **columns: object) -> LabelledConfig:

@@ -48,7 +48,7 @@ def train_boosts(
     from threadpoolctl import threadpool_limits
 
     from zoosim.api.logs import new_policy
-    from zoosim.api.models import Kept, _trained
+    from zoosim.api.models import Kept, train_each
     from zoosim.core.action_space import ActionSpace
     from zoosim.logs.load import load_log
     from zoosim.off_policy.evaluate import evaluate
@@ -69,7 +69,7 @@ def train_boosts(
     hashes = row_hashes(earlier)
     spread = spread_of(loaded)
     with threadpool_limits(1):
-        trained, failures = _trained(made, earlier, progress)
+        trained, failures = train_each(made, earlier, progress)
         models = {
             name: BoostModel.of(policy, loaded.searches.requests, spread, facts={"seed": seed}, seen=hashes)  # type: ignore[arg-type]
             for name, policy in trained.items()

@@ -57,11 +57,11 @@ def evaluate(
     """Estimate what each policy would have earned per visit, from a log that another policy wrote.
 
     Args:
-        log: A Parquet file of Records, the folder of a service, a data frame with the columns of Records, a
-            `zoosim.off_policy.Log`, or `open-bandit:POLICY/CAMPAIGN` in the folder `data`. Where actions are lists of
-            numbers they are boosts.
+        log: A Parquet file of Records, the folder of a service or the address of its log (`redis://...`), a data frame
+            with the columns of Records, a `zoosim.off_policy.Log`, or `open-bandit:POLICY/CAMPAIGN` in the folder
+            `data`. Where actions are lists of numbers they are boosts.
         policies: Built-in names, `FILE.py:Class`, classes, `Policy` objects (a frozen copy is asked) or models, files
-            of `train` (of a policy of your own, `FILE.zoosim@FILE.py:Class`) or `save_policy`, `column:NAME` for target
+            of `train` or `save_policy` (of a policy of your own, `FILE@FILE.py:Class`), `column:NAME` for target
             probabilities in the log; or a mapping by name, which may also hold arrays or functions of probabilities,
             on a log of boosts of boosts.
         data: The folder of the Open Bandit Dataset.
@@ -100,7 +100,7 @@ def evaluate(
     loaded = open_log(log, action_space=action_space, columns=columns, data=data, skip_bad=skip_bad, a_max=a_max)
     opened = {name: _opened(policy) for name, policy in given.items()}
     kept_log, made, notes = _prepared(opened, loaded, train, seed)
-    folder = None if out is None else writable_folder(out, "results")
+    folder = None if out is None else writable_folder(Path(out).absolute(), "results")  # a policy may change folders
 
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
     changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
@@ -187,11 +187,13 @@ def _trained_on(model: "Model", log: "Log") -> "BoolArray":
     import numpy as np
 
     from zoosim.off_policy.training import row_hashes, seen_rows
-    from zoosim.serving.served_log import is_service
+    from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last is not None:
         return np.asarray(log.times <= model.last)
-    if is_service(log.source):  # whose rows all have times, so the model's, which had none, are others
+    if (
+        find_log(log.source) is not None
+    ):  # that of a service, whose rows all have times, so the model's, which had none, are others
         return np.zeros(len(log), bool)
     trained_on = model.seen[: model.rows]
     seen = seen_rows(row_hashes(log), trained_on)
@@ -214,11 +216,11 @@ def _notes_on(given: Mapping[str, Any], log: "Log") -> dict[str, tuple[str, ...]
 def _chosen_by(model: "Model", log: "Log") -> bool:
     """Whether a log that a model was not trained on has rows by which it was chosen, or half of them."""
     from zoosim.off_policy.training import row_hashes, seen_rows
-    from zoosim.serving.served_log import is_service
+    from zoosim.serving.store.address import find_log
 
     if log.times is not None and model.last_judged is not None:
         return bool(log.times.min() <= model.last_judged)
-    if is_service(log.source):  # as above
+    if find_log(log.source) is not None:  # as above
         return False
     judged = model.seen[model.rows :]
     return 2 * int(seen_rows(row_hashes(log), judged).sum()) > len(judged)
@@ -410,17 +412,26 @@ def _is_column(given: Any) -> bool:
 
 def is_file(policy: str) -> bool:
     """Whether a policy is named by the file that it was saved in."""
-    return policy.endswith(FILES) or f"{MODEL}{OF}" in policy
+    return policy.endswith(FILES) or any(f"{ending}{OF}" in policy for ending in FILES)
+
+
+def file_and_class(policy: str) -> tuple[str, str | None]:
+    """Return the file that a policy is saved in, and the `FILE.py:Class` behind it where the policy is the user's."""
+    for ending in FILES:
+        path, of, own = policy.partition(f"{ending}{OF}")
+        if of:
+            return f"{path}{ending}", own
+    return policy, None
 
 
 def _opened(given: Any) -> Any:
     """Return the model that a file holds, and anything else as it is."""
     from zoosim.policies.model import load_model
 
-    if not isinstance(given, str) or not is_file(given) or given.endswith(".npz"):
+    if not isinstance(given, str) or not is_file(given):
         return given
-    path, _, own = given.partition(f"{MODEL}{OF}")
-    return load_model(f"{path}{MODEL}" if own else path, own or None)
+    path, own = file_and_class(given)
+    return load_model(path, own) if path.endswith(MODEL) else given
 
 
 def _models_in(given: Mapping[str, Any]) -> "dict[str, Model]":
@@ -445,7 +456,7 @@ def named_policies(policies: "Sequence[str | os.PathLike[str] | type[Policy] | P
         elif isinstance(given, str):
             short = _is_column(given) or ".py" in given
             name = given.rpartition(":")[2] if short else given.replace(":", "-")
-            name = Path(given.partition(f"{MODEL}{OF}")[0]).stem if is_file(given) else name
+            name = Path(file_and_class(given)[0]).stem if is_file(given) else name
         else:
             name = policy_name(given if isinstance(given, type) else type(given))
         if name in named:
@@ -476,7 +487,7 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
         policy = given.removeprefix(FORMER)
         raise ConfigError(f"policy {given}: is now the policy {policy}; write --policy {policy} --train (train=True)")
     if isinstance(given, str) and is_file(given):
-        saved = load_policy(given)
+        saved = load_policy(*file_and_class(given))
         with naming(name):
             evaluator.check_class(type(saved), log)
         return saved

@@ -46,9 +46,9 @@ def train(
     self-normalised estimate that can be used.
 
     Args:
-        log: A Parquet file of Records, such as `zoosim import` writes, the folder of a service, or a `Log`; of
-            products, or of searches, from which policies of boosts learn (of a log of searches without densities one
-            alone).
+        log: A Parquet file of Records, such as `zoosim import` writes, the folder of a service or the address of its
+            log (`redis://...`), or a `Log`; of products, or of searches, from which policies of boosts learn (of a log
+            of searches without densities one alone).
         policies: Built-in names, `FILE.py:Class` or classes.
         out: The file to write the model to, ending in `.zoosim`.
         share: Share of the rows, the earliest by time, to train on; from 0.1 to 0.9.
@@ -72,11 +72,11 @@ def train(
     from zoosim.policies.model import SUFFIX, save_model
 
     if out is not None:
-        checked_file("model", out, SUFFIX)
-    page = None if report is None else checked_file("report", report, ".html")
+        out = checked_file("model", out, SUFFIX).absolute()  # a policy may change the working directory
+    page = None if report is None else checked_file("report", report, ".html").absolute()
     check_number("share", share, 0.1, 0.9)
     check_whole("seed", seed, 0, 2**63 - 1)
-    by_name = _untrained(policies)
+    by_name = untrained(policies)
     train_kind = train_boosts if chooses_boosts(log) else _train_products
     kept = train_kind(
         log, by_name, share=share, seed=seed, skip_bad=skip_bad, propensity_model=propensity_model, progress=progress
@@ -146,7 +146,7 @@ def _train_products(
     _check_anonymous(made)
     hashes = row_hashes(earlier)
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
-        trained, failures = _trained(made, replace(earlier, user_ids=None), progress)
+        trained, failures = train_each(made, replace(earlier, user_ids=None), progress)
         models = {name: Model(policy, fitted, catalogue, seen=hashes) for name, policy in trained.items()}
         evaluation = None
         if loaded.has_propensities or propensity_model is not None:
@@ -207,7 +207,7 @@ def load(path: str | os.PathLike[str], policy: str | None = None) -> "Model":
     return load_model(path, policy)
 
 
-def _untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
+def untrained(policies: "Sequence[str | type[Policy]]") -> dict[str, Any]:
     """Return policies by their names; raises `ConfigError` for what is no name and no class."""
     from zoosim.api.logs import is_file, named_policies
 
@@ -238,7 +238,7 @@ def _check_anonymous(policies: "Mapping[str, Policy]") -> None:
             raise PolicyError(f"policy {name}: knows visitors by their id, and a model decides by features alone")
 
 
-def _trained(
+def train_each(
     policies: "Mapping[str, Policy]", log: "Log", progress: "Progress"
 ) -> "tuple[dict[str, Policy], dict[str, tuple[str]]]":
     """Let policies learn from a log; return those that can, and for each other one a note that says why not.

@@ -1,16 +1,18 @@
 """The Python calls behind the command line: run an experiment, read a run's folder, draw its page."""
 
 import os
+import shlex
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoosim.core.errors import PolicyFailure
+from zoosim.core.errors import ConfigError, PolicyFailure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from zoosim.arena.store import RunFolder, TrialKey
     from zoosim.arena.summary import Comparison
     from zoosim.arena.trial import Report
+    from zoosim.experiments.request import Request
     from zoosim.policies.base import Policy
 
 
@@ -40,8 +43,9 @@ EARNED = (
 class RunResult:
     """A finished run: figures, frames and the page.
 
-    `summary` is summary.json; `verdict` a sentence; `failures` the trials whose policy failed; `notes` lines worth
-    reading; `reference` what a classifier trained on all labels reaches, in experiments that have one.
+    `summary` is summary.json without its digest; `verdict` a sentence; `failures` the trials whose policy failed;
+    `notes` lines worth reading; `reference` what a classifier trained on all labels reaches, in experiments that have
+    one.
     """
 
     plan: "Plan"
@@ -57,9 +61,7 @@ class RunResult:
     @cached_property
     def rows(self) -> "pl.DataFrame":
         """All rows: seed, step, policy, action, reward, true_probability, best_probability."""
-        import polars as pl
-
-        return pl.read_parquet(self.path / "rows.parquet")
+        return _folder(self.path).read_rows()
 
     @cached_property
     def policies(self) -> "pl.DataFrame":
@@ -149,6 +151,8 @@ def run(
     out: str | os.PathLike[str] | None = None,
     log: bool = False,
     csv: bool = False,
+    through: str | None = None,
+    isolate: bool = False,
     report: "Report | None" = None,
     started: "Callable[[Plan, Sequence[TrialKey], int], None] | None" = None,
 ) -> RunResult:
@@ -166,6 +170,10 @@ def run(
         out: A folder that keeps the run, and is resumed where it holds a part of it. Default: a temporary one.
         log: Also keep the Records of every trial, with propensities.
         csv: Also write rows.csv.
+        through: The address of a running service: it decides for the visitors of one seed, as the policy `service`, and
+            is told what they earn. Others compete beside it that `policies` or `extra` name.
+        isolate: Run policies of yours in other processes even with one job: a crash then fails the policy alone.
+            The command line does; leave it out to step through your code in a debugger.
         report: Called with progress: a trial, visits since the last call, and a line.
         started: Called once before the first trial, with the plan, the trials to compute and the number of jobs.
 
@@ -186,8 +194,12 @@ def run(
     from zoosim.experiments.request import Request
 
     request = Request(experiment, seeds, steps, policies, extra, config, settings)
-    with redirect_stdout(sys.stderr):  # what a policy's file prints
+    if through is not None:
+        request = _with_service(request, through)
+    with chdir("."), redirect_stdout(sys.stderr):  # for what a policy's file prints, and where it goes
         plan = make_plan(request)
+    if through is not None:
+        plan = _plan_with_service(plan, through, log)
     jobs = default_jobs() if jobs is None else check_whole("jobs", jobs, 1, 1024)
     if log:
         for entry in plan.entries:
@@ -197,23 +209,50 @@ def run(
         path = _folder_of_run(plan, temporary.name if out is None and temporary else out or "")
         if started:
             started(plan, missing_trials(plan, path, log), jobs)
-        with redirect_stdout(sys.stderr):
+        with chdir("."), redirect_stdout(sys.stderr):
             outcome = run_plan(
                 plan,
                 path,
-                backend=Local(jobs),
+                backend=Local(jobs, isolate=isolate),
                 keep_log=log,
                 report=report or (lambda *_: None),
                 held=_held_plan(path),
             )
-        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary)
-        if csv:
-            _folder(path).write_csv()
+        result = _finish(plan, path, outcome.seconds, outcome.failures, outcome.notes, temporary, csv=csv)
     except BaseException:
         if temporary is not None:
             temporary.cleanup()
         raise
     return result
+
+
+def _with_service(request: "Request", url: str) -> "Request":
+    """Let a running service compete, under a name of its decisions that no other run has."""
+    from zoosim.serving.through import ThroughService
+
+    parameters = {"url": url, "run": uuid.uuid4().hex[:12]}
+    return replace(
+        request,
+        seeds=1 if request.seeds is None else request.seeds,
+        policies=() if request.policies is None else request.policies,
+        extra=(*request.extra, ThroughService),
+        settings=(
+            *request.settings,
+            *(f"policies.{ThroughService.name}.{key}='{text}'" for key, text in parameters.items()),
+        ),
+    )
+
+
+def _plan_with_service(plan: "Plan", url: str, log: bool) -> "Plan":
+    """Return a plan with a note on the service; raises `ConfigError` for what a service cannot do, or where none is."""
+    from zoosim.serving.through import describe_service
+
+    if len(plan.seeds) > 1:
+        got = f"got {len(plan.seeds)} seeds, expected one: what a service has learned of a shop, it keeps"
+        raise ConfigError(f"through: {got}; serve a new one for the next seed")
+    if log:
+        raise ConfigError("through: the service keeps a log itself (zoosim export); leave out --log")
+    return replace(plan, notes=(*plan.notes, describe_service(url)))
 
 
 def _held_plan(path: Path) -> "Plan | None":
@@ -238,8 +277,6 @@ def read_run(path: str | os.PathLike[str]) -> RunResult:
 
     folder = _folder(Path(path))
     if not folder.path.is_dir():
-        from zoosim.core.errors import ConfigError
-
         raise ConfigError(f"{path} is not a folder; give the folder of a run")
     config = folder.read_config()
     plan = finished_plan(config)
@@ -271,7 +308,7 @@ def write_log(
     from zoosim.experiments.request import Request
     from zoosim.policies.registry import find_class
 
-    path = Path(out)
+    path = Path(out).absolute()  # a policy may change the working directory
     if path.is_dir() or path.suffix != ".parquet":
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
@@ -299,13 +336,13 @@ def _finish(
     failures: tuple[PolicyFailure, ...],
     notes: tuple[str, ...],
     temporary: "tempfile.TemporaryDirectory[str] | None",
+    *,
+    csv: bool = False,
 ) -> RunResult:
     """Compute the figures of all that the folder holds, and write rows, summary and page.
 
-    `seconds` and `failures` are this call's; those of earlier calls are added.
+    `seconds` and `failures` are this call's; those of earlier calls are added. A rows.csv that is there stays in step.
     """
-    import json
-
     from zoosim.arena.summary import Comparison
     from zoosim.core.files import write_text
     from zoosim.experiments.plan import finished_plan
@@ -314,8 +351,10 @@ def _finish(
     whole = finished_plan(folder.read_config())
     comparison = Comparison(whole, folder, [*_earlier_failures(folder, failures), *failures])
     folder.write_rows(folder.trials())
+    if csv or (path / "rows.csv").exists():
+        folder.write_csv()
     summary = comparison.summary(seconds + folder.old_summary().get("wall_seconds", 0.0))
-    write_text(path / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    folder.write_summary(summary)
     command = _command(whole, path, temporary is None)
     result = RunResult(whole, path, summary, comparison.verdict(), failures, notes, command, comparison, temporary)
     write_text(path / "report.html", result.page())
@@ -336,9 +375,9 @@ def _earlier_failures(folder: "RunFolder", new: Sequence[PolicyFailure]) -> list
 
 
 def _command(plan: "Plan", path: Path, kept: bool) -> str:
-    """Say how to run this again."""
-    source = f"--config {path / 'config.yaml'}" if kept else "--config config.yaml"
-    return f"zoosim run {plan.experiment.name} {source}"
+    """Say how to run this again, quoted for a shell."""
+    config = str(path / "config.yaml") if kept else "config.yaml"
+    return shlex.join(["zoosim", "run", plan.experiment.name, "--config", config])
 
 
 def _folder(path: Path) -> "RunFolder":

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoosim.core.errors import ConfigError, DataError
@@ -11,33 +10,36 @@ from zoosim.core.parameters import unknown
 
 if TYPE_CHECKING:
     from zoosim.logs.log import Log
+    from zoosim.serving.store.address import Address
 
 
 def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = (), **options: Any) -> "Log":
-    """Return the log that `source` names or holds: as `load_log`, or that of a service by its folder."""
+    """Return the log that `source` names or holds: as `load_log`, or that of a service by its folder or address."""
     from zoosim.logs.load import load_log
-    from zoosim.serving.served_log import is_service, read_served_log
+    from zoosim.serving.served_log import read_served_log
+    from zoosim.serving.store.address import find_log
 
-    if not is_service(source):
+    address = find_log(source)
+    if address is None:
         return load_log(source, action_space=action_space, columns=columns, **options)
     set_options = [name for name in ("data", "a_max") if options.get(name) is not None]
     if set_options:
-        raise ConfigError(f"{set_options[0]}: does not go with the folder of a service, {source}; leave it out")
-    log = read_served_log(source, action_space=action_space).log
+        raise ConfigError(f"{set_options[0]}: does not go with the log of a service, {address.source}; leave it out")
+    log = read_served_log(address, action_space=action_space).log
     missing = [name for name in columns if name not in log.rewards_by_name]
     if missing:
-        raise ConfigError(f"{source}: {unknown('no column', missing[0], list(log.rewards_by_name))}")
+        raise ConfigError(f"{log.source}: {unknown('no column', missing[0], list(log.rewards_by_name))}")
     return replace(log, columns={name: log.rewards_by_name[name] for name in columns})
 
 
-def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> dict[str, int]:
+def export_log(service: str | os.PathLike[str], out: str | os.PathLike[str]) -> dict[str, int]:
     """Write what a service decided as a log that every tool reads; it may go on meanwhile.
 
     Where every decision showed equally many products, more than one, it is a log of rankings; else what stood at the
     top is written.
 
     Args:
-        folder: The folder of the service.
+        service: The folder of the service, or the address of its log on a server (`redis://...`).
         out: The Parquet file to write; the table of its products, `catalogue-HASH.parquet`, comes beside it.
 
     Returns:
@@ -45,23 +47,22 @@ def export_log(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> d
 
     Raises:
         ConfigError: `out` does not end in .parquet, or its folder is not there.
-        DataError: the folder is not that of a service, its log is broken, or no decision is over.
+        DataError: there is no log of a service, it is broken, or no decision is over.
+        StoreError: the server of the log does not answer.
     """
     from zoosim.core.files import checked_file
     from zoosim.logs.write import to_records, write_records
-    from zoosim.serving.served_log import is_service, read_served_log
+    from zoosim.serving.served_log import read_served_log
 
     path = checked_file("export", out, ".parquet")
-    if not is_service(folder):
-        raise DataError(f"export: got {str(folder)!r}, expected the folder of a service (zoosim serve --store)")
-    log, decision_ids, _ = read_served_log(folder)
+    log, decision_ids, *_ = read_served_log(_address_of(service, "export"))
     records, products = to_records(log, decision_ids)
     assert log.fitted is not None
     write_records(records, products, path, log.fitted, list(log.rewards_by_name))
     return dict(log.skipped)
 
 
-def forget_visitor(folder: str | os.PathLike[str], visitor_id: str) -> int:
+def forget_visitor(service: str | os.PathLike[str], visitor_id: str) -> int:
     """Take a visitor out of the log of a service: the id, the features, and the hash of each request.
 
     Rows keep their positions and what was shown. Decisions and searches of the visitor are learned from no more, and no
@@ -69,7 +70,8 @@ def forget_visitor(folder: str | os.PathLike[str], visitor_id: str) -> int:
     log's first row, its snapshots removed, has never known the visitor.
 
     Args:
-        folder: The folder of the service, which may go on meanwhile.
+        service: The folder of the service, which may go on meanwhile, or the address of its log on a server
+            (`redis://...`).
         visitor_id: The `visitor_id` of the visitor's requests.
 
     Returns:
@@ -77,14 +79,22 @@ def forget_visitor(folder: str | os.PathLike[str], visitor_id: str) -> int:
 
     Raises:
         ConfigError: `visitor_id` is empty.
-        DataError: the folder is not that of a service, or its log is broken.
+        DataError: there is no log of a service, or it is broken.
         StoreError: the log cannot be written.
     """
     from zoosim.serving import forgetting
-    from zoosim.serving.served_log import is_service
 
     if not visitor_id:
         raise ConfigError("forget: got an empty visitor_id, expected that of a visitor")
-    if not is_service(folder):
-        raise DataError(f"forget: got {str(folder)!r}, expected the folder of a service (zoosim serve --store)")
-    return forgetting.forget_visitor(Path(folder), visitor_id)
+    return forgetting.forget_visitor(_address_of(service, "forget"), visitor_id)
+
+
+def _address_of(service: str | os.PathLike[str], command: str) -> "Address":
+    """Return where the log of a service lies; raises `DataError` for what is none."""
+    from zoosim.serving.store.address import find_log
+
+    address = find_log(service)
+    if address is None:
+        expected = "the folder of a service, or redis://HOST:PORT/DB?name=LOOP"
+        raise DataError(f"{command}: got {str(service)!r}, expected {expected} (zoosim serve --store)")
+    return address

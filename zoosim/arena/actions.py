@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
+from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
@@ -80,7 +81,7 @@ class Boosts(ActionRules):
     def checked(self, action: Any, context: Context, spec: PolicySpec) -> FloatArray:
         """Return boosts `(product_dim,)`; the world says whether they lie in the box."""
         try:
-            boosts = np.array(action, np.float64)
+            boosts = as_floats(action).copy()
         except (TypeError, ValueError):
             boosts = np.zeros(0)
         if boosts.shape != (spec.product_dim,) or not np.isfinite(boosts).all():
@@ -126,7 +127,7 @@ def check_action(action: Any, available: BoolArray) -> int:
 
 def check_propensities(value: Any, available: BoolArray) -> FloatArray:
     """Return a policy's propensities `(K,)`, or raise `ValueError`: they are probabilities of what is available."""
-    chances = np.asarray(value, np.float64)
+    chances = as_floats(value)
     if chances.shape != available.shape:
         raise ValueError(f"propensities returned shape {chances.shape}, expected {available.shape}")
     if not ((chances >= 0) & (chances <= 1 + 1e-9)).all():

@@ -15,9 +15,10 @@ class Experiment:
 
     `policies` maps each contestant to what differs from its defaults: parameters, and `type` where the name is not that
     of a built-in policy. `env` is what differs from the default shop; `shocks` are built in, so that a shorter run may
-    drop them; `tail` sets the last visits apart as a phase of their own. With a `world_seed` there is one world, with
-    the same visitors for all, and seeds only tell the random draws of the policies apart. `features` maps
-    contestants to their learner and to the set of features that it sees; the others are compared with the first set.
+    drop them; `tail` is the share of the visits that are set apart at the end as a phase of their own. With a
+    `world_seed` there is one world, with the same visitors for all, and seeds only tell the random draws of the
+    policies apart. `features` maps contestants to their learner and to the set of features that it sees; the others are
+    compared with the first set.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Experiment:
     env: Mapping[str, Any] = field(default_factory=dict)
     shocks: tuple[Shock | MarketShift, ...] = ()
     seeds: int = 10
-    tail: int = 0
+    tail: float = 0.0
     world_seed: int | None = None
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     reward_name: str = field(default="CTR")

@@ -71,9 +71,8 @@ class Plan:
     def phases(self) -> tuple[tuple[int, int], ...]:
         """Cut the run into phases (from, to), `to` exclusive: between shocks, and the tail where there is one."""
         starts = {0, *(shock.step for shock in self.shocks)}
-        if 0 < self.experiment.tail < self.steps:
-            starts.add(self.steps - self.experiment.tail)
-        ordered = sorted(starts)
+        starts.add(self.steps - round(self.experiment.tail * self.steps))
+        ordered = sorted(starts - {self.steps})
         return tuple(zip(ordered, [*ordered[1:], self.steps], strict=True))
 
     @cached_property

@@ -1,8 +1,6 @@
 """Write what a simulated world shows and what comes of it as a log: see `zoosim.logs.schema`."""
 
 import hashlib
-import json
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ from zoosim.arena.block import Block
 from zoosim.arena.plan import Plan
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, PolicyError, WorldError
-from zoosim.core.files import atomic
-from zoosim.core.parquet import META, write_parquet
+from zoosim.core.files import atomic, temporary_folder
+from zoosim.core.parquet import sink_parquet, write_parquet
 from zoosim.core.types import IntArray
 from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
@@ -161,24 +159,28 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     described = world.write_log_tables(path.parent)
     if schema is not None:
         described["fitted"] = schema.model_dump_json()
-    meta = {META: json.dumps({"schema": "record", "schema_version": SCHEMA_VERSION, **described})}
-    with tempfile.TemporaryDirectory(prefix=".records-", dir=path.parent) as folder, atomic(path) as temporary:
+    meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **described}
+    with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
         parts, size = [], 1.0
         for number, frame in enumerate(frames):
-            frame.write_parquet(Path(folder) / f"{number}.parquet")
-            parts.append(pl.scan_parquet(Path(folder) / f"{number}.parquet"))
+            frame.write_parquet(folder / f"{number}.parquet")
+            parts.append(pl.scan_parquet(folder / f"{number}.parquet"))
             size = max(size, frame.estimated_size() / len(frame))
         rows = int(np.clip(GROUP_BYTES / size, 1_000, 200_000))
-        pl.concat(parts).sink_parquet(temporary, metadata=meta, row_group_size=rows, maintain_order=True)
+        # Rewards of some blocks may all be 0 or 1 by chance: what not every block has is no column of the log.
+        schemas = [part.collect_schema() for part in parts]
+        common = [name for name in schemas[0] if all(name in schema for schema in schemas)] if schemas else []
+        whole = pl.concat([part.select(common) for part in parts])
+        sink_parquet(whole, temporary, meta, row_group_size=rows, maintain_order=True)
     if world.action_space == ActionSpace.BOOSTS:
         return
     listed = _listed(world)
-    table = path.parent / f"catalogue-{catalogue_hash(listed)}.parquet"
-    if not table.exists():
-        features = _lists(listed.features)
-        labels = pl.Series(_labels(listed).tolist())
-        frame = pl.DataFrame({"product_id": labels, "category": list(listed.group_names), "product": features})
-        write_parquet(frame, table, {"schema": "catalogue", "schema_version": SCHEMA_VERSION})
+    digest = catalogue_hash(listed)
+    table = path.parent / f"catalogue-{digest}.parquet"
+    features = _lists(listed.features)
+    labels = pl.Series(_labels(listed).tolist())
+    frame = pl.DataFrame({"product_id": labels, "category": list(listed.group_names), "product": features})
+    write_parquet(frame, table, {"schema": "catalogue", "catalogue": digest, "schema_version": SCHEMA_VERSION})
 
 
 def record_frames(world: World, blocks: Iterable[Block], policy: str, policy_version: str) -> Iterator[pl.DataFrame]:

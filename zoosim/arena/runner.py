@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import Any
 
 from zoosim.arena.backends import Backend
 from zoosim.arena.plan import Plan
-from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.arena.store import OLDER, RunFolder, TrialKey
 from zoosim.arena.trial import Report, TrialResult, run_trial, trial_version
-from zoosim.core.errors import ConfigError, PolicyFailure
+from zoosim.core.errors import ConfigError, DataError, PolicyFailure
 from zoosim.core.parameters import parameters_of
 from zoosim.core.parquet import read_meta
 from zoosim.policies.registry import PolicyEntry
@@ -45,19 +45,56 @@ def run_plan(
     _check_same_world(plan, folder)
     stale = _stale(plan, folder)
     tasks = _missing(plan, folder, keep_log)
+    folder.remove_leftovers()
+    repairs = _set_damaged_aside(plan, folder, keep_log)
     earlier_notes = _also_held(plan, folder)
-    folder.write_config(_merged_config(plan, folder))
+    config = _merged_config(plan, folder, stale)
+    folder.write_config(config)
     for name in stale:
         folder.drop_trials(name)
     # Workers take one policy each, since the class of another may live in this process alone.
-    work = partial(_run_trial, replace(plan, entries=()), path, keep_log)
-    results = backend.run(
-        work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
-    )
+    work = partial(_run_trial, replace(plan, entries=(), config_hash=config["config_hash"]), path.absolute(), keep_log)
+    try:
+        results = backend.run(
+            work, tasks, report=report, stays=_stays_here, trusted=lambda task: task[0].built_in, lost=_lost
+        )
+    finally:
+        folder.remove_leftovers()  # of processes that were stopped, or died
     failures = tuple(result.failure for result in results if result.failure is not None)
     stale_notes = (f"{name}: its code has changed, so it ran again" for name in stale)
-    notes = (*plan.notes, *stale_notes, *_warned(results), *earlier_notes)
+    notes = (*plan.notes, *repairs, *stale_notes, *_warned(results), *earlier_notes)
     return RunOutcome(time.perf_counter() - started, failures, notes)
+
+
+def _set_damaged_aside(plan: Plan, folder: RunFolder, keep_log: bool) -> tuple[str, ...]:
+    """Move what is damaged out of the way, and return a note on each; what was asked for is computed again."""
+    asked = {_key(task) for task in _tasks(plan)}
+    notes = []
+    for key in folder.trials():
+        fault = folder.fault(key)
+        if fault:
+            place = folder.set_aside(folder.trial_path(key))
+            what_now = "it is computed again" if key in asked else f"name {key.policy} to have it computed again"
+            notes.append(f"{folder.trial_path(key)} {fault}; moved to {place}, {what_now}")
+    if keep_log:
+        logs = [folder.log_path(key) for key in asked if folder.log_path(key).exists()]
+        for path in filter(_is_unreadable, sorted(logs)):
+            notes.append(f"{path} is damaged or truncated; moved to {folder.set_aside(path)}, it is written again")
+    try:
+        folder.old_summary()
+    except ConfigError:
+        place = folder.set_aside(folder.path / "summary.json")
+        notes.append(f"{folder.path / 'summary.json'} is damaged or of another run; moved to {place}, it is made again")
+    return tuple(notes)
+
+
+def _is_unreadable(path: Path) -> bool:
+    """Whether a log cannot be opened."""
+    try:
+        read_meta(path)
+    except DataError:
+        return True
+    return False
 
 
 def _check_same_run(plan: Plan, held: Plan | None, path: Path) -> None:
@@ -74,7 +111,8 @@ def _check_same_world(plan: Plan, folder: RunFolder) -> None:
     """Refuse a folder whose other policies met a world of other code: comparisons with them would not be paired."""
     asked = {entry.name for entry in plan.entries}
     codes = {plan.setup.code(space) for space in plan.setup.action_spaces}
-    metas = {key.policy: read_meta(folder.trial_path(key)) for key in folder.trials() if key.policy not in asked}
+    others = [key for key in folder.trials() if key.policy not in asked and not folder.fault(key)]
+    metas = {key.policy: read_meta(folder.trial_path(key)) for key in others}
     strangers = sorted(name for name, meta in metas.items() if meta.get("world", None) not in {None, *codes})
     if strangers:
         names = ", ".join(strangers)
@@ -133,14 +171,16 @@ def _tasks(plan: Plan) -> Iterator[Task]:
 
 
 def _done(folder: RunFolder, key: TrialKey, keep_log: bool) -> bool:
-    return folder.trial_path(key).exists() and (not keep_log or folder.log_path(key).exists())
+    is_logged = not keep_log or (folder.log_path(key).exists() and not _is_unreadable(folder.log_path(key)))
+    return folder.trial_path(key).exists() and is_logged and not folder.fault(key)
 
 
 def _stale(plan: Plan, folder: RunFolder) -> list[str]:
     """List the policies whose code, theirs or ours, has changed; refuse one that was saved with other parameters."""
     stale = []
     for entry in plan.entries:
-        saved = [read_meta(folder.trial_path(key)) for key in folder.trials() if key.policy == entry.name]
+        keys = [key for key in folder.trials() if key.policy == entry.name and not folder.fault(key)]
+        saved = [read_meta(folder.trial_path(key)) for key in keys]
         if any(_other_parameters(meta, entry) or _other_type(meta, entry) for meta in saved):
             raise ConfigError(f"--out: {folder.path} holds {entry.name} with other parameters; name another folder")
         if any(meta.get("fingerprint") != trial_version(plan, entry) for meta in saved):
@@ -162,8 +202,11 @@ def _other_type(meta: dict[str, Any], entry: PolicyEntry) -> bool:
     return entry.built_in and meta.get("type") != entry.source
 
 
-def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
-    """Return the plan's configuration with the seeds and policies that the folder already holds."""
+def _merged_config(plan: Plan, folder: RunFolder, stale: Sequence[str]) -> dict[str, Any]:
+    """Return the plan's configuration with the seeds and policies that the folder already holds.
+
+    A folder of sealed trials keeps its hash, by which they name their world: a later release may compute another.
+    """
     config = plan.as_dict()
     if not (folder.path / "config.yaml").exists():
         return config
@@ -171,6 +214,10 @@ def _merged_config(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     names = {entry["name"] for entry in config["policies"]}
     config["policies"] += [entry for entry in old.get("policies", []) if entry.get("name") not in names]
     config["run"]["seeds"] = sorted({*config["run"]["seeds"], *old.get("run", {}).get("seeds", [])})
+    if OLDER in old:
+        config[OLDER] = [label for label in old[OLDER] if label.partition("/")[0] not in stale]
+    else:
+        config["config_hash"] = old["config_hash"]
     return config
 
 

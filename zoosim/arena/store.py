@@ -4,14 +4,19 @@ config.yaml   the resolved configuration, readable by --config
 cells/        POLICY/SEED.parquet, with what made it in the file's metadata
 rows.parquet  all trials, sorted by policy, seed, step
 log/          POLICY/SEED.parquet Records, when asked for
+damaged/      what `zoosim run` found damaged, and computed again
 summary.json, report.html
+
+Configuration, trials, rows and summary are sealed. Those of older releases are not: a folder that such a release began
+lists its trials in config.yaml when it goes on, so that no other may lack a seal.
 """
 
+import itertools
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,14 +27,24 @@ from pydantic import BaseModel, FiniteFloat
 
 from zoosim.arena.metrics import Rows
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.files import atomic, check_writable, write_text
-from zoosim.core.parquet import read_meta, write_parquet
+from zoosim.core.files import atomic, check_writable, remove_leftovers, temporary_folder, write_text
+from zoosim.core.parameters import shown
+from zoosim.core.parquet import UNREADABLE, naming_full_disks, read_meta, write_parquet
+from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
+from zoosim.core.yaml_text import parse_yaml
 
 PART = 64
 """Trials that are put together at a time."""
 
-OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "summary.json", "report.html"}
+OURS = {"config.yaml", "cells", "rows.parquet", "rows.csv", "log", "damaged", "summary.json", "report.html"}
 
+OLDER = "older_trials"
+"""The key of config.yaml that lists the trials without a seal, as POLICY/SEED."""
+
+DAMAGED = "is damaged or truncated"
+
+MOST_BYTES = 100_000_000
+"""The largest config.yaml or summary.json that is read; a policy and a seed take about 30 bytes of a summary."""
 
 ROWS = {
     "seed": pl.Int64,
@@ -81,7 +96,7 @@ class RunFolder:
         return sorted(TrialKey(path.parent.name, int(path.stem)) for path in files if SEED.fullmatch(path.stem))
 
     def check(self) -> None:
-        """Refuse a folder that holds foreign files or a truncated file, or that cannot be written."""
+        """Refuse a folder of foreign files, one whose config.yaml is damaged, and one that cannot be written."""
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"--out: {self.path} is a file, expected a folder")
         if not self.path.exists():
@@ -89,81 +104,141 @@ class RunFolder:
             return
         check_writable(self.path)
         held = {item.name for item in self.path.iterdir() if not item.name.startswith(".")}
-        if held - OURS:
+        if "config.yaml" not in held and held - OURS:
             raise ConfigError(f"--out: {self.path} holds {min(held - OURS)}, not a run; name an empty or a new folder")
         if held:
             self.read_config()
-        for pattern in ("cells/*/*.parquet", "log/*/*.parquet", "rows.parquet"):
-            for path in self.path.glob(pattern):
-                read_meta(path)
-        self.old_summary()
 
     def read_config(self) -> dict[str, Any]:
-        """Read config.yaml; raises `ConfigError` when it is missing or broken."""
+        """Read config.yaml; raises `ConfigError` when it is missing or broken.
+
+        Of a folder that an older release made, without a seal, `OLDER` lists all trials.
+        """
         path = self.path / "config.yaml"
+        damaged = ConfigError(f"{path} {DAMAGED}; delete the folder or name another")
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            content = _bounded_content(path)
+            state = seal_state(content)
+            values: Any = None if state == SealState.BROKEN else parse_yaml(content.decode())
         except FileNotFoundError:
             raise ConfigError(f"{self.path} holds no config.yaml; give the folder of a run") from None
         except (OSError, ValueError, RecursionError, yaml.YAMLError):
-            values = None
-        names = _policy_names(values)
-        if names is None or not {key.policy for key in self.trials()} <= names:
-            raise ConfigError(f"{path} is damaged or truncated; delete the folder or name another")
+            raise damaged from None
+        if not _is_config(values) or (state == SealState.NONE and KEY in values):
+            raise damaged
+        values.pop(KEY, None)
+        if state == SealState.NONE:
+            values[OLDER] = self._unsealed(self.trials())
+            if len(values[OLDER]) < len(self.trials()):  # a release that seals trials had sealed this, too
+                raise damaged
         return dict(values)
 
+    def _unsealed(self, keys: Iterable[TrialKey]) -> list[str]:
+        """List the trials without a seal, as POLICY/SEED."""
+        return [_label(key) for key in keys if _file_seal(self.trial_path(key)) == SealState.NONE]
+
     def write_config(self, values: Mapping[str, Any]) -> None:
-        """Write config.yaml."""
+        """Write config.yaml, with its seal in front: a file that was cut short still says that it had one."""
         self.path.mkdir(parents=True, exist_ok=True)
         head = f"# zoosim run {values['experiment']} --config config.yaml\n"
-        write_text(self.path / "config.yaml", head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True))
+        text = head + yaml.safe_dump({KEY: BLANK, **values}, sort_keys=False, allow_unicode=True)
+        write_text(self.path / "config.yaml", sealed(text.encode()).decode())
+        self.__dict__.pop("_config", None)
+
+    @cached_property
+    def _config(self) -> dict[str, Any] | None:
+        """What config.yaml says; None where there is none."""
+        return self.read_config() if (self.path / "config.yaml").exists() else None
 
     def old_summary(self) -> dict[str, Any]:
-        """Read summary.json, empty when there is none; raises `ConfigError` when it is damaged."""
+        """Read summary.json, empty when there is none; raises `ConfigError` when it is damaged, or of another run."""
         path = self.path / "summary.json"
+        damaged = ConfigError(f"{path} {DAMAGED}; delete it and run again")
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            _Summary.model_validate(values)
+            content = _bounded_content(path)
+            state = seal_state(content)
+            values: Any = None if state == SealState.BROKEN else json.loads(content)
+            summary = _Summary.model_validate(values)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError):  # a ValidationError is a ValueError
-            raise ConfigError(f"{path} is damaged or truncated; delete it and run again") from None
+            raise damaged from None
+        if state == SealState.NONE and (KEY in values or OLDER not in (self._config or {OLDER: []})):
+            raise damaged
+        if state == SealState.WHOLE and self._config is not None and not summary.fits(self._config):
+            raise ConfigError(f"{path} is of another run; delete it and run again")
         return dict(values)
+
+    def write_summary(self, values: Mapping[str, Any]) -> None:
+        """Write summary.json."""
+        text = json.dumps({**values, KEY: BLANK}, indent=2, allow_nan=False) + "\n"
+        write_text(self.path / "summary.json", sealed(text.encode()).decode())
 
     def write_trial(self, key: TrialKey, columns: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Write a finished trial, whole or not at all; of a column `(n, d)` each row is a list."""
         frame = pl.DataFrame({name: column.tolist() if column.ndim > 1 else column for name, column in columns.items()})
-        write_parquet(frame, self.trial_path(key), meta)
+        write_parquet(frame, self.trial_path(key), {**key._asdict(), **meta})
+
+    def fault(self, key: TrialKey) -> str:
+        """Say what keeps a trial from being what its place says; empty where nothing does."""
+        path = self.trial_path(key)
+        config = self._config
+        is_older = config is None or _label(key) in config.get(OLDER, [])
+        try:
+            state = file_seal_state(path)
+            if state == SealState.BROKEN or (state == SealState.NONE and not is_older):
+                return DAMAGED
+            meta = read_meta(path)
+        except OSError as error:
+            return f"cannot be read ({error.strerror})"
+        except DataError:
+            return DAMAGED
+        return "" if state == SealState.NONE else _identity_fault(key, meta, config)
+
+    def set_aside(self, path: Path) -> Path:
+        """Move a damaged file of this folder to damaged/, and return its new path."""
+        folder = self.path / "damaged"
+        folder.mkdir(exist_ok=True)
+        name = "-".join(path.relative_to(self.path).parts)
+        numbered = (folder / f"{number}-{name}" for number in itertools.count(1))
+        place = next(place for place in numbered if not place.exists())
+        path.replace(place)
+        return place
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes left half written."""
+        for folder in (self.path, *self.path.glob("cells/*/"), *self.path.glob("log/*/")):
+            remove_leftovers(folder)
 
     def read_trial(self, key: TrialKey) -> Rows:
-        """Read the figures of a trial."""
-        frame = self._frame(key)
-        return Rows(*(frame[name].to_numpy() for name in FIGURES))
+        """Read the figures of a trial; raises `DataError` for a file that is damaged, or of another trial."""
+        return self.read_whole_trial(key)[0]
 
-    def read_parts(self, key: TrialKey) -> dict[str, np.ndarray]:
-        """Read what the rewards of a trial are made of, empty where they are clicks."""
+    def read_whole_trial(self, key: TrialKey) -> tuple[Rows, dict[str, np.ndarray]]:
+        """Read the figures of a trial, and what its rewards are made of: nothing where they are clicks."""
         frame = self._frame(key)
-        return {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
+        parts = {name: frame[name].to_numpy() for name in frame.columns if name not in (*ROWS, BOOSTS)}
+        return Rows(*(frame[name].to_numpy() for name in FIGURES)), parts
 
     def _frame(self, key: TrialKey) -> pl.DataFrame:
         """Read the rows of a trial; raises `DataError` for a file that is damaged or not ours."""
         path = self.trial_path(key)
+        fault = self.fault(key)
+        if fault:
+            raise DataError(f"{path} {fault}; delete it and run again")
         try:
             frame = pl.read_parquet(path)
             numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
             types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
             whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        except UNREADABLE:
             whole = False
         if not whole:
-            raise DataError(f"{path} is damaged or truncated; delete it and run again")
+            raise DataError(f"{path} {DAMAGED}; delete it and run again")
         return frame
 
     def write_rows(self, keys: Iterable[TrialKey]) -> None:
-        """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all.
-
-        An older rows.csv goes, since it would be of other rows.
-        """
+        """Put the trials together into rows.parquet, sorted by policy, seed and step, without holding them all."""
         frames = [
             pl.scan_parquet(self.trial_path(key)).select(
                 pl.lit(key.seed, pl.Int64).alias("seed"),
@@ -173,13 +248,20 @@ class RunFolder:
             )
             for key in sorted(keys)
         ]
-        with atomic(self.path / "rows.parquet") as temporary:
+        with atomic(self.path / "rows.parquet") as temporary, naming_full_disks():
             _write_all(frames or [pl.LazyFrame(schema=ROWS)], temporary)
-        (self.path / "rows.csv").unlink(missing_ok=True)
+            seal_file(temporary)
+
+    def read_rows(self) -> pl.DataFrame:
+        """Read rows.parquet; raises `DataError` where it is damaged."""
+        path = self.path / "rows.parquet"
+        if _file_seal(path) == SealState.WHOLE:
+            return pl.read_parquet(path)
+        raise DataError(f"{path} {DAMAGED}; zoosim report {self.path} writes it again")
 
     def write_csv(self) -> None:
         """Write rows.csv from rows.parquet."""
-        with atomic(self.path / "rows.csv") as temporary:
+        with atomic(self.path / "rows.csv") as temporary, naming_full_disks():
             rows = pl.scan_parquet(self.path / "rows.parquet")
             if BOOSTS in rows.collect_schema():
                 rows = rows.with_columns(pl.col(BOOSTS).cast(pl.List(pl.String)).list.join(" "))
@@ -195,24 +277,61 @@ def _write_all(frames: list[pl.LazyFrame], path: Path) -> None:
     """Write frames one below the other, by way of part files where there are many: polars hangs on a thousand files."""
     if len(frames) <= PART:
         # Of policies that choose boosts the column `action` is empty, of others the column of boosts.
-        pl.concat(frames, how="diagonal").sink_parquet(path, maintain_order=True)
+        pl.concat(frames, how="diagonal").sink_parquet(path, maintain_order=True, metadata={KEY: BLANK})
         return
-    with tempfile.TemporaryDirectory(prefix=".rows.", suffix=".parts", dir=path.parent) as folder:
-        parts = [Path(folder) / f"{start}.parquet" for start in range(0, len(frames), PART)]
+    with temporary_folder(path.parent, "rows") as folder:
+        parts = [folder / f"{start}.parquet" for start in range(0, len(frames), PART)]
         for number, part in enumerate(parts):
             _write_all(frames[number * PART : (number + 1) * PART], part)
         _write_all([pl.scan_parquet(part) for part in parts], path)
 
 
-def _policy_names(config: Any) -> set[str] | None:
-    """Return the policies that a config.yaml lists, None when it is not whole."""
+def _label(key: TrialKey) -> str:
+    """Return what a trial is called in config.yaml."""
+    return f"{key.policy}/{key.seed}"
+
+
+def _bounded_content(path: Path) -> bytes:
+    """Read a file of keys; raises `ValueError` for one that is larger than any that was written."""
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise ValueError(f"{path} has {size:,} bytes, expected at most {MOST_BYTES:,}")
+    return path.read_bytes()
+
+
+def _file_seal(path: Path) -> SealState:
+    """Say what a file's seal says: that of one that cannot be read is broken."""
+    try:
+        return file_seal_state(path)
+    except OSError:
+        return SealState.BROKEN
+
+
+def _identity_fault(key: TrialKey, meta: Mapping[str, Any], config: Mapping[str, Any] | None) -> str:
+    """Say in what a trial, by its own words, differs from what its place and config.yaml say; empty where it agrees."""
+    expected: dict[str, Any] = key._asdict()
+    if config is not None:
+        listed = {str(item.get("name")): item for item in config["policies"] if isinstance(item, dict)}
+        if key.policy not in listed:
+            return "is of a policy that config.yaml does not name"
+        expected["config_hash"] = config["config_hash"]
+        expected["params"] = {name: value for name, value in listed[key.policy].items() if name not in ("name", "type")}
+    differing = [name for name, value in expected.items() if meta.get(name) != value]
+    if not differing:
+        is_listed = config is None or key.seed in config["run"]["seeds"]
+        return "" if is_listed else "is of a seed that config.yaml does not name"
+    name = differing[0]
+    what = {"config_hash": "a world or steps of hash", "params": "parameters"}.get(name, name)
+    return f"is another trial, with {what} {shown(meta.get(name))}, expected {shown(expected[name])}"
+
+
+def _is_config(config: Any) -> bool:
+    """Whether a config.yaml has what every one has."""
     whole = isinstance(config, dict) and {"experiment", "config_hash", "env", "run", "policies"} <= set(config)
     if not whole or not isinstance(config["policies"], list) or not isinstance(config["run"], dict):
-        return None
+        return False
     seeds = config["run"].get("seeds")
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        return None
-    return {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
+    return isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds)
 
 
 class _Failure(BaseModel, strict=True):
@@ -231,7 +350,15 @@ class _PolicyFigures(BaseModel, strict=True):
 
 
 class _Summary(BaseModel, strict=True):
-    """What is read again of summary.json: its time and its failures."""
+    """What is read again of summary.json: its time and its failures, and of which run it is."""
 
     wall_seconds: FiniteFloat
     policies: dict[str, _PolicyFigures]
+    config_hash: str = ""
+    seeds: list[int] = []
+
+    def fits(self, config: Mapping[str, Any]) -> bool:
+        """Whether a summary may be that of a run: it covers policies and seeds of it, in its world."""
+        names = {str(item.get("name")) for item in config["policies"] if isinstance(item, dict)}
+        is_part = self.policies.keys() <= names and set(self.seeds) <= set(config["run"]["seeds"])
+        return is_part and self.config_hash == config["config_hash"]

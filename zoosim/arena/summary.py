@@ -63,8 +63,7 @@ class Comparison:
         self.trials: dict[str, dict[int, TrialFigures]] = {name: {} for name in names}
         for key in folder.trials():
             if key.policy in self.trials:
-                parts = folder.read_parts(key)
-                rows = folder.read_trial(key)
+                rows, parts = folder.read_whole_trial(key)
                 if len(rows.rewards) != plan.steps:
                     path = folder.trial_path(key)
                     raise DataError(
@@ -136,9 +135,15 @@ class Comparison:
         if self.plan.setup.reward_key == "ctr":
             return 0.0, 1.0
         fractions = [fraction for trial in self.trials[policy].values() for fraction in trial.fraction]
-        entry = next(entry for entry in self.plan.entries if entry.name == policy)
-        is_bounded = self.plan.action_space(entry) != ActionSpace.BOOSTS and max(fractions, default=0.0) <= 1.0
+        is_bounded = not self._chooses_boosts(policy) and max(fractions, default=0.0) <= 1.0
         return (0.0 if min(fractions, default=0.0) >= 0.0 else -math.inf), (1.0 if is_bounded else math.inf)
+
+    def _chooses_boosts(self, policy: str) -> bool:
+        """Whether a policy sets boosts; its class, which may be gone by now, is asked only where it might."""
+        if ActionSpace.BOOSTS not in self.plan.setup.action_spaces:
+            return False
+        entry = next(entry for entry in self.plan.entries if entry.name == policy)
+        return self.plan.action_space(entry) == ActionSpace.BOOSTS
 
     def _paired(self, a: str, b: str) -> tuple[FloatArray, FloatArray]:
         left, right = self.fractions(a), self.fractions(b)

@@ -4,7 +4,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,7 +51,8 @@ def run_trial(plan: Plan, entry: PolicyEntry, seed: int, folder: Path, keep_log:
     world_version = plan.setup.code(plan.action_space(entry))
     compiling = watch_compilation(lambda: report(key, 0, TrialEvent.COMPILING))
     try:
-        with threadpool_limits(1), _runtime_warnings() as warned, compiling:
+        # The policy may change the working directory: here it is put back, as later paths may be relative.
+        with chdir("."), threadpool_limits(1), _runtime_warnings() as warned, compiling:
             world = plan.world(seed, entry)
             policy, notes = fit_policy(entry, world, plan.steps, lambda line: report(key, 0, line))
             blocks = []

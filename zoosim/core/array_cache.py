@@ -1,20 +1,22 @@
 """A cache on disk for arrays that take long to compute; the oldest entries make room."""
 
 import hashlib
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from zoosim.core.files import atomic, cache_folder
+from zoosim.core.errors import DataError
+from zoosim.core.files import cache_folder, remove_leftovers
+from zoosim.core.packed import Packing, read_packed, write_packed
+from zoosim.core.private_folder import make_private
 from zoosim.core.sources import source_digest
 
 ROOM = 4_000_000_000
 """The most bytes that a folder of cached arrays takes."""
+
+PACKING = Packing(b"", "cache entry", "remove it: it is made anew", "zoosim makes it when it is needed")
 
 Arrays = Mapping[str, Any]
 
@@ -25,15 +27,17 @@ def kept(
     """Return the arrays `names` from the cache entry `key` in `folder`; make and keep them where there is none.
 
     They are made anew when the code has changed, of the module that `make` stands in, of one that it imports, or of the
-    other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written
-    nothing is kept.
+    other `modules` that it needs but does not import; or when the file is damaged. Where the folder cannot be written,
+    or is not ours alone, nothing is kept.
     """
     text = " ".join(map(str, (source_digest(module_of(make), *modules), *key)))
     path = cache_folder() / folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
-    arrays = _read(path, names)
+    is_usable = make_private(path.parent)
+    arrays = _read(path, names) if is_usable else None
     if arrays is None:
         arrays = dict(make())
-        _keep(path, arrays)
+        if is_usable:
+            _keep(path, arrays)
     return arrays
 
 
@@ -46,9 +50,8 @@ def module_of(make: Callable[[], Any]) -> str:
 
 def _keep(path: Path, arrays: Arrays) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
+        remove_leftovers(path.parent)
+        write_packed(path, PACKING, {"name": path.name}, arrays)
         make_room(path.parent, ROOM)
     except OSError:
         return
@@ -65,11 +68,13 @@ def make_room(folder: Path, max_bytes: int) -> None:
 
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return the arrays of a file; None where there is none, or it is damaged."""
+    """Return the arrays of a file; None where there is none, it is damaged, or was another file."""
     try:
-        with path.open("rb") as opened, np.load(opened) as file:
-            arrays = {name: file[name] for name in names}
-    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
+        head, kept_arrays = read_packed(path, PACKING)
+        if head.get("name") != path.name:
+            return None
+        arrays = {name: kept_arrays[name] for name in names}
+    except (DataError, LookupError):
         return None
     with suppress(OSError):  # somebody else's cache
         path.touch()

@@ -1,8 +1,21 @@
-"""Arrays that grow, shrink and get a column of ones."""
+"""Arrays that grow, shrink, get a column of ones, and numbers from outside as arrays."""
+
+from typing import Any
 
 import numpy as np
 
 from zoosim.core.types import FloatArray
+
+
+def as_floats(value: Any) -> FloatArray:
+    """Return a value as an array of floats, itself where it is one; raises `TypeError` for complex numbers.
+
+    And `ValueError` for what are no numbers; numpy alone would drop the imaginary part.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise TypeError("got complex numbers, expected real ones")
+    return np.asarray(array, np.float64)
 
 
 def copy_overlap(source: np.ndarray, target: np.ndarray) -> None:

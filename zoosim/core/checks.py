@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.arrays import as_floats
 from zoosim.core.errors import ConfigError, DataError, ObjectiveError
 from zoosim.core.parameters import shown, written
 from zoosim.core.types import FloatArray
@@ -53,7 +54,7 @@ def check_array(label: str, value: Any, shape: tuple[int | None, ...]) -> FloatA
     NaN, infinity and numbers beyond `LARGEST` are refused.
     """
     try:
-        array = np.ascontiguousarray(value, np.float64) if np.ndim(value) else np.zeros(())
+        array = np.ascontiguousarray(as_floats(value)) if np.ndim(value) else np.zeros(())
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{label}: got {shown(value)}, expected an array of numbers") from None
     fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
@@ -120,7 +121,7 @@ def check_radius(label: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 def check_output(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
     """Return an objective's output as floats of `shape`; the compiled loops check whether they are finite."""
     try:
-        output = np.asarray(value, dtype=np.float64)
+        output = as_floats(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ObjectiveError(f"objective: its {name} are {shown(value)}, expected numbers of shape {shape}") from error
     if output.shape != shape:
@@ -136,7 +137,7 @@ def refuse_output(name: str, value: float, action: FloatArray) -> None:
 
 def _floats(label: str, value: Any) -> FloatArray:
     try:
-        return np.asarray(value, dtype=np.float64)
+        return as_floats(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{label}: got {shown(value)}, expected an array of numbers") from error
 

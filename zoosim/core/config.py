@@ -5,7 +5,6 @@ Defaults are the shop of 50 products with 4 personas and 5 categories; every fig
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
+from zoosim.core.yaml_text import MOST_BYTES, parse_yaml
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Table = dict[str, dict[str, Probability]]
@@ -25,15 +25,8 @@ PERSONAS: Table = {
     "budget_shopper": {"Fish Supplies": 0.20, "Cat Food": 0.40, "Dog Food": 0.25, "Dog Toy": 0.15, "Cat Toy": 0.20},
     "fish_hobbyist": {"Fish Supplies": 0.60, "Cat Food": 0.10, "Dog Food": 0.02, "Dog Toy": 0.02, "Cat Toy": 0.08},
 }
-_INT = "tag:yaml.org,2002:int"
-_FLOAT = "tag:yaml.org,2002:float"
-_PATTERNS = {
-    _INT: re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$"),
-    _FLOAT: re.compile(
-        r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF))$"
-        r"|\.(nan|NaN|NAN)$"
-    ),
-}
+MOST_NUMBERS = 1_000_000_000
+"""The most features that users and products have in all, at 8 bytes each."""
 
 UNLISTED = 0.01
 """Click probability of a category that a persona's row leaves out."""
@@ -204,7 +197,18 @@ class EnvConfig(Strict):
         if self.shocks and self.random_shocks:
             raise ValueError("give shocks or random_shocks, not both")
         self._check_availability()
+        self._check_features()
         return self
+
+    def _check_features(self) -> None:
+        """Refuse tables of features that no machine holds."""
+        user_numbers = self.n_users * (len(self.personas) + self.noise_features.user)
+        product_numbers = self.n_products * (len(self.categories) + self.noise_features.product)
+        if user_numbers + product_numbers > MOST_NUMBERS:
+            raise ValueError(
+                f"users and products have {user_numbers + product_numbers:,} features in all, expected at most "
+                f"{MOST_NUMBERS:,}; take fewer users, or fewer noise_features"
+            )
 
     def _check_shocks(self) -> None:
         names = [shock.name for shock in self.shocks]
@@ -247,11 +251,13 @@ class EnvConfig(Strict):
 class LabelledConfig(Strict):
     """A labelled table as a bandit: one product per class, reward 1 for the right one.
 
-    `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits.
+    `data` is a CSV or Parquet file with a column `label`; without it, scikit-learn's handwritten digits. Each row comes
+    once unless `repeat` is true.
     """
 
     data: str | None = None
     label: str = "label"
+    repeat: bool = False
 
 
 def build(cls: type[BaseModel], values: Mapping[str, Any], label: str) -> Any:
@@ -271,7 +277,7 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden" and len(keys) == 1:
         return unknown(f"{label}: unknown key", keys[0], list(cls.model_fields))
     if first["type"] == "extra_forbidden":
-        return f"{path}: unknown key {keys[-1]!r}; remove it or mend its name"
+        return f"{path}: unknown key {shown(keys[-1])}; remove it or mend its name"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{path}: {message}"
@@ -287,7 +293,7 @@ def _one_line(error: ValidationError, label: str, cls: type[BaseModel]) -> str:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or raise `ConfigError` naming the file and the line."""
     try:
-        values = _parse(path.read_text(encoding="utf-8"))
+        values = parse_yaml(_read_text(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give the path of a YAML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -297,12 +303,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: not valid YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: holds a {type(values).__name__}, expected keys such as env, run and policies")
     return values
+
+
+def _read_text(path: Path) -> str:
+    """Read a YAML file, but no more than may be parsed."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(MOST_BYTES + 1)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -321,45 +333,14 @@ def with_tables(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**values, **paths}
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice, where YAML would keep the last in silence.
-
-    It reads 10:20 as text, a range of seeds, where YAML 1.1 would count minutes: 620; and 1e-3 as a number.
-    """
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def _parse(text: str) -> Any:
-    return yaml.load(text, Loader=_UniqueKeys)
-
-
-def _mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            continue
-        key = loader.construct_object(key_node, deep=True)
-        if isinstance(key, str | int | float) and key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
-        seen.add(key if isinstance(key, str | int | float) else id(key_node))
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
 def read_setting(text: str) -> tuple[list[str], Any]:
     """Split `a.b=c` into its path and its value, the value read as YAML."""
     path, equals, value = text.partition("=")
     parts = [part.strip() for part in path.split(".")]
     if not equals or not all(parts):
-        raise ConfigError(f"--set: got {text!r}, expected PATH=VALUE, such as env.n_products=500")
+        raise ConfigError(f"--set: got {shown(text)}, expected PATH=VALUE, such as env.n_products=500")
     try:
-        return parts, _parse(value)
+        return parts, parse_yaml(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {path}: cannot read the value {shown(value)}; write it as in YAML") from None
 

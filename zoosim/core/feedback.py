@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 
 LATEST = 100_000_000
 
@@ -26,7 +27,7 @@ class Feedback:
             visits = getattr(self, name)
             if isinstance(visits, bool) or not isinstance(visits, int) or not lowest <= visits <= LATEST:
                 expected = f"a whole number of visits from {lowest} to {LATEST:,}"
-                raise ConfigError(f"run.{name}: got {visits!r}, expected {expected}")
+                raise ConfigError(f"run.{name}: got {shown(visits)}, expected {expected}")
 
 
 AT_ONCE = Feedback()

@@ -1,20 +1,30 @@
 """Write files whole or not at all, and find the cache folder."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape as glob_escape
 from pathlib import Path
 
 import platformdirs
 
 from zoosim.core.errors import ConfigError
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
+
+PART = ".part"
+"""How the names of temporary files and folders end, which begin with a dot."""
+
 
 def cache_folder() -> Path:
     """Return the folder for trained models and compiled kernels: `ZOOSIM_CACHE`, else the user's cache folder."""
     chosen = os.environ.get("ZOOSIM_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("zoosim"))
+    return Path(chosen).absolute() if chosen else Path(platformdirs.user_cache_dir("zoosim"))
 
 
 @contextmanager
@@ -24,6 +34,7 @@ def atomic(path: Path) -> Iterator[Path]:
     Raises `OSError` that names `path` where the temporary file cannot be written.
     """
     prefix = f".{path.name}."
+    remove_leftovers(path.parent, prefix)
     try:
         with _temporary(path, prefix) as temporary:
             yield temporary
@@ -35,17 +46,60 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path, prefix: str) -> Iterator[Path]:
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=path.parent)
-    os.close(handle)
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=PART, dir=path.parent)
     temporary = Path(name)
     try:
+        _lock(handle)  # until the handle is closed, if only because the process was killed
         yield temporary
         _flush(temporary)
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
         _flush(path.parent)
     finally:
+        os.close(handle)
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Yield a new hidden folder in `parent`, which goes when the block ends; that of a killed process goes first."""
+    prefix = f".{name}."
+    remove_leftovers(parent, prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix, suffix=PART, dir=parent) as folder:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            _lock(handle)
+            yield Path(folder)
+        finally:
+            os.close(handle)
+
+
+def remove_leftovers(folder: Path, prefix: str = ".") -> None:
+    """Remove what killed processes left in a folder: temporary files and folders whose writer is gone."""
+    for path in folder.glob(f"{glob_escape(prefix)}*{PART}"):
+        with suppress(OSError):
+            if _is_abandoned(path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether nobody holds the lock of a temporary file or folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock a file, or a folder, and say whether nobody else had."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def check_writable(folder: Path) -> None:

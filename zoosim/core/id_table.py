@@ -4,11 +4,13 @@ Open addressing with linear probing (Knuth 1998, section 6.4, algorithms L and R
 what is expected of an id that was never seen. When all slots are taken, the id used longest ago makes room.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import IDS
 from zoosim.core.rng import mix
 from zoosim.core.types import IntArray
 
@@ -25,9 +27,21 @@ class IdTable(NamedTuple):
     """
 
     places: IntArray
-    ids: IntArray
+    ids: Annotated[IntArray, IDS]
     used: IntArray
     counts: IntArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        in_use, clock, _ = self.counts
+        if not 1 <= in_use <= len(self.ids):
+            yield f"counts holds {in_use:,} slots in use, expected 1 to {len(self.ids):,}"
+        elif len(np.unique(self.ids[1:in_use])) < in_use - 1:
+            yield "ids holds one id twice"
+        if self.places.max() >= len(self.ids):
+            yield f"places holds {self.places.max()}, expected slots below {len(self.ids):,}"
+        if self.used.max() > clock:
+            yield f"used holds {self.used.max()}, expected at most the clock, {clock}"
 
 
 IN_USE, CLOCK, VERSION = range(3)

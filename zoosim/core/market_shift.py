@@ -42,8 +42,9 @@ class MarketShift(Strict):
 
     `segment_mix` gives shares of visitors, and takes the place of any mix before; segments that it leaves out share
     what is left in their first proportions. `tastes` of segments; `prices` of categories as factors, CM2 following by
-    the category's slope; `promotions` of categories. What a shift does not name stays as the shifts before left it; a
-    factor of 1, a change of 0 or a share of 0 ends what an earlier one began.
+    the category's slope; `promotions` of categories; `renewal`, the share of the first products that others have
+    replaced. What a shift does not name stays as the shifts before left it; a factor of 1, a change of 0 or a share of
+    0 ends what an earlier one began.
     """
 
     step: Annotated[int, Field(ge=1)]
@@ -52,11 +53,13 @@ class MarketShift(Strict):
     tastes: dict[str, Tastes] = Field(default_factory=dict)
     prices: dict[str, Factor] = Field(default_factory=dict)
     promotions: dict[str, Promotion] = Field(default_factory=dict)
+    renewal: Probability | None = None
 
     @model_validator(mode="after")
     def _something(self) -> "MarketShift":
-        if not (self.segment_mix or self.tastes or self.prices or self.promotions):
-            raise ValueError("changes nothing; give segment_mix, tastes, prices or promotions")
+        changes = (self.segment_mix, self.tastes, self.prices, self.promotions, self.renewal is not None)
+        if not any(changes):
+            raise ValueError("changes nothing; give segment_mix, tastes, prices, promotions or renewal")
         return self
 
     @property
@@ -99,6 +102,7 @@ class MarketShift(Strict):
             "tastes": {**before.tastes, **tastes},
             "prices": {**before.prices, **self.prices},
             "promotions": {**before.promotions, **self.promotions},
+            "renewal": before.renewal if self.renewal is None else self.renewal,
         }
         return self.model_copy(update=update)
 

@@ -35,10 +35,11 @@ def fill_normals(key: np.uint64, i: int, out: FloatArray) -> None:
     radius = np.empty(BLOCK)
     angle = np.empty(BLOCK)
     for start in range(0, out.shape[0], 2 * BLOCK):
-        _split(row, start, radius, angle)
-        _to_radius(radius)
-        _to_circle(radius, angle)
-        for j in range(min(BLOCK, out.shape[0] - start)):  # an assignment of slices takes seconds to compile
+        used = min(BLOCK, out.shape[0] - start)
+        _split(row, start, radius[:used], angle[:used])
+        _to_radius(radius[:used])
+        _to_circle(radius[:used], angle[:used])
+        for j in range(used):  # an assignment of slices takes seconds to compile
             out[start + j] = angle[j]
         for j in range(min(BLOCK, out.shape[0] - start - BLOCK)):
             out[start + BLOCK + j] = radius[j]
@@ -49,14 +50,14 @@ def _split(row: np.uint64, start: int, radius: FloatArray, angle: FloatArray) ->
     """Hash numbers from `start` on: the upper halves, in (0, 2^32), to `radius`, the lower, in [0, 1), to `angle`."""
     upper = radius.view(np.uint64)
     lower = angle.view(np.uint64)
-    for j in range(BLOCK):
+    for j in range(radius.shape[0]):
         z = np.uint64(row + np.uint64(start + j) * GOLDEN)
         z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
         z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
         z = np.uint64(z ^ (z >> np.uint64(31)))
         upper[j] = (z >> np.uint64(32)) | MAGIC
         lower[j] = (z & LOWER) | MAGIC
-    for j in range(BLOCK):
+    for j in range(radius.shape[0]):
         radius[j] = radius[j] - SHIFT + 0.5
         angle[j] = (angle[j] - SHIFT) * 2.0**-32
 
@@ -67,10 +68,10 @@ def _to_radius(x: FloatArray) -> None:
     exponents = np.empty(BLOCK)
     bits = x.view(np.uint64)
     high = exponents.view(np.uint64)
-    for j in range(BLOCK):
+    for j in range(x.shape[0]):
         high[j] = (bits[j] >> EXPONENT) | MAGIC
         bits[j] = (bits[j] & MANTISSA) | ONE
-    for j in range(BLOCK):
+    for j in range(x.shape[0]):
         large = x[j] > ROOT_2
         m = 0.5 * x[j] if large else x[j]
         exponent = exponents[j] - SHIFT - (1023.0 + 32.0) + (1.0 if large else 0.0)
@@ -83,7 +84,7 @@ def _to_radius(x: FloatArray) -> None:
 @jit
 def _to_circle(radius: FloatArray, angle: FloatArray) -> None:
     """Replace radius r and angle v in turns by r sin(2 pi v) and r cos(2 pi v), around the nearest quarter."""
-    for j in range(BLOCK):
+    for j in range(radius.shape[0]):
         quarter = np.floor(4.0 * angle[j] + 0.5)
         x = (4.0 * angle[j] - quarter) * QUARTER_TURN
         s = x * x

@@ -1,13 +1,21 @@
-"""A file of arrays and plain values: checksummed, written whole, and read without executing anything."""
+"""A file of arrays and plain values: checksummed, written whole, and read without executing anything.
+
+The content is an archive of arrays as `numpy.savez` writes it, one of which is the header. A SHA-256 of all else stands
+in front of it, behind the magic of the file's kind, or, so that `numpy.load` reads the file as well, at its end. It is
+compared before anything else is read. Arrays stand there as they are, never compressed, so that no array is larger than
+the file.
+"""
 
 import hashlib
 import io
 import json
 import os
+import re
+import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -20,9 +28,27 @@ MOST_BYTES = 4 * 2**30
 DIGEST = 64
 """The length of a SHA-256 in hexadecimal."""
 
+CHUNK = 2**20
+"""Bytes that are hashed at once."""
+
+HEADER = "header"
+"""The array that holds the plain values, as JSON."""
+
+ENDING = ".npy"
+
+ARRAY_START = re.compile(
+    rb"\x93NUMPY\x01\x00.."
+    rb"\{'descr': '([<>|][biufU]\d+)', 'fortran_order': (True|False), 'shape': \(((?:\d+,? ?)*)\), \} *\n",
+    re.DOTALL,
+)
+"""What numpy writes in front of the numbers of an array: their type, their order and the array's shape."""
+
 
 class Packing(NamedTuple):
-    """A kind of file: what it begins with, what messages call it, how to mend a broken one, and who writes them."""
+    """A kind of file: what it begins with, what messages call it, how to mend a broken one, and who writes them.
+
+    Without a magic, the checksum stands at the end, as the comment of the archive.
+    """
 
     magic: bytes
     what: str
@@ -32,56 +58,117 @@ class Packing(NamedTuple):
     @property
     def head(self) -> int:
         """How many bytes come before the content: the magic and a hash."""
-        return len(self.magic) + DIGEST
+        return len(self.magic) + DIGEST if self.magic else 0
+
+    def broken(self, path: Path, reason: str = "") -> DataError:
+        """Return the error of a file that is not as it was written."""
+        because = f" ({reason})" if reason else ""
+        return DataError(f"{path}: is no {self.what}, or broken; {self.again}{because}")
 
 
 def write_packed(path: Path, packing: Packing, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a header of plain values and arrays by name to a file, whole or not at all."""
+    text = json.dumps(header, allow_nan=False)
+    packed_header = np.frombuffer(text.encode(), np.uint8) if packing.magic else np.array(text)
     buffer = io.BytesIO()
-    np.savez(buffer, header=np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8), **dict(arrays))
-    content = buffer.getvalue()
-    with atomic(path) as temporary:
-        temporary.write_bytes(packing.magic + hashlib.sha256(content).hexdigest().encode() + content)
+    np.savez(buffer, **dict(arrays), header=packed_header)
+    if packing.magic:
+        content = buffer.getvalue()
+        parts = [packing.magic, _digest(content), content]
+    else:
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.comment = bytes(DIGEST)
+        content = buffer.getvalue()[:-DIGEST]
+        parts = [content, _digest(content)]
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        file.writelines(parts)
 
 
 def read_packed(path: Path, packing: Packing) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a file's header and arrays, once its checksum is right; raises `DataError`."""
-    broken = DataError(f"{path}: is no {packing.what}, or broken; {packing.again}")
-    content = _content(path, packing)
-    payload = content[packing.head :]
-    if content[: packing.head] != packing.magic + hashlib.sha256(payload).hexdigest().encode():
-        raise broken
-    try:
-        with zipfile.ZipFile(io.BytesIO(payload)) as packed:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in packed.infolist()):
-                raise broken  # such a member may grow without bound
-        with np.load(io.BytesIO(payload), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes().decode(), parse_constant=_refuse_constant)
-        return dict(header), arrays
-    except (OSError, ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, RuntimeError, MemoryError):
-        raise broken from None
+    with _opened(path, packing) as file:
+        size = os.fstat(file.fileno()).st_size
+        if file.read(len(packing.magic)) != packing.magic:
+            raise packing.broken(path)
+        if not _has_its_digest(file, packing, size):
+            raise packing.broken(path, "its checksum does not match")
+        try:
+            return _unpacked(file, size)
+        except Exception as error:  # a file that somebody made on purpose
+            raise packing.broken(path, " ".join(str(error).split())) from None
 
 
 def packed_digest(path: Path, packing: Packing) -> str:
     """Return the SHA-256 of a file's content in hexadecimal, as its head says; raises `DataError`."""
-    content = _content(path, packing, packing.head)
-    if not content.startswith(packing.magic):
-        raise DataError(f"{path}: is no {packing.what}, or broken; {packing.again}")
-    return content[len(packing.magic) :].decode("ascii", "replace")
+    with _opened(path, packing) as file:
+        head = file.read(packing.head)
+    if not head.startswith(packing.magic):
+        raise packing.broken(path)
+    return head[len(packing.magic) :].decode("ascii", "replace")
 
 
-def _content(path: Path, packing: Packing, size: int = -1) -> bytes:
-    """Return a file's first bytes, by default all."""
+def _opened(path: Path, packing: Packing) -> BinaryIO:
+    """Open a file of a size that can be read."""
     try:
-        if os.path.getsize(path) > MOST_BYTES:
-            raise DataError(f"{path}: has {os.path.getsize(path):,} bytes, expected at most {MOST_BYTES:,}")
-        with path.open("rb") as file:
-            return file.read(size)
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{path}: is no file; {packing.origin}")
+        if status.st_size > MOST_BYTES:
+            raise DataError(f"{path}: has {status.st_size:,} bytes, expected at most {MOST_BYTES:,}")
+        return path.open("rb")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; {packing.origin}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a path that no system takes
+        raise DataError(f"{str(path)!r}: cannot be read ({error})") from None
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _has_its_digest(file: BinaryIO, packing: Packing, size: int) -> bool:
+    """Return whether a file that is read up to behind its magic holds the checksum of its content."""
+    start, stop = (packing.head, size) if packing.magic else (0, size - DIGEST)
+    file.seek(start - DIGEST if packing.magic else max(stop, 0))
+    expected = file.read(DIGEST)
+    file.seek(start)
+    hashed = hashlib.sha256()
+    for place in range(start, stop, CHUNK):
+        hashed.update(file.read(min(CHUNK, stop - place)))
+    return expected == hashed.hexdigest().encode()
+
+
+def _unpacked(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of an archive of a `size`."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("it holds compressed arrays, which may grow without bound")
+        if sum(member.file_size for member in members) > size:
+            raise ValueError("its arrays overlap")
+        names = [member.filename.removesuffix(ENDING) for member in members]
+        if len(set(names)) < len(names):
+            raise ValueError("it holds arrays of one name")
+        arrays = {name: _array_in(archive.read(member)) for name, member in zip(names, members, strict=True)}
+    packed_header = arrays.pop(HEADER)
+    text = str(packed_header) if packed_header.dtype.kind == "U" else packed_header.tobytes().decode()
+    return dict(json.loads(text, parse_constant=_refuse_constant)), arrays
+
+
+def _array_in(content: bytes) -> np.ndarray:
+    """Return the array that numpy wrote; raises `ValueError` for anything else."""
+    start = ARRAY_START.match(content)
+    if start is None:
+        raise ValueError("it holds something else than arrays of numbers")
+    kind, by_column, sides = start.groups()
+    shape = tuple(int(side) for side in sides.replace(b",", b" ").split())
+    array = np.frombuffer(content, np.dtype(kind.decode()), offset=start.end())
+    if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+        raise ValueError("it holds truth values that are neither 0 nor 1")
+    # A copy can be written to, and compiled code finds it where it expects numbers to begin.
+    return array.reshape(shape, order="F" if by_column == b"True" else "C").copy(order="K")
 
 
 def _refuse_constant(text: str) -> Any:

@@ -1,9 +1,11 @@
 """Declare and check the parameters of a policy: `alpha: float = parameter(0.2, low=0, help="...")`."""
 
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from zoosim.core.errors import ConfigError
@@ -120,10 +122,27 @@ def written(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+class _Short(reprlib.Repr):
+    """Writes the beginning of a value, however large it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 20
+        self.maxstring = self.maxlong = self.maxother = 300
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """Write a mapping in its own order."""
+        if level <= 0:
+            return "{...}"
+        pairs = [f"{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}" for key in islice(x, self.maxdict)]
+        return f"{{{', '.join([*pairs, '...'] if len(x) > self.maxdict else pairs)}}}"
+
+
 def shown(value: Any) -> str:
     """Write a value that came from outside in one line of at most 100 characters."""
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(_Short().repr(value).split())
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list that holds itself
         return f"a {type(value).__name__} too long to print"
     return text if len(text) <= 100 else f"{text[:97]}..."

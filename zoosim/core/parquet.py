@@ -1,8 +1,10 @@
-"""Parquet files whose metadata says, as JSON, what made them."""
+"""Parquet files whose metadata says, as JSON, what made them, and which are sealed."""
 
 import errno
 import json
-from collections.abc import Mapping
+import mmap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +12,48 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic
+from zoosim.core.memory import available_memory, gigabytes
+from zoosim.core.parquet_footer import TAIL, declared_bytes, footer_start
+from zoosim.core.seal import BLANK, KEY, SealState, seal_file, seal_state
 
 META = "zoosim"
 """The key of our metadata in a Parquet file."""
 
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What reading a damaged file may raise."""
+
+WRITER = b"Polars"
+"""Who wrote our files, as their footers say. What another tool wrote anew may still hold the seal of an older file."""
+
+MOST_BYTES, MOST_TIMES = 250_000_000, 2_000
+"""A file may declare this many bytes, and as many more as so often its own size: logs shrink 500 times at most."""
+
 
 def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any]) -> None:
-    """Write a frame with `meta` as JSON in the file's metadata, whole or not at all; raises `OSError`."""
+    """Write a frame with `meta` as JSON in the file's metadata, sealed, whole or not at all; raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as temporary:
-        try:
-            frame.lazy().sink_parquet(temporary, metadata={META: json.dumps(dict(meta))}, statistics=False)
-        except pl.exceptions.ComputeError as error:
-            _, is_full_disk, reason = str(error).partition("IO error: ")
-            if is_full_disk:
-                raise OSError(errno.EIO, reason) from None
-            raise
+        sink_parquet(frame, temporary, meta)
+
+
+def sink_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any], **options: Any) -> None:
+    """Write a frame with `meta` to a file that nobody reads yet, and seal it; `options` are those of polars."""
+    metadata = {META: json.dumps(dict(meta)), KEY: BLANK}
+    with naming_full_disks():
+        frame.lazy().sink_parquet(path, metadata=metadata, statistics=False, **options)
+    seal_file(path)
+
+
+@contextmanager
+def naming_full_disks() -> Iterator[None]:
+    """Raise `OSError` where polars cannot write a file."""
+    try:
+        yield
+    except pl.exceptions.ComputeError as error:
+        _, is_full_disk, reason = str(error).partition("IO error: ")
+        if is_full_disk:
+            raise OSError(errno.EIO, reason) from None
+        raise
 
 
 def read_meta(path: Path) -> dict[str, Any]:
@@ -34,5 +62,53 @@ def read_meta(path: Path) -> dict[str, Any]:
         text = pl.read_parquet_metadata(path).get(META, "{}")
         pl.scan_parquet(path).select(pl.len()).collect()
         return dict(json.loads(text))
-    except (pl.exceptions.PolarsError, OSError, ValueError):
+    except UNREADABLE:
         raise DataError(f"{path} is damaged or truncated; delete it and run again") from None
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """Return a table.
+
+    Raises:
+        DataError: the file is no Parquet file, is truncated, differs from what zoosim wrote, or does not fit in memory.
+    """
+    check_parquet(path)
+    try:
+        return pl.read_parquet(path)
+    except UNREADABLE as error:
+        raise DataError(f"{path}: {_unreadable(path)}: {str(error).splitlines()[0]}") from None
+
+
+def check_parquet(path: Path) -> None:
+    """Refuse a file before any of it is decoded, as `read_parquet` does."""
+    try:
+        size = path.stat().st_size
+        if not size:  # which cannot be mapped
+            raise ValueError("it is empty")
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            start = footer_start(size, content[-TAIL:])
+            is_as_written = content.rfind(WRITER) < 0 or seal_state(content) != SealState.BROKEN
+            declared = declared_bytes(content[start:-TAIL]) if is_as_written else 0
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {_unreadable(path)}: {error}") from None
+    if not is_as_written:
+        raise DataError(
+            f"{path}: differs from what zoosim wrote (its digest does not match), so it is damaged or was edited; "
+            f"restore it or write it anew, and save an edited table without its metadata"
+        )
+    _check_size(path, size, declared)
+
+
+def _unreadable(path: Path) -> str:
+    hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
+    return f"cannot be read as Parquet, {hint}"
+
+
+def _check_size(path: Path, size: int, declared: int) -> None:
+    """Refuse a file that declares more than a file of its size can hold, or than memory does."""
+    if declared > MOST_BYTES + MOST_TIMES * size:
+        raise DataError(f"{path}: has {size:,} bytes and declares {gigabytes(declared)}; it is damaged, write it anew")
+    available = available_memory()
+    if declared > available:
+        held = f"holds {gigabytes(declared)}, and {gigabytes(available)} of memory are left"
+        raise DataError(f"{path}: {held}; give fewer rows, or a larger machine")

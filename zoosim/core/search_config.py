@@ -109,7 +109,8 @@ class Relevance(Strict):
 class Behaviour(Strict):
     """What people do with a ranking: utility of an item, examination, click, purchase, satisfaction, and leaving.
 
-    The utility weighs the cosine of query and product, the base `score`, tastes for price, private label and category.
+    The utility weighs the cosine of query and product, the base `score`, tastes for price, private label and category,
+    the discount, and the bestseller score.
     """
 
     intercept: Weight = 0.0
@@ -118,6 +119,8 @@ class Behaviour(Strict):
     price: Weight = 0.8
     private_label: Weight = 1.2
     category: Weight = 0.6
+    discount: Weight = 0.0
+    bestseller: Weight = 0.0
     utility_sd: Scale = 0.8
     examine_satisfaction: Weight = 0.2
     purchase_slope: Weight = 1.2
@@ -237,6 +240,11 @@ class SearchConfig(Strict):
         first = {name: segment.share for name, segment in self.segments.items()}
         return [first, *(shift.shares(first) for shift in in_force(self.shifts))]
 
+    @property
+    def renews(self) -> bool:
+        """Whether some shift replaces products by others."""
+        return any(shift.renewal for shift in self.shifts)
+
     def shares_of(self, segment: str) -> list[float]:
         """Return the shares that a segment has over time."""
         return [mix[segment] for mix in self.mixes]
@@ -247,6 +255,8 @@ class SearchConfig(Strict):
             check_shares(field, (part.share for part in getattr(self, field).values()))
         if self.scores_file is not None and None in (self.catalogue_file, self.queries_file):
             raise ValueError("scores_file: needs the products and queries that it scores: catalogue_file, queries_file")
+        if self.catalogue_file is not None and self.renews:
+            raise ValueError("shifts: renewal replaces drawn products; leave it out, or catalogue_file")
         for name, segment in self.segments.items():
             _check_tastes(name, segment, self.categories)
         for number, shift in enumerate(self.shifts):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zoosim.core.errors import ConfigError
+from zoosim.core.parameters import shown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -116,8 +117,10 @@ class PolicySpec:
     def __post_init__(self) -> None:
         """Check the numbers; a task needs at least one feature."""
         for name in ("user_dim", "product_dim", "n_users", "steps"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"PolicySpec.{name}: got {getattr(self, name)}, expected at least 0")
+            value = getattr(self, name)
+            is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not is_whole or value < 0:
+                raise ConfigError(f"PolicySpec.{name}: got {shown(value)}, expected a whole number of at least 0")
         if self.user_dim + self.product_dim < 1:
             raise ConfigError("PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one of them")
 

@@ -5,7 +5,7 @@ import importlib.util
 import marshal
 import sys
 import types
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,8 @@ def _import_file(path: Path, what: str, error: type[ZoosimError]) -> Any:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # modules beside the file
     try:
-        spec.loader.exec_module(module)
+        with chdir("."):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
         raise error(f"{what} file: {_place(problem, path)} does not import: {reason_of(problem)}") from problem

@@ -59,6 +59,8 @@ def _taste(tastes: Tastes) -> Iterator[tuple[str, str]]:
 
 
 def _products(shift: MarketShift) -> Iterator[ShiftedFact]:
+    if shift.renewal:
+        yield ShiftedFact("products", "all categories", f"{100 * shift.renewal:.3g}% replaced by others", True)
     for category, factor in shift.prices.items():
         if factor != 1.0:
             yield ShiftedFact("price", category, f"x {factor:.3g}", True)

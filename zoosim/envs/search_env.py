@@ -58,7 +58,7 @@ class SearchEnv(WorldEnv):
 
     def before(self, world: SearchView, visit: Visit) -> dict[str, Any]:
         """Return the base ranker's own ranking."""
-        return {"baseline": product_ids(world.shop, visit.baseline)}
+        return {"baseline": product_ids(world.shop, visit, visit.baseline)}
 
     def serve(self, world: SearchView, visit: Visit, action: Any) -> tuple[float, dict[str, Any]]:
         """Rank with an `action` for the waiting visitor."""
@@ -102,7 +102,7 @@ def info_of(world: SearchView, visit: Visit, result: Result) -> dict[str, Any]:
     return {
         "step": visit.step,
         "feedback": feedback_of(world.shop, visit, result),
-        "baseline": product_ids(world.shop, visit.baseline),
+        "baseline": product_ids(world.shop, visit, visit.baseline),
         "rank_change": {"left": left, "symmetric_difference": 2 * left},
         "simulator": {name: getattr(outcome, name) for name in ("examined", "utilities", "satisfaction")},
     }

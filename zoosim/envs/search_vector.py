@@ -84,7 +84,9 @@ class SearchVectorEnv(WorldVectorEnv):
         return LazyContext(
             user_id=np.array([visit.user for visit in visits]),
             features=np.stack([shop.features(visit) for shop, visit in rows]),
-            product_ids=Later(lambda: np.stack([shop.world.catalogue.ids for shop, _ in rows])),
+            product_ids=Later(
+                lambda: np.stack([shop.world.markets[visit.market].catalogue.ids for shop, visit in rows])
+            ),
             product_table=Later(lambda: _stacked([table_of(shop, visit) for shop, visit in rows])),
             base_scores=self._base,
             boost_features=Later(lambda: np.stack([shop.boost_features(visit) for shop, visit in rows])),

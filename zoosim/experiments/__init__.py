@@ -7,6 +7,7 @@ from zoosim.experiments.suite.head_to_head import HEAD_TO_HEAD
 from zoosim.experiments.suite.labelled import LABELLED
 from zoosim.experiments.suite.network_seeds import NETWORK_SEEDS
 from zoosim.experiments.suite.robustness import LARGE_WORLD, ROBUSTNESS
+from zoosim.experiments.suite.search_shops import SEARCH_SHOPS
 from zoosim.experiments.suite.shops import SHOPS
 from zoosim.experiments.suite.showdown import SHOWDOWN
 from zoosim.experiments.suite.staleness import STALENESS
@@ -27,6 +28,7 @@ EXPERIMENTS = {
         LARGE_WORLD,
         TURNOVER,
         SHOPS,
+        SEARCH_SHOPS,
         TEMPLATE_BANDITS,
         MARKET_SHIFTS,
         TEMPLATE_WIDTHS,

@@ -16,7 +16,7 @@ CLICKS = (0.0, 1.0)
 """Rewards within these bounds can be learned from by every policy."""
 
 FOR_CLICKS = ("random", "linucb", "shared-linucb", "d-linucb", "shared-lin-ts", "adaptive")
-FOR_AMOUNTS = ("random", "greedy", "linucb", "d-linucb")
+FOR_AMOUNTS = ("random", "greedy", "linucb", "d-linucb", "adaptive")
 """Who competes over products where nobody is named, by what rewards are."""
 
 OTHERS: dict[str, tuple[str, ...]] = {

@@ -8,26 +8,28 @@ from typing import Any
 import numpy as np
 
 from zoosim.arena.plan import FORMAT, Plan
+from zoosim.arena.store import OLDER
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_whole
 from zoosim.core.config import config_hash, read_config
 from zoosim.core.errors import ConfigError
 from zoosim.core.feedback import AT_ONCE, Feedback
-from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.parameters import check_parameters, shown, unknown
+from zoosim.core.seal import KEY
 from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
 from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
 from zoosim.policies.base import Policy
-from zoosim.policies.registry import BUILT_IN, PolicyEntry, find_class, make_entry
+from zoosim.policies.registry import BUILT_IN, PolicyEntry, check_own_name, find_class, make_entry
 from zoosim.policies.requests import LARGEST
 from zoosim.worlds.setup import WorldSetup
 
 MAX_STEPS = 100_000_000
 RUN_KEYS = ("steps", "seeds", "delay", "batch")
 
-WRITTEN = ("experiment", "format", "config_hash", "files")
+WRITTEN = ("experiment", "format", "config_hash", "files", KEY, OLDER)
 """What config.yaml says of a run beside what a user would write."""
 
 
@@ -42,20 +44,23 @@ def make_plan(request: Request) -> Plan:
     config = _read_config(request, experiment)
     changes = Settings(request.settings)
     named_policies = changes.policy_names()
-    steps = _steps(request, config, changes, experiment)
+    asked_steps = _run_value("steps", request.steps, config, changes, None)
+    steps = check_whole("steps", experiment.steps if asked_steps is None else asked_steps, 1, MAX_STEPS)
     feedback = _feedback(config, changes)
     setup = read_setup(experiment, config, changes, steps, finished=request.finished)
+    if not request.finished:
+        setup = setup.within_visits(asked=asked_steps is not None)
     seeds = parse_seeds(_run_value("seeds", request.seeds, config, changes, experiment.seeds))
     setup.check(seeds if experiment.world_seed is None else (experiment.world_seed,))
     if request.finished:
-        return _finished_plan(config, Plan(experiment, setup, steps, seeds, (), feedback, notes=setup.notes))
+        return _finished_plan(config, Plan(experiment, setup, setup.steps, seeds, (), feedback, notes=setup.notes))
 
     overrides = _overrides(experiment, config, changes)
     entries = tuple(_tuned(entry, changes) for entry in _entries(request, config, experiment, overrides))
     changes.refuse_unused([entry.name for entry in entries])
     _check_fit(experiment, setup, entries)
     notes = (*setup.notes, *_above_oracle(setup, entries), *_unheard(named_policies, entries), *_late(feedback))
-    plan = Plan(experiment, setup, steps, seeds, entries, feedback, notes=notes)
+    plan = Plan(experiment, setup, setup.steps, seeds, entries, feedback, notes=notes)
     return replace(plan, config_hash=config_hash(plan.identity))
 
 
@@ -85,9 +90,22 @@ def _finished_plan(config: Mapping[str, Any], plan: Plan) -> Plan:
 
 def _run_value(name: str, value: Any, config: Mapping[str, Any], changes: Settings, default: Any) -> Any:
     """Return `run.NAME`: the `value` that was asked for, else the last setting, the file's, or the default."""
-    settings = [setting for path, setting in changes.take("run", name) if not path]
-    candidates = (value, *reversed(settings), config.get("run", {}).get(name), default)
-    return next(candidate for candidate in candidates if candidate is not None)
+    taken = changes.take("run", name)
+    if any(path for path, _ in taken):
+        raise ConfigError(f"--set run.{name}: expected one value, such as run.{name}=1000")
+    settings = [setting for _, setting in taken]
+    _check_run(name, [*settings, config.get("run", {}).get(name)])
+    candidates = (value, *reversed(settings), config.get("run", {}).get(name))
+    return next((candidate for candidate in candidates if candidate is not None), default)
+
+
+def _check_run(name: str, values: Iterable[Any]) -> None:
+    """Refuse a value of `run.NAME` that is none, even where another one is used."""
+    for value in values:
+        if value is not None and name == "steps":
+            check_whole("run.steps", value, 1, MAX_STEPS)
+        elif value is not None:
+            parse_seeds(value)
 
 
 def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
@@ -100,14 +118,14 @@ def _read_config(request: Request, experiment: Experiment) -> dict[str, Any]:
         if key not in ("env", "run", "policies", "parameters", *WRITTEN):
             raise ConfigError(unknown("config: unknown key", str(key), ["env", "run", "policies", "parameters"]))
     if config.get("format", FORMAT) not in (1, FORMAT):
-        raise ConfigError(f"config format: got {config['format']!r}, expected 1 or {FORMAT}; get a newer zoosim")
+        raise ConfigError(f"config format: got {shown(config['format'])}, expected 1 or {FORMAT}; get a newer zoosim")
     if config.get("experiment", experiment.name) != experiment.name:
-        raise ConfigError(f"config: is for the experiment {config['experiment']!r}, not for {experiment.name}")
+        raise ConfigError(f"config: is for the experiment {shown(config['experiment'])}, not for {experiment.name}")
     for key in ("env", "run", "parameters"):
         if config.get(key) is None:
             config.pop(key, None)
         elif not isinstance(config[key], Mapping):
-            raise ConfigError(f"config {key}: got {config[key]!r}, expected a mapping of keys")
+            raise ConfigError(f"config {key}: got {shown(config[key])}, expected a mapping of keys")
     for key in config.get("run", {}):
         if key not in RUN_KEYS:
             raise ConfigError(unknown("config run: unknown key", str(key), list(RUN_KEYS)))
@@ -125,11 +143,6 @@ def _feedback(config: Mapping[str, Any], changes: Settings) -> Feedback:
     return Feedback(**values)
 
 
-def _steps(request: Request, config: Mapping[str, Any], changes: Settings, experiment: Experiment) -> int:
-    steps = _run_value("steps", request.steps, config, changes, experiment.steps)
-    return check_whole("steps", steps, 1, MAX_STEPS)
-
-
 def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Settings) -> dict[str, dict[str, Any]]:
     """Return what differs from the defaults of every built-in policy; what the user changed is checked.
 
@@ -141,7 +154,9 @@ def _overrides(experiment: Experiment, config: Mapping[str, Any], changes: Setti
         if name not in values_of:
             raise ConfigError(unknown("config parameters: unknown policy", str(name), BUILT_IN))
         if not isinstance(values, Mapping):
-            raise ConfigError(f"config parameters {name}: got {values!r}, expected a mapping, such as {{alpha: 1.0}}")
+            raise ConfigError(
+                f"config parameters {name}: got {shown(values)}, expected a mapping, such as {{alpha: 1.0}}"
+            )
         values_of[name].update(values)
 
     for item in _listed(config) or []:
@@ -166,11 +181,11 @@ def _listed(config: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if given is None:
         return None
     if not isinstance(given, list) or not given:
-        raise ConfigError(f"config policies: got {given!r}, expected a list of names or of {{name, type, ...}}")
+        raise ConfigError(f"config policies: got {shown(given)}, expected a list of names or of {{name, type, ...}}")
     entries = [{"name": item} if isinstance(item, str) else item for item in given]
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise ConfigError(f"config policies: got {entry!r}, expected a name or {{name, type, ...parameters}}")
+            raise ConfigError(f"config policies: got {shown(entry)}, expected a name or {{name, type, ...parameters}}")
     return entries
 
 
@@ -291,7 +306,7 @@ def _listed_entry(item: Mapping[str, Any], overrides: Mapping[str, dict[str, Any
     if name == source and name in overrides:
         return make_entry(name, params=overrides[name])
     if not isinstance(source, str):
-        raise ConfigError(f"config policies {name}: type is {source!r}, expected a policy's name or FILE.py:Class")
+        raise ConfigError(f"config policies {name}: type is {shown(source)}, expected a policy's name or FILE.py:Class")
     if name in BUILT_IN:
         raise ConfigError(f"config policies {name}: is the name of a built-in policy; call this {source} another name")
     return make_entry(source, name, {k: v for k, v in item.items() if k not in ("name", "type")})
@@ -311,6 +326,5 @@ def _finished_entry(item: Mapping[str, Any]) -> PolicyEntry:
 def _add(entries: dict[str, PolicyEntry], entry: PolicyEntry) -> None:
     if entry.name in entries:
         raise ConfigError(f"policy name: two policies are called {entry.name!r}; give one of them another name")
-    if entry.name in BUILT_IN and not entry.built_in:
-        raise ConfigError(f"policy name: {entry.name!r} is a built-in policy; give your class another `name`")
+    check_own_name(entry)
     entries[entry.name] = entry

@@ -7,7 +7,7 @@ from typing import Any
 
 from zoosim.core.config import read_setting
 from zoosim.core.errors import ConfigError
-from zoosim.core.parameters import unknown
+from zoosim.core.parameters import shown, unknown
 from zoosim.policies.base import Policy
 from zoosim.policies.registry import BUILT_IN
 
@@ -36,9 +36,9 @@ def parse_seeds(value: Any) -> tuple[int, ...]:
     seeds = _listed_seeds(value)
     # A long range is refused by its length, before its seeds are looked at.
     if not 0 < len(seeds) <= MOST_SEEDS or not all(map(_is_seed, seeds)):
-        raise ConfigError(f"seeds: got {value!r}, {expected}")
+        raise ConfigError(f"seeds: got {shown(value)}, {expected}")
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"seeds: got {value!r} with a seed twice, {expected}")
+        raise ConfigError(f"seeds: got {shown(value)} with a seed twice, {expected}")
     return tuple(sorted(seeds))
 
 

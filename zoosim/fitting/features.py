@@ -18,11 +18,16 @@ MOST_PAIRS = 1_200
 
 VARIED = 1e-9
 
+MIXED = -1
+"""The block of principal components, in which all columns go together."""
+ALL_COLUMNS = "all columns"
+
 
 class Features(NamedTuple):
     """Features of visitors: `(features - centre) @ mixing`, behind a 1; and what the models know of products.
 
-    `categories (K,)` are indices into `category_names`; a log without categories has a single one.
+    `categories (K,)` are indices into `category_names`; a log without categories has a single one. `product_columns`
+    name the design's blocks of products' features after the 1.
     """
 
     centre: FloatArray
@@ -30,6 +35,7 @@ class Features(NamedTuple):
     design: Design
     categories: IntArray
     category_names: tuple[str, ...]
+    product_columns: tuple[str, ...]
 
     def represent(self, features: FloatArray) -> FloatArray:
         """Return the models' features of visitors `(n, q)`."""
@@ -64,7 +70,15 @@ def model_features(log: Log) -> Features:
         min(MOST_VISITOR_FEATURES, max(1, MOST_PAIRS // width - 1)),
     )
     design = make_design(centred_products @ of_products.mixing, of_visitors.blocks, of_products.blocks)
-    return Features(centre, of_visitors.mixing, design, categories, names)
+    columns = _named_blocks(encoders[1], log.products.shape[1], of_products.blocks)
+    return Features(centre, of_visitors.mixing, design, categories, names, columns)
+
+
+def _named_blocks(encoder: Encoder, width: int, blocks: IntArray) -> tuple[str, ...]:
+    """Name the blocks that `blocks (r,)` number, in order: columns of the schema, and the category after them."""
+    names = encoder.names if encoder.width == width else [ALL_COLUMNS]
+    by_number = {**dict(enumerate(names)), len(names): "category", MIXED: ALL_COLUMNS}
+    return tuple(by_number[int(block)] for block in np.unique(blocks))
 
 
 def _normal_scores(products: FloatArray) -> FloatArray:
@@ -104,4 +118,4 @@ def _mixed(centred: FloatArray, blocks: IntArray, most: int) -> _Mixed:
         return _Mixed(np.eye(centred.shape[1])[:, varied], blocks[varied])
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     largest = np.argsort(-values)[:most]
-    return _Mixed(vectors[:, largest], np.zeros(len(largest), np.int64))
+    return _Mixed(vectors[:, largest], np.full(len(largest), MIXED))

@@ -5,17 +5,27 @@ Examples have weights, so that those which are only probably there count for as 
 curvature in the prior: the posterior of one stretch of data is the prior of the next.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import Limits, covariance_flaws
 from zoosim.core.types import FloatArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
 from zoosim.linear.dense import add_product, dot
 
 STEEP = 30.0
 """Log odds beyond this size count as this size."""
+
+WEIGHTS, ROOTS = Limits(-1e12, 1e12), Limits(-1e15, 1e15)
+
+NARROWEST = 1e-13
+"""The least precision, as a share of the largest: below, a root of both is rounding."""
+
+LEAST_ROOT = 1e-6
+"""The least singular value of a root: a posterior is no wider than its inverse in any direction."""
 
 
 class Logistic(NamedTuple):
@@ -24,10 +34,20 @@ class Logistic(NamedTuple):
     The prior is normal with `prior_mean (d,)` and `prior_precision (d, d)`.
     """
 
-    mean: FloatArray
-    root: FloatArray
-    prior_mean: FloatArray
+    mean: Annotated[FloatArray, WEIGHTS]
+    root: Annotated[FloatArray, ROOTS]
+    prior_mean: Annotated[FloatArray, WEIGHTS]
     prior_precision: FloatArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        root = np.tril(self.root)
+        if np.diagonal(root).min() <= 0.0 or np.linalg.svd(root, compute_uv=False).min() < LEAST_ROOT:
+            yield "root is no root of a precision, expected a lower triangular matrix with a positive diagonal"
+        yield from covariance_flaws("prior_precision", self.prior_precision)
+        least, largest = np.linalg.eigvalsh(self.prior_precision)[[0, -1]]
+        if least < max(LEAST_ROOT**2, NARROWEST * largest):
+            yield f"prior_precision holds a precision of {least:g} beside {largest:g}, which leaves a weight unknown"
 
 
 def new_logistic(means: FloatArray, deviations: FloatArray) -> Logistic:
@@ -112,7 +132,7 @@ def newton_step(model: Logistic, rows: FloatArray, happened: FloatArray, weights
     expand(model, rows, happened, weights, slope, matrix, model.root)
     before = log_posterior(model.mean, model, rows, happened, weights)
     share, moved = 1.0, model.mean + slope[:, 0]
-    while share > 1e-3 and log_posterior(moved, model, rows, happened, weights) < before:
+    while share > 1e-3 and not log_posterior(moved, model, rows, happened, weights) >= before:  # NaN is no rise
         share *= 0.5
         moved = model.mean + share * slope[:, 0]
     if share > 1e-3:

@@ -8,6 +8,7 @@ Forgetting (D-LinUCB, Russac, Vernade & Cappe 2019) happens at the rebuild: ther
 sums are multiplied by discount^period while lambda is not, so the weights are a staircase, exact at every step.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_product, dot, scale_vector
 from zoosim.linear.rank_one import (
     LARGE,
+    MOST_TERMS,
     add_term,
     add_terms_product,
     count_terms,
@@ -53,6 +55,14 @@ class Ridge(NamedTuple):
     condition: FloatArray
     regularization: float
     discount: float
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        for name in ("gram", "inverse"):
+            matrices = getattr(self, name)
+            # The last row counts the terms that wait by numbers other than 0; there is always room for one more.
+            if holds_terms(matrices) and matrices[:, -1, MOST_TERMS - 1 :].any():
+                yield f"{name} holds more terms that wait than the {MOST_TERMS - 1} that there is room for"
 
 
 def new_ridge(n: int, dim: int, regularization: float = 1.0, discount: float = 1.0, more_rows: int = 0) -> Ridge:

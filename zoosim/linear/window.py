@@ -5,11 +5,12 @@ added to and subtracted from for ever keep the rounding errors of all that passe
 anew of what the window holds.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import INPUTS
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import copy_vector, nonzeros
 from zoosim.linear.joint import joint
@@ -22,10 +23,10 @@ class Window(NamedTuple):
     `left (S, W, m)`, `right (S, W, w)`, `model (S, W)` the model that learned it, `reward (S, W)`.
     """
 
-    left: FloatArray
-    right: FloatArray
+    left: Annotated[FloatArray, INPUTS]
+    right: Annotated[FloatArray, INPUTS]
     model: IntArray
-    reward: FloatArray
+    reward: Annotated[FloatArray, INPUTS]
 
 
 def new_window(segments: int, visits: int, left: int, right: int) -> Window:

@@ -4,8 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
+
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.errors import ConfigError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
 from zoosim.logs.open_bandit import read_open_bandit
@@ -50,7 +52,9 @@ def load_log(
         if isinstance(source, str | os.PathLike):
             log = read_log(source, a_max=a_max, **options)
         else:
-            log = to_log(read_table(source)[0], a_max=a_max, **options)
+            frame = read_table(source)[0]
+            _refuse_lost_catalogue(frame)
+            log = to_log(frame, a_max=a_max, **options)
     if action_space is not None and log.action_space != action_space:
         raise ConfigError(
             f"{action_space}: got {log.source}, a log of {log.action_space}; expected one of {action_space}"
@@ -58,3 +62,12 @@ def load_log(
     if a_max is not None and (log.action_space is not ActionSpace.BOOSTS or log is source):
         raise ConfigError("a_max: goes with Records whose actions are lists of numbers (boosts); leave it out")
     return log
+
+
+def _refuse_lost_catalogue(frame: pl.DataFrame) -> None:
+    """Refuse rows of a file, in a data frame, whose products are described beside it."""
+    if "catalogue" in frame.columns and frame["catalogue"].null_count() < frame.height:
+        raise DataError(
+            "log: its column catalogue names a table of products, which a data frame is without; give the path of its "
+            "file, or drop the column to do without what the table says"
+        )

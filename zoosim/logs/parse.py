@@ -13,10 +13,11 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.checks import check_number
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
-from zoosim.core.parquet import read_meta
+from zoosim.core.parquet import UNREADABLE, check_parquet, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.checks import Fault, check_columns, check_numeric, floats, reward_faults, sound_rows
+from zoosim.logs.importing.columns import whole_numbers
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
 from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, READ, REWARDS
@@ -25,7 +26,7 @@ from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
 from zoosim.ranking.search_requests import SearchRequests
 from zoosim.schema.schema import FittedSchema
-from zoosim.schema.values import product_key
+from zoosim.schema.values import ids_of, product_key
 
 
 def read_log(
@@ -48,14 +49,16 @@ def read_log(
 
     Raises:
         ConfigError: `action_space` is unknown, or `a_max` out of range.
-        DataError: the file cannot be read, lacks a column, or has a bad row, the first of which is named.
+        DataError: the file cannot be read, is damaged, lacks a column or the table of its products, or has a bad row,
+            the first of which is named.
     """
-    rewards = _reward_names(Path(path))
+    _check_file(Path(path))
+    rewards = [str(name) for name in read_meta(Path(path)).get(REWARDS, [])]
     frame = _read_columns(Path(path), [*columns, *rewards])
     catalogue = _Catalogue()
     if _space_of(frame, action_space) is not ActionSpace.BOOSTS:
         catalogue = _catalogue_of(frame, Path(path))
-    fitted = fitted_schema(Path(path))
+    fitted = _fitted_schema(Path(path))
     requests = read_requests(Path(path)) if set(SEARCH_COLUMNS) <= set(frame.columns) else None
     log = to_log(
         frame,
@@ -104,7 +107,7 @@ def to_log(
     """
     if a_max is not None:
         check_number(A_MAX, a_max, *BOX)
-    frame = _with_lists(frame)
+    frame = _normalized(frame)
     space = _space_of(frame, action_space)
     check_columns(frame, source, RECORDS[space].required, lists=RECORDS[space].chooses_lists)
     records = RECORDS[space](frame, source, n_actions if products is None else len(products), a_max)
@@ -150,45 +153,38 @@ def _space_of(frame: pl.DataFrame, action_space: ActionSpace | str | None) -> Ac
     return ActionSpace.PRODUCTS
 
 
-def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Read the columns that a log consists of, and `columns`; raises `DataError`."""
+def _check_file(path: Path) -> None:
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a Parquet file of Records (zoosim import makes one of a table)")
+    check_parquet(path)
+
+
+def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Read the columns that a log consists of, and `columns`; raises `DataError`."""
     wanted = {*READ, *columns, A_MAX, *SEARCH_COLUMNS, *(MARGINAL + name for name in ("propensity", *columns))}
     try:
-        known = pl.read_parquet_schema(path)
+        known = list(pl.read_parquet_schema(path))
         missing = [name for name in columns if name not in known]
-        if missing:
-            raise DataError(f"{path}: {unknown('no column', missing[0], list(known))}")
-        return pl.read_parquet(path, columns=[name for name in known if name in wanted])
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        if not missing:
+            return pl.read_parquet(path, columns=[name for name in known if name in wanted])
+    except UNREADABLE as error:
         reason = str(error).splitlines()[0]
-        hint = "perhaps truncated" if path.suffix.lower() in (".parquet", ".pq") else "zoosim import reads other tables"
-        raise DataError(f"{path}: cannot be read as Parquet, {hint}: {reason}") from None
+        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None
+    raise DataError(f"{path}: {unknown('no column', missing[0], known)}")
 
 
-def _reward_names(path: Path) -> list[str]:
-    """Return the names of a log's rewards; none where it has one, or cannot be read."""
-    try:
-        return [str(name) for name in read_meta(path).get(REWARDS, [])]
-    except DataError:
-        return []
-
-
-def _with_lists(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose arrays, and lists that are all empty, are lists of numbers."""
+def _normalized(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose arrays, and lists that are all empty, are lists of numbers, and 2.0 in ids is 2."""
     arrays = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Array)]
     empty = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Null)]
     frame = frame.with_columns(pl.col(name).arr.to_list() for name in arrays)
     frame = frame.with_columns(pl.col(name).cast(pl.List(pl.Int64)) for name in empty)
-    floating = [name for name in LISTED if frame.schema.get(name) == pl.List(pl.Float64)]
-    return frame.with_columns(_whole_numbers(frame[name]) for name in floating)
-
-
-def _whole_numbers(lists: pl.Series) -> pl.Series:
-    """Return lists of whole numbers that are written as others (2.0), or the lists as they are where some are not."""
-    whole = lists.cast(pl.List(pl.Int64), strict=False)
-    return whole if whole.cast(pl.List(pl.Float64)).equals(lists) else lists
+    whole = [name for name in (*LISTED, "position", "user_id") if name in frame.columns]
+    if frame.schema.get("action") in (pl.Float32, pl.Float64):  # lists of numbers are boosts
+        whole.append("action")
+    frame = frame.with_columns(whole_numbers(frame[name]) for name in whole)
+    texts = [name for name in ("user_id", "decision_id") if frame.schema.get(name) == pl.String]
+    return frame.with_columns(ids_of(frame[name]) for name in texts)
 
 
 def _propensities(rows: pl.DataFrame, shape: tuple[int, ...]) -> FloatArray:
@@ -252,15 +248,22 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
     digests = frame["catalogue"].drop_nulls().unique().to_list() if "catalogue" in frame.columns else []
     if len(digests) > 1:
         raise DataError(f"{path}: holds actions of {len(digests)} catalogues, expected one; evaluate them one by one")
-    table = path.parent / f"catalogue-{digests[0]}.parquet" if digests else path
-    if not digests or not table.is_file():
+    if not digests:
         return _Catalogue()
+    table = path.parent / f"catalogue-{digests[0]}.parquet"
+    if not table.is_file():
+        raise DataError(
+            f"{path}: the table of its products is not beside it; copy {table.name} to its folder, "
+            "or save the log without its column catalogue to do without what the table says"
+        )
+    products = read_parquet(table)
+    if read_meta(table).get("catalogue", digests[0]) != digests[0]:
+        raise DataError(f"{table}: holds the products of another log than {path}; copy the one that belongs to it")
     try:
-        products = pl.read_parquet(table)
         lists = products["product"].to_list()
         features = np.array(lists, float).reshape(len(lists), -1)
         categories = tuple(products["category"].cast(pl.String)) if "category" in products.columns else ()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError) as error:
+    except (*UNREADABLE, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
             f"{table}: is no table of products, or broken ({reason}); write or import the log anew"
@@ -276,8 +279,10 @@ def _catalogue_of(frame: pl.DataFrame, path: Path) -> _Catalogue:
 
 def fitted_schema(path: Path) -> FittedSchema | None:
     """Return the schema that a log was encoded with, None where nobody encoded it; raises `DataError`."""
-    try:
-        text = read_meta(path).get("fitted")
-    except DataError:
-        raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated; write or import it anew") from None
+    check_parquet(path)
+    return _fitted_schema(path)
+
+
+def _fitted_schema(path: Path) -> FittedSchema | None:
+    text = read_meta(path).get("fitted")
     return FittedSchema.from_json(text, str(path)) if isinstance(text, str) else None

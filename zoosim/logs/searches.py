@@ -19,7 +19,7 @@ import polars as pl
 
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
-from zoosim.core.parquet import read_meta, write_parquet
+from zoosim.core.parquet import UNREADABLE, check_parquet, read_meta, read_parquet, write_parquet
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.logs.checks import Fault
 from zoosim.logs.schema import SCHEMA_VERSION
@@ -104,8 +104,11 @@ class Ragged(NamedTuple):
 def has_searches(path: Path) -> bool:
     """Whether a file is a log of searches."""
     try:
-        return path.suffix == ".parquet" and set(COLUMNS) <= set(pl.read_parquet_schema(path))
-    except (pl.exceptions.PolarsError, OSError):
+        if path.suffix != ".parquet":
+            return False
+        check_parquet(path)
+        return set(COLUMNS) <= set(pl.read_parquet_schema(path))
+    except UNREADABLE:
         return False
 
 
@@ -123,12 +126,11 @@ def catalogue_digest(frame: pl.DataFrame) -> str:
 
 
 def write_shop(requests: SearchRequests, folder: Path) -> dict[str, Any]:
-    """Write the catalogue of a shop to a log's folder, unless it is there; return what the log's metadata must say."""
+    """Write the catalogue of a shop to a log's folder; return what the log's metadata must say."""
     frame = catalogue_frame(requests)
     digest = catalogue_digest(frame)
-    path = folder / f"catalogue-{digest}.parquet"
-    if not path.exists():
-        write_parquet(frame, path, {"schema": "search catalogue", "schema_version": SCHEMA_VERSION})
+    meta = {"schema": "search catalogue", "catalogue": digest, "schema_version": SCHEMA_VERSION}
+    write_parquet(frame, folder / f"catalogue-{digest}.parquet", meta)
     return {META_KEY: json.loads(requests.schema.model_dump_json()), "catalogue": digest}
 
 
@@ -139,11 +141,14 @@ def read_requests(path: Path) -> SearchRequests:
     if not isinstance(values, Mapping):
         raise DataError(f"{path}: does not say what shop its searches are of; write or import it anew")
     schema: SearchSchema = build(SearchSchema, values, f"{path}: its search schema")
-    file = path.parent / f"catalogue-{meta.get('catalogue')}.parquet"
+    digest = meta.get("catalogue")
+    file = path.parent / f"catalogue-{digest}.parquet"
     try:
-        frame = pl.read_parquet(file)
+        frame = read_parquet(file)
+        if read_meta(file).get("catalogue", digest) != digest:
+            raise ValueError("of another shop")
         return requests_of(schema, frame)
-    except (pl.exceptions.PolarsError, OSError, ValueError, TypeError, LookupError) as error:
+    except (*UNREADABLE, TypeError, LookupError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file}: is no catalogue of the searches in {path}, or broken ({reason}); move both") from None
 

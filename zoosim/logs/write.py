@@ -35,7 +35,9 @@ def write_records(
         rewards: The columns of rewards by name.
     """
     digest = _digest(products)
-    write_parquet(products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", **VERSION})
+    write_parquet(
+        products, path.parent / f"catalogue-{digest}.parquet", {"schema": "catalogue", "catalogue": digest, **VERSION}
+    )
     meta = {REWARDS: list(rewards), "fitted": fitted.model_dump_json()}
     write_parquet(records.with_columns(catalogue=pl.lit(digest)), path, {"schema": "record", **VERSION, **meta})
 

@@ -6,6 +6,8 @@ takes the place of the weakest. This is Bayesian online change-point detection (
 lengths, clocked by the visits of those who could have been shown the product.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from zoosim.core.jit import jit
@@ -16,12 +18,28 @@ A = 0
 B = 1
 WEIGHT = 2
 
+ROUNDING = 1e-6
+"""How far rounding may take the sum of a cell's weights from 1."""
+
+LARGEST = 1e15
+"""No posterior has seen more clicks."""
+
 
 def new_cells(count: int, hypotheses: int) -> FloatArray:
     """Return cells that have seen nothing, `(count, H, 3)`: a, b and weight of each hypothesis."""
     cells = np.ones((count, hypotheses, 3))
     cells[:, 1:, WEIGHT] = 0.0
     return cells
+
+
+def flaws(cells: FloatArray) -> Iterator[str]:
+    """Yield what is wrong with cells `(..., H, 3)`, none of which is below 0."""
+    posteriors = cells[..., :WEIGHT]
+    if posteriors.min() <= 0.0 or posteriors.max() > LARGEST:
+        yield f"holds clicks of {posteriors.min():g} to {posteriors.max():g}, expected above 0, up to {LARGEST:g}"
+    off = np.abs(cells[..., WEIGHT].sum(axis=-1) - 1.0).max()
+    if off > ROUNDING:
+        yield f"holds weights that add up to 1 only within {off:g}"
 
 
 @jit

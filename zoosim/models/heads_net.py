@@ -4,11 +4,13 @@ Compiled, in float32, trained by least squares with Adam on a memory that fades.
 as in `embedding_net`.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.rng import uniform
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import add_product, dot
@@ -39,7 +41,7 @@ class Learner(NamedTuple):
     weights and `training_steps` steps are taken on `batch_size` of its slots. `key (1,)` numbers the draws.
     """
 
-    trained: Float32Array
+    trained: Annotated[Float32Array, ANY_SINGLES]
     counts: IntArray
     memory: RowMemory
     key: np.ndarray
@@ -50,6 +52,15 @@ class Learner(NamedTuple):
     train_every: int
     training_steps: int
     keep: float
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        yield from trained_flaws(self.trained)
+        heads = len(network(self).b2)
+        if self.memory.heads.max() >= heads:
+            yield f"memory.heads holds {self.memory.heads.max()}, expected a head below {heads}"
+        if self.memory.seen.max() > self.counts[SEEN]:
+            yield f"memory.seen holds {self.memory.seen.max()}, expected at most the visits, {self.counts[SEEN]}"
 
 
 @jit

@@ -1,18 +1,19 @@
 """Running means and variances of columns, to bring inputs and rewards to a common scale."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from zoosim.core.limits import COUNTS, NOT_NEGATIVE
 from zoosim.core.types import FloatArray
 
 
 class Moments(NamedTuple):
     """Moments of `seen (1,)` rows: `mean (d,)`, and the sum of `squares (d,)` of deviations from it."""
 
-    seen: FloatArray
+    seen: Annotated[FloatArray, COUNTS]
     mean: FloatArray
-    squares: FloatArray
+    squares: Annotated[FloatArray, NOT_NEGATIVE]
 
     @classmethod
     def none(cls, columns: int) -> "Moments":

@@ -5,11 +5,12 @@ is computed from the memory costs by the slot. Slots are found by hashing into s
 slot that was seen longest ago makes room.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS, INPUTS
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
 
@@ -22,9 +23,9 @@ class RowMemory(NamedTuple):
     `seen (C,)` numbers the visit that used the slot last, 0 for never.
     """
 
-    xs: FloatArray
+    xs: Annotated[FloatArray, INPUTS]
     heads: IntArray
-    counts: FloatArray
+    counts: Annotated[FloatArray, COUNTS]
     sums: FloatArray
     seen: IntArray
 

@@ -11,12 +11,13 @@ and delta' = delta / ln n.
 """
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.monitoring.detector import Detector
@@ -32,10 +33,17 @@ class AdwinState(NamedTuple):
     (n, rows)` how many buckets a row holds; `totals (n, 3)` the window's length, sum and sum of squares; `delta`.
     """
 
-    buckets: FloatArray
+    buckets: Annotated[FloatArray, NOT_NEGATIVE]
     filled: IntArray
-    totals: FloatArray
+    totals: Annotated[FloatArray, NOT_NEGATIVE]
     delta: float
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if self.filled.max() > MAX_BUCKETS:
+            yield f"filled holds {self.filled.max()}, expected at most {MAX_BUCKETS} buckets"
+        elif not np.array_equal(self.filled @ 2.0 ** np.arange(self.filled.shape[1]), self.totals[:, LENGTH]):
+            yield "totals holds other lengths than the buckets"
 
 
 def new_adwin(n: int, delta: float = 0.002, rows: int = 24) -> AdwinState:
@@ -162,8 +170,3 @@ class ADWIN(Detector):
     def _held(self) -> tuple[int, float]:
         length, total, _ = self._state.totals[0]
         return int(length), float(total / max(length, 1.0))
-
-    def _sound(self, state: Mapping[str, np.ndarray]) -> bool:
-        filled = state["filled"]
-        length = float(filled[0] @ 2.0 ** np.arange(filled.shape[1]))
-        return bool((filled >= 0).all() and (filled <= MAX_BUCKETS).all()) and state["totals"][0, LENGTH] == length

@@ -10,6 +10,7 @@ import numpy as np
 
 from zoosim.core.checks import alike
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.limits import first_flaw
 from zoosim.core.parameters import check_parameters, shown, written
 
 
@@ -67,14 +68,14 @@ class Detector(ABC):
         """Take over what a detector of this class saved; raises `ConfigError` before anything moves if it is not."""
         arrays = self._arrays()
         fits = set(state) == set(arrays) and all(alike(state[name], arrays[name]) for name in arrays)
-        if not fits or not self._sound(state):
-            raise ConfigError(f"{type(self).__name__}: the saved state is of another detector, or broken")
+        broken = f"{type(self).__name__}: the saved state is of another detector, or broken"
+        if not fits:
+            raise ConfigError(broken)
+        flaw = first_flaw("state", self._state._replace(**state))
+        if flaw:
+            raise ConfigError(f"{broken} ({flaw})")
         for name, array in arrays.items():
             np.copyto(array, state[name])
-
-    def _sound(self, state: Mapping[str, np.ndarray]) -> bool:
-        """Return whether arrays of the right shapes and types can be a state: compiled code trusts them."""
-        return True
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {name: value for name, value in self._state._asdict().items() if isinstance(value, np.ndarray)}

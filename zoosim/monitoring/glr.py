@@ -14,11 +14,13 @@ what came before is still part of the first mean.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS, NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.detector import Detector
@@ -29,9 +31,14 @@ COUNT, SUM = range(2)
 class GLRState(NamedTuple):
     """Of n detectors `prefixes (n, rings, size)`, sums up to the splits, `totals (n, 2)`, count and sum; `delta`."""
 
-    prefixes: FloatArray
-    totals: FloatArray
+    prefixes: Annotated[FloatArray, NOT_NEGATIVE]
+    totals: Annotated[FloatArray, COUNTS]
     delta: float
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if (self.totals[:, SUM] > self.totals[:, COUNT]).any():
+            yield "totals holds sums above their counts"
 
 
 def new_glr(n: int, delta: float = 0.01, rings: int = 18, size: int = 32) -> GLRState:

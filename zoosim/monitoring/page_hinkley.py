@@ -9,26 +9,35 @@ below s^2, so the mean time between false alarms is about (e^y - 1 - y) s^2 / (4
 """
 
 import sys
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import Limits
 from zoosim.core.parameters import parameter
 from zoosim.core.types import FloatArray
 from zoosim.monitoring.detector import Detector
 
 COUNT, MEAN, UP, DOWN = range(4)
 LARGEST = sys.float_info.max
+FINITE = Limits(-LARGEST, LARGEST)
 
 
 class PageHinkleyState(NamedTuple):
     """Of n detectors `cells (n, 4)`: count, mean and the sums up and down; the other fields are parameters."""
 
-    cells: FloatArray
+    cells: Annotated[FloatArray, FINITE]
     delta: float
     threshold: float
     min_observations: int
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        least = self.cells[:, [COUNT, UP, DOWN]].min()
+        if least < 0.0:
+            yield f"cells holds a count or a sum of {least:g}, expected at least 0"
 
 
 def new_page_hinkley(

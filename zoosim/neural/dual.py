@@ -5,6 +5,7 @@ of inner products k is k_ii - v'v with v = L^-1 k, and the mean v' L^-1 y. An ob
 p entries: p = 9,601 needs the 394 factors of each observation.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,9 @@ from zoosim.linear.cholesky import extend, solve_lower
 from zoosim.linear.dense import dot
 from zoosim.neural.kernel import column, cross, noise_of, norm, weighted_gradients
 from zoosim.neural.mlp import count_weights
+
+ROUNDING = 1e-6
+"""How far rounding may take L L' from the kernel, as a share of its largest entry."""
 
 CHUNK = 64
 """Candidates that are solved for together."""
@@ -83,11 +87,11 @@ class Dual:
 
     name: ClassVar[str] = "dual"
     saved: ClassVar[dict[str, str]] = {
-        "n": "",
+        "n": "#",
         "factors": "rf",
         "lower": "rr",
         "target": "r",
-        "weights": "r",
+        "weights": "+r",
         "sums": "r",
     }
 
@@ -151,6 +155,25 @@ class Dual:
     def observations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the history as `fit` takes it."""
         return self.factors[: self.n], self.weights[: self.n], self.sums[: self.n]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with what was loaded: L L' must be the kernel of the factors and its noise."""
+        if self.n > len(self.weights):
+            yield f"form.n is {self.n:,}, expected at most {len(self.weights):,}"
+            return
+        factors, weights, _ = self.observations()
+        if self.n and weights.min() <= 0.0:
+            yield "form.weights holds 0, expected more"
+            return
+        kernel = np.empty((self.n, self.n))
+        cross(factors, np.ascontiguousarray(factors.T), self.sizes, self.first, kernel)
+        squares = np.diagonal(kernel).copy()
+        noises = [noise_of(self.noise / weight, square) for weight, square in zip(weights, squares, strict=True)]
+        kernel[np.diag_indices(self.n)] += noises
+        lower = np.tril(self.lower[: self.n, : self.n])
+        off = np.abs(lower @ lower.T - kernel).max(initial=0.0)
+        if not off <= ROUNDING * np.diagonal(kernel).max(initial=0.0) or (np.diagonal(lower) <= 0.0).any():
+            yield "form.lower is no root of the kernel of form.factors"
 
     def _grow(self, needed: int) -> None:
         """Make room for `needed` observations, at least twice as many as before."""

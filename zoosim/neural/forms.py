@@ -4,7 +4,7 @@ All exact forms give the same numbers to rounding, which the condition number of
 to one of 1e7, and beyond it the policies warn. Up to there this is about cost alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -45,6 +45,9 @@ class Form(Protocol):
 
     def posterior(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances."""
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with what was loaded."""
 
 
 def cheapest(requested: str, parameters: int, distinct: int, observations: int, mergeable: bool) -> str:

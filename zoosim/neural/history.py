@@ -1,5 +1,6 @@
 """Observations merged by distinct row: their number, which fades, and their sum of rewards."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ class History:
     A row that was a candidate and never observed has count 0; `n_observed` is how many have another.
     """
 
-    saved: ClassVar[dict[str, str]] = {"time": "", "xs": "nd", "counts": "n", "sums": "n", "last": "n"}
+    saved: ClassVar[dict[str, str]] = {"time": "#", "xs": "nd", "counts": "+n", "sums": "n", "last": "-n"}
 
     def __init__(self, dim: int) -> None:
         """`dim` is the length of a row."""
@@ -107,6 +108,11 @@ class History:
         """Take over what `state` returned."""
         self._replace(*(np.array(state[name]) for name in ("xs", "counts", "sums", "last")))
         self.time = int(state["time"])
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with what was loaded."""
+        if len(self._index) < len(self._xs):
+            yield "history.xs holds one row twice"
 
     def _replace(self, xs: FloatArray, counts: FloatArray, sums: FloatArray, last: IntArray) -> None:
         self._xs = xs

@@ -11,11 +11,13 @@ the width.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.limits import trained_flaws
 from zoosim.core.parameters import shown
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
@@ -33,6 +35,9 @@ MOST_ROWS = 4_096
 
 MEAN_ERROR = 1e-7
 """How far rounding may take g'theta from a posterior mean, as a share of |g| |theta|; far above what is seen."""
+
+SHORTEST = 1e-30
+"""The least length of gradients but 0, which stands for none; and the inverse of the largest."""
 
 CHUNK = 64
 """Candidates whose gradients are held at once."""
@@ -152,11 +157,18 @@ class Learner:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned; raises `ConfigError` when it is another learner's, and changes nothing."""
-        self.form, parts = self._checked(state)
+        parts = self._checked(state)
+        form = self._new_form(state["form"])
         for name, value in parts["form"].items():
-            setattr(self.form, name, value)
+            setattr(form, name, value)
+        history = History(self.network.sizes[0])
+        history.load(parts["history"])
+        flaw = next(chain(form.flaws(), history.flaws(), trained_flaws(parts["network"]["trained"])), "")
+        if flaw:
+            raise ConfigError(f"{OTHER}: {flaw}")
+        self.form = form
+        self.history = history
         self.network.load(parts["network"])
-        self.history.load(parts["history"])
         counters = parts["learner"]
         self.since = int(counters["since"])
         self.few = bool(counters["few"])
@@ -171,15 +183,14 @@ class Learner:
         scale = "normalised" if settings.normalise else "plain"
         return f"layers {sizes}, history {history}, form {settings.form}, lambda {settings.noise}, {scale} gradients"
 
-    def _checked(self, state: Mapping[str, Any]) -> tuple[Form | Rows, dict[str, dict[str, Any]]]:
-        """Return an empty form of the state's name, and copies of its parts; or raise `ConfigError`."""
+    def _checked(self, state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return copies of a state's parts, of the right shapes and within their limits; or raise `ConfigError`."""
         made_for = state.get("made_for")
         name = state.get("form")
         if not isinstance(made_for, str) or made_for != self._made_for():
             raise ConfigError(f"{OTHER}: it was made for {shown(made_for)}, expected {self._made_for()!r}")
         if not isinstance(name, str) or name not in possible(self.settings.form, self.settings.fresh):
             raise ConfigError(f"{OTHER}: got the form {shown(name)}, expected {self.settings.form}")
-        form = self._new_form(name)
         network = self.network
         sides = {
             "d": network.sizes[0],
@@ -190,16 +201,16 @@ class Learner:
             "q": network.slopes + 1,
         }
         shapes = {
-            "learner": dict.fromkeys(("since", "few", "trace"), ""),
-            "form": form.saved,
+            "learner": {"since": "#", "few": "#", "trace": "+"},
+            "form": self._new_form(name).saved,
             "network": network.saved,
             "history": self.history.saved,
         }
         saved = {key: value for key, value in state.items() if key not in ("made_for", "form")}
         parts = taken(saved, shapes, sides)
-        if not 0 <= parts["form"].get("n", 0) <= sides.get("r", 0):
-            raise ConfigError(OTHER)
-        return form, parts
+        if parts["network"]["length"] and not SHORTEST <= parts["network"]["length"] <= 1.0 / SHORTEST:
+            raise ConfigError(f"{OTHER}: network.length is {parts['network']['length']:g}, which no gradient has")
+        return parts
 
     def _learn_fresh(self, x: FloatArray, reward: float) -> None:
         self._make_room(x.reshape(1, -1))

@@ -18,7 +18,7 @@ class Network:
     squared length over the rows first seen, and then over those observed at each training; or 1.
     """
 
-    saved: ClassVar[dict[str, str]] = {"trained": "mw", "key": "", "steps": "", "length": ""}
+    saved: ClassVar[dict[str, str]] = {"trained": "mw", "key": "*", "steps": "#", "length": "+"}
 
     def __init__(
         self, sizes: tuple[int, ...], first: int, rate: float, normalise: bool, rng: np.random.Generator

@@ -5,11 +5,13 @@ The sums A stand in the half below, and the inverse is made anew from them every
 rounding cannot add up.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import covariance_flaws
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
 from zoosim.linear.dense import add_matrix, add_product, dot
@@ -132,7 +134,7 @@ class Primal:
     """A^-1 and the sums behind it in one `square (p + 1, p)`: A^-1 on and above the diagonal, sums a row below it."""
 
     name: ClassVar[str] = "primal"
-    saved: ClassVar[dict[str, str]] = {"square": "qp", "b": "p", "theta": "p", "age": ""}
+    saved: ClassVar[dict[str, str]] = {"square": "qp", "b": "p", "theta": "p", "age": "#"}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -178,6 +180,13 @@ class Primal:
             part = slice(i, i + CHUNK)
             _posterior(self.square, self.theta, candidates[part], *layers, means[part], variances[part])
         return means, variances
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with what was loaded."""
+        inverse = np.triu(self.square[:-1])
+        sums = np.tril(self.square[1:])
+        yield from covariance_flaws("form.square", inverse + np.triu(inverse, 1).T, 1.0 / self.noise)
+        yield from covariance_flaws("form.square", sums + np.tril(sums, -1).T)
 
     def _rebuild(self) -> None:
         _rebuild(self.square, self.b, self.theta, self.noise)

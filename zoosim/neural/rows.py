@@ -4,11 +4,13 @@ All that decisions ask of A^-1 is Sigma = lambda G A^-1 G' over the U rows that 
 j is Sigma -= Sigma_j Sigma_j' / (lambda + Sigma_jj): O(U^2), with no parameter in it.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import covariance_flaws
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import extend, solve_lower, solve_upper
 from zoosim.linear.dense import dot
@@ -78,7 +80,7 @@ class Rows:
     """The posterior mean and covariance over U distinct rows, made anew from their counts every max(64, U) pulls."""
 
     name: ClassVar[str] = "rows"
-    saved: ClassVar[dict[str, str]] = {"prior": "nn", "mean": "n", "spread": "nn", "age": ""}
+    saved: ClassVar[dict[str, str]] = {"prior": "nn", "mean": "n", "spread": "nn", "age": "#"}
 
     def __init__(self, sizes: IntArray, first: int, noise: float) -> None:
         """`noise` is lambda; `first` the first layer whose gradient counts."""
@@ -110,6 +112,11 @@ class Rows:
             self.rebuild(counts, sums)
         else:
             observe_row(self.mean, self.spread, row, reward, self.noise)
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with what was loaded."""
+        yield from covariance_flaws("form.prior", self.prior)
+        yield from covariance_flaws("form.spread", self.spread, float(np.diagonal(self.prior).max(initial=0.0)))
 
     def posterior(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance `(m,)` of `rows (m,)`."""

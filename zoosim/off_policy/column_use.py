@@ -8,7 +8,7 @@ from zoosim.core.rng import stream
 from zoosim.logs.log import Log
 from zoosim.off_policy.targets.products import PolicyTarget
 from zoosim.policies.base import Policy
-from zoosim.schema.encoder import Encoder
+from zoosim.schema.encoder import parts
 
 MOST_ROWS = 500
 """Visits for which a policy is asked, spread evenly over the log."""
@@ -39,7 +39,7 @@ def column_uses(policy: Policy, log: Log) -> dict[str, dict[str, float]]:
         ("products", log.fitted.products, "products"),
     ):
         uses[of] = {}
-        for name, part in _parts(encoder).items():
+        for name, part in parts(encoder).items():
             values = getattr(visits, array).copy()
             values[:, part] = values[stream(0, "column-use", of, name).permutation(len(values)), part]
             shuffled = _chances(policy, replace(visits, **{array: values}))
@@ -49,12 +49,3 @@ def column_uses(policy: Policy, log: Log) -> dict[str, dict[str, float]]:
 
 def _chances(policy: Policy, log: Log) -> np.ndarray:
     return PolicyTarget(policy, log).probabilities(log, 0, len(log))
-
-
-def _parts(encoder: Encoder) -> dict[str, slice]:
-    """Return where the features of each column stand."""
-    stops = np.cumsum([len(column.features) for column in encoder.columns])
-    return {
-        column.name: slice(int(stop) - len(column.features), int(stop))
-        for column, stop in zip(encoder.columns, stops, strict=True)
-    }

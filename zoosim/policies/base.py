@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoosim.core.errors import PolicyError
-from zoosim.core.parameters import check_parameters
+from zoosim.core.parameters import check_parameters, shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PastLog, PolicySpec, Progress
 from zoosim.policies.requests import checked_action
 
@@ -42,6 +42,9 @@ class Policy(ABC):
 
     learns_online: ClassVar[bool] = True
     """Whether rewards of its decisions teach the policy anything; logs alone do where not."""
+
+    ahead: ClassVar[tuple[str, ...]] = ()
+    """The learned arrays that `note_ahead` moves."""
 
     losses: tuple[float, ...] = ()
     """The mean loss in each epoch of the last `fit`, where it takes epochs."""
@@ -118,6 +121,17 @@ class Policy(ABC):
         """
         return None
 
+    def note_ahead(self, context: Context, action: int) -> None:
+        """Move, for the moment, the clocks that `note_decision` is going to move, and enter nothing new.
+
+        A service does so where it decides, until its learner tells of the decision. The default moves nothing.
+        """
+        return None
+
+    def arrays_ahead(self) -> dict[str, np.ndarray]:
+        """Return the arrays that `note_ahead` moves, by the names in `ahead`."""
+        return {}
+
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Learn from a log of the past, of this policy or another.
 
@@ -149,8 +163,8 @@ class Policy(ABC):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a `state_dict` of a policy of the same class, parameters and task: decisions are then equal."""
-        if state:
-            raise PolicyError(f"{policy_name(type(self))}: got a state of {', '.join(state)}, expected an empty one")
+        if not isinstance(state, Mapping) or len(state):
+            raise PolicyError(f"{policy_name(type(self))}: got {shown(state)} as a state, expected an empty one")
 
 
 def logged_context(log: PastLog, row: int, available: BoolArray) -> Context:

@@ -8,6 +8,7 @@ import numpy as np
 
 from zoosim.core.checks import check_array
 from zoosim.core.errors import DataError, PolicyError
+from zoosim.core.limits import first_flaw
 from zoosim.core.parameters import shown, unknown
 from zoosim.core.rng import stream
 from zoosim.core.types import Context, FloatArray, IntArray
@@ -275,7 +276,10 @@ class BoostModel(Model):
         """Return the model whose `header` and `arrays` a file holds."""
         schema = SearchSchema.model_validate(header[SEARCH]["schema"])
         table = ProductTable(**{name: arrays[f"table {name}"] for name in ProductTable._fields})
-        if not isinstance(policy, BoostPolicy) or any(len(column) != len(header["names"]) for column in table):
+        if not isinstance(policy, BoostPolicy) or any(column.shape != (len(header["names"]),) for column in table):
             raise ValueError("its policy and its products do not fit")
+        flaw = first_flaw("table", table)
+        if flaw or table.category.dtype.kind != "i" or table.category.max(initial=-1) >= len(schema.categories):
+            raise ValueError(flaw or f"table.category holds other numbers than 0 to {len(schema.categories) - 1}")
         requests = SearchRequests(schema, [str(name) for name in header["names"]], table)
         return cls.of(policy, requests, float(header[SEARCH]["spread"]), **more)

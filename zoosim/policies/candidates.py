@@ -1,7 +1,8 @@
 """What policies derive from the products of a request, kept for the next request with the same ones."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from collections import OrderedDict
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,9 +31,13 @@ class AttachingPolicy(Policy):
     A subclass says in `_candidates` what it derives, and calls `_forget_candidates` when that changes.
     """
 
+    most_singles: ClassVar[int] = 0
+    """Sets of one product, which are what a service learns of, that are kept beside the newest few sets."""
+
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)
         self._attached: list[Attached] = []
+        self._singles: OrderedDict[tuple[int, int], Attached] = OrderedDict()
         self._version = 0
 
     @abstractmethod
@@ -48,6 +53,30 @@ class AttachingPolicy(Policy):
         Raises:
             PolicyError: ids or features have a wrong shape or type, or are not finite.
         """
+        if self.most_singles and len(context.product_ids) == 1:
+            return self._attach_single(context)
+        return self._attach(context)
+
+    def _attach_single(self, context: Context) -> Any:
+        """Return what is derived from one product, by the identity of its arrays."""
+        key = id(context.product_ids), id(context.products)
+        attached = self._singles.get(key)
+        if attached is not None and (
+            attached.product_ids is not context.product_ids or attached.products is not context.products
+        ):
+            attached = None  # a copy of the policy keeps the numbers of arrays, not the arrays
+        if attached is None:
+            if _lasting(context.product_ids) is None or _lasting(context.products) is None:
+                return self._attach(context)
+            ids, products = checked_candidates(context, self.spec)
+            attached = Attached(context.product_ids, context.products, ids.copy(), products.copy(), None, -1)
+            if len(self._singles) >= self.most_singles:
+                self._singles.popitem(last=False)
+        if attached.version != self._version:
+            attached = self._singles[key] = self._derived(attached)
+        return attached.candidates
+
+    def _attach(self, context: Context) -> Any:
         place = self._find_attached(context)
         if place is None:
             ids, products = checked_candidates(context, self.spec)

@@ -24,8 +24,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.id_table import IN_USE, IdTable, index_ids
+from zoosim.core.id_table import IdTable, index_ids
 from zoosim.core.jit import bind, jit
+from zoosim.core.limits import first_flaw, first_flaw_of
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
@@ -180,6 +181,8 @@ class KernelPolicy(DrawingPolicy):
     kernel: ClassVar[Kernel]
     learned: ClassVar[tuple[str, ...]] = ()
     rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    candidates_rest_on: ClassVar[tuple[str, ...]] = ()
+    """The learned arrays that what is derived from products rests on, where those are all that it rests on."""
     state: Any
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
@@ -249,6 +252,7 @@ class KernelPolicy(DrawingPolicy):
         for _ in range(2):
             action = copied.select_action(context)
             copied.decide(context)
+            copied.note_ahead(context, action)
             copied.recommend(context)
             copied.update(context, action, max(0.0, self.rewards[0]))
 
@@ -289,25 +293,47 @@ class KernelPolicy(DrawingPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over saved arrays; raises `ConfigError`, and then changes nothing, if they are another's or broken."""
-        names = set(state) if isinstance(state, Mapping) else set()
-        before = self.state
-        self.state = self._shaped_as(state) if isinstance(state, Mapping) else before
-        current = {"policy": self._signed(), **dict(self._learned_arrays())}
-        comparable = current.items() if names == set(current) else ()
-        fitting = [(name, _as_saved(name, state[name], array)) for name, array in comparable]
-        saved = {name: array for name, array in fitting if array is not None}
-        if len(saved) < len(current) or not self._sound(saved):
-            self.state = before
+        try:
+            loaded, draws = self._checked_state(state)
+        except ValueError as error:
             label = f"{type(self).__name__} ({self._signature()})"
-            raise ConfigError(f"{label}: the saved state is of another policy, task or parameters, or broken")
-        for name, array in current.items():
-            np.copyto(array, saved[name])
+            broken = "the saved state is of another policy, task or parameters, or broken"
+            raise ConfigError(f"{label}: {broken} ({error})") from None
+        self.state = loaded
+        self.draws = draws
         self._state_loaded()
+
+    def _checked_state(self, saved: Any) -> tuple[Any, Draws]:
+        """Return the state and the draws of a saved state; raises `ValueError` for what compiled code cannot trust."""
+        if not isinstance(saved, Mapping):
+            raise ValueError(f"got {shown(saved)}, expected arrays by name")
+        if not np.array_equal(saved.get("policy", ()), self._signed()):
+            raise ValueError("its policy is another")
+        shaped = self._shaped_as(saved)
+        parts = {name: getattr(shaped, name) for name in self.learned} | {"draws": self.draws}
+        names = {"policy"} | {name for part, value in parts.items() for name, _ in _arrays(part, value)}
+        if set(saved) != names:
+            raise ValueError(f"{min(map(str, set(saved) ^ names))} is missing, or not expected")
+        loaded = {name: _as_saved(name, value, saved) for name, value in parts.items()}
+        state = self.state._replace(**{name: value for name, value in loaded.items() if name != "draws"})
+        flaw = first_flaw_of(state, self.learned) or first_flaw("draws", loaded["draws"])
+        if flaw:
+            raise ValueError(flaw)
+        return state, loaded["draws"]
+
+    def arrays_ahead(self) -> dict[str, np.ndarray]:
+        """Return the arrays that `note_ahead` moves."""
+        return {name: array for name, array in self._learned_arrays() if name in self.ahead}
 
     def change_state(self, change: Callable[[dict[str, np.ndarray]], None]) -> None:
         """Let `change` write into the learned arrays, by their names in `state_dict`; nothing is copied or checked."""
-        change(dict(self._learned_arrays()))
-        self._state_loaded()
+        arrays = dict(self._learned_arrays())
+        before = [arrays[name].copy() for name in self.candidates_rest_on]
+        change(arrays)
+        if before and all(map(np.array_equal, before, (arrays[name] for name in self.candidates_rest_on))):
+            self._index_tables()
+        else:
+            self._state_loaded()
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> Any:
         """Return a state whose arrays have the sizes of saved ones; its own where sizes never change."""
@@ -316,21 +342,12 @@ class KernelPolicy(DrawingPolicy):
     def _state_loaded(self) -> None:
         """Compute anew what derives from the learned arrays; candidates are derived anew when they come next."""
         self._attached.clear()
+        self._singles.clear()
+        self._index_tables()
+
+    def _index_tables(self) -> None:
         for table in _id_tables(self.state):
             index_ids(table)
-
-    def _sound(self, saved: Mapping[str, Any]) -> bool:
-        """Tell whether arrays of the right shapes and types can be a state of this policy: compiled code trusts them.
-
-        What segments and categories were found has to fit into the room for them.
-        """
-        rooms = {name: name.removesuffix("found") + "patterns" for name in saved if name.endswith(".found")}
-        fits = all(saved[found][0] <= len(saved[patterns]) for found, patterns in rooms.items())
-        for name in saved:
-            if name.endswith(".places"):
-                table = name.removesuffix("places")
-                fits = fits and 1 <= saved[table + "counts"][IN_USE] <= len(saved[table + "ids"])
-        return fits and np.array_equal(saved["policy"], self._signed())
 
     def _signature(self) -> str:
         """Say whose a saved state is: its name, and what else decides how its arrays are to be read."""
@@ -419,18 +436,25 @@ def _id_tables(value: Any) -> Iterator[IdTable]:
             yield from _id_tables(inner)
 
 
-def _as_saved(name: str, value: Any, current: np.ndarray) -> np.ndarray | None:
-    """Return a saved value as an array that can stand in the place of `current`, or None.
+def _as_saved(name: str, value: Any, saved: Mapping[str, Any]) -> Any:
+    """Return an array, or a named tuple of such, with copies of the saved arrays in the places of its own."""
+    if isinstance(value, np.ndarray):
+        return _as_array(name, saved[name], value)
+    if isinstance(value, tuple):
+        fields = type(value).__annotations__
+        parts = [_as_saved(f"{name}.{field}", inner, saved) for field, inner in zip(fields, value, strict=True)]
+        return type(value)(*parts)
+    return value
 
-    Whole numbers, which count or number something, are at least 0, unless they are ids; others are finite where those
-    of `current` are.
-    """
+
+def _as_array(name: str, value: Any, current: np.ndarray) -> np.ndarray:
+    """Return a copy of a saved value that can stand in the place of an array; raises `ValueError`."""
     try:
         saved = np.asarray(value)
     except (TypeError, ValueError):
-        return None
-    if saved.shape != current.shape or not np.can_cast(saved.dtype, current.dtype, "safe"):
-        return None
-    numbers = np.isfinite(saved).all() or not np.isfinite(current).all()
-    any_whole = current.dtype.kind != "i" or name.endswith("ids")
-    return saved if numbers and (any_whole or (saved >= 0).all()) else None
+        raise ValueError(f"{name} is {shown(value)}, expected an array") from None
+    if saved.shape != current.shape:
+        raise ValueError(f"{name} is of shape {saved.shape}, expected {current.shape}")
+    if not np.can_cast(saved.dtype, current.dtype, "safe"):
+        raise ValueError(f"{name} holds {saved.dtype}, expected {current.dtype}")
+    return np.array(saved, current.dtype, order="C")

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zoosim.core.blame import blamed
-from zoosim.core.errors import DataError, PolicyError, ZoosimError
+from zoosim.core.errors import DataError, PolicyError
 from zoosim.core.files import checked_file
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.core.parameters import shown
 from zoosim.core.types import Context, FloatArray, IntArray, frozen
 from zoosim.policies.base import Policy, policy_name
-from zoosim.policies.persistence import packed_policy, unpacked_policy
-from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.persistence import class_of_saved, packed_policy, unpacked_policy
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import product_key, text_of
 
@@ -290,21 +289,16 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
     """
     where = Path(path)
     header, arrays = read_packed(where, PACKING)
-    source = header.get("policy")
-    if policy is None and not (isinstance(source, str) and source in BUILT_IN):
-        raise DataError(
-            f"{where}: holds a policy of your own, {shown(source)}; name its FILE.py:Class: {where}@FILE.py:Class to "
-            'evaluate it, zoosim.load(..., policy="FILE.py:Class") to use it'
-        )
-    named = policy or str(source)
-    find_class(named)
+    policy_class = class_of_saved(where, header, policy)
     try:
         with blamed("its policy cannot be made: "):
-            made = unpacked_policy({**header, "policy": named}, arrays)
-        kept = {"facts": dict(header["facts"]), "seen": arrays["seen"].astype(np.uint64), "source": str(where)}
+            made = unpacked_policy(header, arrays, policy_class)
+        if arrays["seen"].dtype != np.uint64 or arrays["seen"].ndim != 1:
+            raise ValueError("seen is no row of hashes")
+        kept = {"facts": dict(header["facts"]), "seen": arrays["seen"], "source": str(where)}
         model = _restored(made, header, arrays, kept)
         _ = model.rows, model.last, model.competitors, model.last_judged  # refuses what is no number, or no time
-    except (ZoosimError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except Exception as error:  # whatever a file that somebody made on purpose may raise
         reason = " ".join(str(error).split())
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
     _check_sizes(model, where)

@@ -5,11 +5,12 @@ The count serves policies whose confidence widths shrink when something is shown
 leaves its decision open: tell the policy the default reward of what was not clicked in time.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, new_id_table, release_slot
+from zoosim.core.id_table import IN_USE, UNKNOWN, IdTable, claim_slot, find_slot, forget_ids, new_id_table, release_slot
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
@@ -28,6 +29,13 @@ class OpenDecisions(NamedTuple):
     counts: IntArray
     total: IntArray
     given_up: IntArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        is_open = np.zeros(len(self.counts), bool)
+        is_open[1 : self.table.counts[IN_USE]] = True
+        if not np.array_equal(self.counts > 0, is_open) or self.counts.sum() != self.total[0]:
+            yield "counts does not fit the decisions in its table, or their total"
 
 
 def no_open_decisions() -> OpenDecisions:

@@ -1,30 +1,38 @@
-"""What a policy has learned, in a file: class, parameters and task as JSON, and arrays; nothing is unpickled."""
+"""What a policy has learned, in a file: class, parameters and task as JSON, and arrays; nothing in it is executed.
+
+Models, saved policies and the snapshots of a service hold it in the same way, and read it by the same functions.
+"""
 
 import inspect
 import json
+import math
 import os
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from zoosim.core.blame import one_line
+from zoosim.core.blame import one_line, reason_of
+from zoosim.core.checks import check_whole
+from zoosim.core.claims import holding
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError, PolicyError, ZoosimError
-from zoosim.core.files import atomic
-from zoosim.core.parameters import parameters_of
+from zoosim.core.packed import Packing, read_packed, write_packed
+from zoosim.core.parameters import parameters_of, shown
 from zoosim.core.search_config import RewardWeights
 from zoosim.core.types import PolicySpec
 from zoosim.policies.base import Policy, policy_name
 from zoosim.policies.boosts.base import BoostSpec
-from zoosim.policies.registry import BUILT_IN, find_class
+from zoosim.policies.registry import BUILT_IN, find_class, without_user_code
 
-FORMAT = 3
+FORMAT = 4
 SUFFIX = ".npz"
-FIELDS = ("format", "policy", "params", "spec", "state")
+PACKING = Packing(b"", "saved policy", "save it anew with zoosim.save_policy", "give the file that save_policy wrote")
+MOST = {"user_dim": 10**7, "product_dim": 10**7, "n_users": 10**15, "steps": 10**15}
+"""No file says more of a task."""
 
 
 def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
@@ -39,8 +47,7 @@ def save_policy(policy: Policy, path: str | os.PathLike[str]) -> Path:
     if where.suffix != SUFFIX or not where.parent.is_dir():
         raise ConfigError(f"saved policy: got {path}, expected a file in a folder that is there, ending in {SUFFIX}")
     header, arrays = packed_policy(policy)
-    with atomic(where) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays, header=np.array(json.dumps(header)))
+    write_packed(where, PACKING, {"format": FORMAT, **header}, arrays)
     return where
 
 
@@ -52,18 +59,16 @@ def packed_policy(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     name = policy_name(type(policy))
     arrays: dict[str, Any] = {}
     header = {
-        "format": FORMAT,
         "policy": _source_of(policy),
         "params": {key: getattr(policy, key) for key in parameters_of(type(policy))},
         "spec": _packed_spec(name, policy.spec),
         "state": _packed(name, policy.state_dict(), arrays),
     }
     try:
-        unpacked_policy(json.loads(json.dumps(header)), arrays)
-    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PolicyError(
-            f"policy {name}: class, parameters and state do not bring it back: {one_line(error)}"
-        ) from error
+        with _named("class, parameters and state do not bring it back"):
+            unpacked_policy(json.loads(json.dumps(header)), arrays, type(policy))
+    except DataError as error:
+        raise PolicyError(f"policy {name}: {error}") from error
     return header, arrays
 
 
@@ -75,32 +80,65 @@ def packed_state(policy: Policy) -> tuple[Any, dict[str, np.ndarray]]:
 
 def unpack_state(policy: Policy, packed: Any, arrays: Mapping[str, np.ndarray]) -> None:
     """Give a policy what `packed_state` returned; raises `DataError`, and then changes nothing, for what it did not."""
-    try:
+    with _named(f"state of {policy_name(type(policy))}: does not fit it"):
         policy.load_state_dict(_unpacked(packed, arrays))
-    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"state of {policy_name(type(policy))}: does not fit it ({one_line(error)})") from None
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy:
+def load_policy(path: str | os.PathLike[str], policy: str | type[Policy] | None = None) -> Policy:
     """Return the policy of a file that `save_policy` wrote; it decides as the saved one would have gone on.
 
-    Raises `DataError` for a file that is none, is broken or is of another version.
+    Args:
+        path: The file; nothing in it is executed.
+        policy: The class, or `FILE.py:Class`, of a policy of your own, which is imported; a built-in policy needs none.
+
+    Raises:
+        ConfigError, PolicyError: `policy` names no policy.
+        DataError: the file is none, is broken or is of another version; or its policy is your own and `policy` does
+            not name it.
     """
-    header, arrays = _read(Path(path))
-    if header["format"] != FORMAT:
-        raise DataError(f"{path}: has format {header['format']}, expected {FORMAT}; save it anew by this version")
-    try:
-        return unpacked_policy(header, arrays)
-    except (ZoosimError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path}: is no saved policy, or broken ({type(error).__name__}: {error})") from error
+    where = Path(path)
+    header, arrays = read_packed(where, PACKING)
+    if header.get("format") != FORMAT:
+        raise DataError(f"{path}: has format {header.get('format')}, expected {FORMAT}; save it anew by this version")
+    policy_class = class_of_saved(where, header, policy)
+    with _named(f"{path}: is no saved policy, or broken"):
+        return unpacked_policy(header, arrays, policy_class)
 
 
-def unpacked_policy(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Policy:
+def class_of_saved(path: Path, header: Mapping[str, Any], policy: str | type[Policy] | None) -> type[Policy]:
+    """Return the class of the policy in a file's `header`: a built-in one, or the one that the caller names.
+
+    What the file names is never imported.
+    """
+    source = header.get("policy")
+    is_built_in = isinstance(source, str) and source in BUILT_IN
+    if policy is not None:
+        return find_class(policy)
+    if is_built_in:
+        return find_class(str(source))
+    raise DataError(
+        f"{path}: holds a policy of your own, {shown(source)}; name its FILE.py:Class: {path}@FILE.py:Class to "
+        'evaluate it, zoosim.load(..., policy="FILE.py:Class") or zoosim.load_policy(..., policy=...) to use it'
+    )
+
+
+def unpacked_policy(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], policy_class: type[Policy]) -> Policy:
     """Make the policy of which `packed_policy` returned this, and give it its state."""
     spec = _unpacked_spec(header["spec"])
-    policy = find_class(header["policy"])(spec, np.random.default_rng(0), **header["params"])
+    with without_user_code(), holding(sum(array.size for array in arrays.values())):
+        policy = policy_class(spec, np.random.default_rng(0), **header["params"])
     policy.load_state_dict(_unpacked(header["state"], arrays))
     return policy
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Turn whatever a header, an array or a policy's class raises into a `DataError` of one line."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        reason = one_line(error) if isinstance(error, ZoosimError) else reason_of(error)
+        raise DataError(f"{what}: {reason}") from error
 
 
 def _packed_spec(name: str, spec: PolicySpec) -> dict[str, Any]:
@@ -114,6 +152,8 @@ def _packed_spec(name: str, spec: PolicySpec) -> dict[str, Any]:
 
 
 def _unpacked_spec(packed: Mapping[str, Any]) -> PolicySpec:
+    for name, most in MOST.items():
+        check_whole(f"spec: {name}", packed.get(name, 0), 0, most)
     if "reward" not in packed:
         return PolicySpec(**packed)
     reward = build(RewardWeights, packed["reward"], "saved policy: reward")
@@ -145,6 +185,8 @@ def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_packed(name, entry, arrays) for entry in value]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise PolicyError(f"policy {name}: its state holds a {type(value).__name__}, expected arrays and plain values")
@@ -156,18 +198,8 @@ def _unpacked(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     ((kind, content),) = packed.items()
     if kind == "array":
         return arrays[f"array_{content}"]
+    if kind == "number":
+        return float(content)
     if kind == "items":
         return {key: _unpacked(value, arrays) for key, value in content}
     return {"list": list, "tuple": tuple}[kind](_unpacked(value, arrays) for value in content)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop("header")))
-        return {field: header[field] for field in FIELDS}, arrays
-    except FileNotFoundError:
-        raise DataError(f"{path}: is not there; give the file that save_policy wrote") from None
-    except (OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: is no saved policy, or broken; save it anew with zoosim.save_policy") from error

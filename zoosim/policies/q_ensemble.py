@@ -19,6 +19,7 @@ import numpy as np
 
 from zoosim.core.checks import all_alike, check_array, check_number, check_whole, check_widths
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.limits import first_flaw, trained_flaws
 from zoosim.core.parameters import shown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import FloatArray
@@ -154,13 +155,16 @@ class QEnsembleRegressor:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what an ensemble of the same sizes saved; raises `DataError` before anything moves if it is not."""
-        if not all_alike(state, self.state_dict()) or any(
-            (state[name] < 0).any() for name in ("steps", "seen", "squares")
-        ):
-            raise DataError("QEnsembleRegressor: the saved state is of another ensemble, or broken")
+        broken = "QEnsembleRegressor: the saved state is of another ensemble, or broken"
+        if not all_alike(state, self.state_dict()):
+            raise DataError(broken)
+        moments = Moments(*(state[name].copy() for name in Moments._fields))
+        flaws = [first_flaw("moments", moments), first_flaw("steps", state["steps"]), *trained_flaws(state["trained"])]
+        if any(flaws):
+            raise DataError(f"{broken} ({next(filter(None, flaws))})")
         self._trained = state["trained"].copy()
         self._steps = state["steps"].copy()
-        self._moments = Moments(*(state[name].copy() for name in Moments._fields))
+        self._moments = moments
 
     def _rows(self, states: FloatArray, actions: FloatArray) -> FloatArray:
         checked_states = check_array("states", states, (None, self.state_dim))

@@ -3,6 +3,9 @@
 import hashlib
 import importlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.core.parameters import check_parameters, unknown
+from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.types import PolicySpec
 from zoosim.core.user_code import class_in_file, code_digest
 from zoosim.policies.base import Policy, policy_name
@@ -56,6 +59,8 @@ BUILT_IN = {
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
+_refuses_user_code: ContextVar[bool] = ContextVar("_refuses_user_code", default=False)
+
 
 @dataclass(frozen=True)
 class PolicyEntry:
@@ -92,12 +97,18 @@ def make_entry(
     cls = find_class(source)
     name = name or policy_name(cls)
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ConfigError(f"policy name: got {name!r}, expected letters, digits, dots and hyphens, 64 at most")
+        raise ConfigError(f"policy name: got {shown(name)}, expected letters, digits, dots and hyphens, 64 at most")
     checked: dict[str, Any] = check_parameters(name, cls, params or {})
     inner = [find_class(value) for value in checked.values() if isinstance(value, str) and value in BUILT_IN]
     code = [code_digest(part) for part in (cls, *inner)]
     fingerprint = hashlib.sha256(repr((code, sorted(checked.items()))).encode()).hexdigest()[:16]
     return PolicyEntry(name, source, checked, fingerprint)
+
+
+def check_own_name(entry: PolicyEntry) -> None:
+    """Refuse a class of the user's that is called as a built-in policy is, with `ConfigError`."""
+    if entry.name in BUILT_IN and not entry.built_in:
+        raise ConfigError(f"policy name: {entry.name!r} is a built-in policy; give your class another `name`")
 
 
 def find_class(source: str | type[Policy]) -> type[Policy]:
@@ -109,8 +120,20 @@ def find_class(source: str | type[Policy]) -> type[Policy]:
         cls = getattr(importlib.import_module(module), attribute)
         return _with_fixed(cls, source) if source in FIXED else cls
     if ":" in source or source.endswith(".py"):
+        if _refuses_user_code.get():
+            raise PolicyError(f"policy {source}: is named by a file, and no code that a file names is run")
         return _checked_class(class_in_file(source, "policy", PolicyError), source)
     raise ConfigError(unknown("unknown policy", source, BUILT_IN) + "; your own is given as FILE.py:Class")
+
+
+@contextmanager
+def without_user_code() -> Iterator[None]:
+    """Let `find_class` refuse code of the user's own: what it is asked for comes from a file."""
+    before = _refuses_user_code.set(True)
+    try:
+        yield
+    finally:
+        _refuses_user_code.reset(before)
 
 
 @cache

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
@@ -48,7 +49,7 @@ def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, Fl
 def _numbers(what: str, value: Any) -> FloatArray:
     """Return a value as an array of numbers, itself where it is one already, or raise `PolicyError`."""
     try:
-        return np.ascontiguousarray(value, np.float64)
+        return np.ascontiguousarray(as_floats(value))
     except (TypeError, ValueError):
         raise PolicyError(f"{what}: got {shown(value)}, expected an array of numbers") from None
 

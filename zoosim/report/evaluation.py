@@ -66,7 +66,7 @@ def build_page(evaluation: Evaluation) -> Page:
     tables = [
         results_table(evaluation),
         *lifts_tables(evaluation),
-        *_randomisation(evaluation),
+        *randomisation_tables(evaluation),
         *(table for other in evaluation.others.values() for table in _other_reward(other)),
         reasons_table(evaluation),
         _ranking(evaluation),
@@ -151,7 +151,7 @@ def _lift_figures(lift: Lift) -> tuple[str, str, str]:
     return percent_more(lift.value), f"{percent_more(lift.low)} to {percent_more(lift.high)}", held
 
 
-def _randomisation(evaluation: Evaluation) -> list[Table]:
+def randomisation_tables(evaluation: Evaluation) -> list[Table]:
     """Tabulate how much chance would make a deterministic log useful."""
     rows = [
         (

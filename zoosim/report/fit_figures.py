@@ -6,7 +6,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from zoosim.core.statistics import Interval
-from zoosim.fitting.checks import Comparison, Share
+from zoosim.fitting.checks import Comparison
+from zoosim.fitting.held_out import Share
 from zoosim.report.drawing import ACCENT, COLORS, MUTED, axis_style, dot_style, escaped, layout_style
 from zoosim.report.marks import Mark, marks_figure
 

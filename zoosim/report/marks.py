@@ -23,6 +23,9 @@ from zoosim.report.drawing import (
     shortened,
 )
 
+FEW = 200
+"""Whole numbers on an axis up to which each, or each tenth, has a tick."""
+
 APART = 0.28
 """How far marks of one row lie apart, in rows."""
 
@@ -62,7 +65,7 @@ class Line(NamedTuple):
 
 
 def lines_figure(lines: Sequence[Line], x_title: str, y_title: str) -> go.Figure:
-    """Draw lines over whole numbers; those with intervals as dots."""
+    """Draw lines over whole numbers, from 0 or from below it; those with intervals as dots."""
     figure = go.Figure(layout=layout_style(height=320, margin={"l": 64, "r": 24, "t": 40, "b": 54}))
     for line in lines:
         style: dict[str, Any] = {"mode": "lines", "line": {"color": line.color, "width": 2}}
@@ -73,10 +76,15 @@ def lines_figure(lines: Sequence[Line], x_title: str, y_title: str) -> go.Figure
         name = escaped(line.name)
         hover = f"{name}, {x_title} %{{x:.0f}}: %{{y:.4g}}<extra></extra>"
         figure.add_scatter(x=list(line.x), y=list(line.y), name=name, hovertemplate=hover, **style)
-    figure.update_xaxes(**axis_style(), title_text=x_title, dtick=max(1, len(lines[0].x) // 10), ticklabelstandoff=8)
+    figure.update_xaxes(**axis_style(), title_text=x_title, dtick=_tick(lines[0].x), ticklabelstandoff=8)
     figure.update_yaxes(**axis_style(), title_text=y_title, rangemode="tozero")
     figure.update_layout(legend_style(1.02, MUTED))
     return figure
+
+
+def _tick(x: Sequence[float]) -> float | None:
+    """Return how far ticks lie apart on an axis of few whole numbers; None: as plotly likes."""
+    return max(1, len(x) // 10) if max(x) <= FEW else None
 
 
 def marks_figure(rows: Mapping[str, Sequence[Mark]], title: str) -> go.Figure:

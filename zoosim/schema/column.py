@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from zoosim.core.config import Strict
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.schema.values import checked_zone, distinct_values
+from zoosim.schema.values import Epoch, checked_zone, distinct_values
 
 MOST_LEVELS = 50
 """Levels of a category, or words of a list, that get a feature of their own, the most frequent ones."""
@@ -26,7 +26,6 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Levels = tuple[str, ...]
 Zone = Annotated[str, AfterValidator(checked_zone)]
 Separator = Annotated[str, Field(min_length=1)]
-Epoch = Literal["s", "ms", "us"]
 Buckets = Annotated[int, Field(ge=0, le=4096)]
 
 

@@ -14,11 +14,14 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.schema.column import BUCKETS, MOST_LEVELS, TAILS, Buckets, Column, Epoch, Levels, Separator, Zone
+from zoosim.schema.column import BUCKETS, MOST_LEVELS, TAILS, Buckets, Column, Levels, Separator, Zone
 from zoosim.schema.number_columns import NumberColumn, VectorColumn
 from zoosim.schema.values import (
+    Epoch,
     counted,
+    epoch_of,
     level_hash,
+    numbers_of,
     text_of,
     time_of,
     to_the_minute,
@@ -180,7 +183,7 @@ class WordsColumn(Column):
 class TimeColumn(Column):
     """A time: where on the circle of a day its minute lies, and on that of a week its day.
 
-    A number counts `epoch` units since 1970.
+    A number counts `epoch` units since 1970, which are told by their size where nothing is said.
     """
 
     type: Literal["time"] = "time"
@@ -191,8 +194,10 @@ class TimeColumn(Column):
     def fitted(
         cls, name: str, column: pl.Series, *, time_zone: str = "UTC", epoch: Epoch | None = None, **options: Any
     ) -> "TimeColumn":
-        """Note whether times are missing."""
-        fitted = cls(name=name, time_zone=time_zone, epoch=epoch)
+        """Note what numbers count, and whether times are missing."""
+        counts = numbers_of(column)
+        unit = epoch or epoch_of(counts[~np.isnan(counts)])
+        fitted = cls(name=name, time_zone=time_zone, epoch=unit)
         return fitted.model_copy(update={"missing": not fitted.reads(column).all()})
 
     @property

@@ -192,3 +192,12 @@ def _drift_of(column: AnyColumn, values: pl.Series) -> str:
 def _examples(counts: pl.DataFrame) -> str:
     texts = sorted(map(str, counts["value"].to_list()))
     return ", ".join(texts[:EXAMPLES]) + (", ..." if len(texts) > EXAMPLES else "")
+
+
+def parts(encoder: Encoder) -> dict[str, slice]:
+    """Return where the features of each column stand."""
+    stops = np.cumsum([len(column.features) for column in encoder.columns])
+    return {
+        column.name: slice(int(stop) - len(column.features), int(stop))
+        for column, stop in zip(encoder.columns, stops, strict=True)
+    }

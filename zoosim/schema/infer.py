@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
-from zoosim.schema.values import UNREADABLE, number_of, numbers_of, present, text_of, time_of, truth_of
+from zoosim.core.parameters import shown
+from zoosim.schema.values import UNREADABLE, WORDS, number_of, numbers_of, present, text_of, time_of, truth_of
 
 MOSTLY = 0.95
 """Share of the values of a column that must be numbers, or times, for the others to count as unreadable."""
@@ -85,11 +86,40 @@ def infer_type(column: pl.Series) -> Inferred:
         return Inferred("", f"holds nothing but {text_of(sample[0])}")
     if len(sample) <= 6 and all(truth_of(value) is not None for value in sample):
         return Inferred("yes/no", " and ".join(sorted(str(text_of(value)) for value in sample)))
-    if np.isfinite(numbers_of(pl.Series(sample, strict=False))).mean() >= MOSTLY:
-        return Inferred("number", f"{held.len():,} different numbers")
+    others = stray_words(column)
+    if np.isfinite(numbers_of(pl.Series(sample, strict=False))).mean() >= MOSTLY or _are_few(others, column):
+        missing = f"; {others.text}, and count as missing" if others.total else ""
+        return Inferred("number", f"{held.len() - others.different:,} different numbers{missing}")
     if np.mean([time_of(value, ZoneInfo("UTC")) is not None for value in sample]) >= MOSTLY:
         return Inferred("time", "times")
-    return _infer_words(sample, held.len(), int(present(column).sum()))
+    inferred = _infer_words(sample, held.len(), int(present(column).sum()))
+    return inferred._replace(reason=f"{inferred.reason}, though {others.text}") if others.total else inferred
+
+
+class StrayWords(NamedTuple):
+    """How many values of a column of numbers are none, how many of them differ, and `text` that says where they are."""
+
+    total: int = 0
+    different: int = 0
+    text: str = ""
+
+
+def stray_words(column: pl.Series) -> StrayWords:
+    """Return what is no number among values that mostly are; nothing where most are none."""
+    if column.dtype not in WORDS:
+        return StrayWords()
+    held = present(column)
+    strays = held & np.isnan(numbers_of(column))
+    count, n_held = int(strays.sum()), int(held.sum())
+    if not count or 2 * count >= n_held:
+        return StrayWords()
+    row = int(strays.argmax())
+    text = f"{count:,} of {n_held:,} values are no numbers (row {row}: {shown(column[row])})"
+    return StrayWords(count, column.filter(strays).n_unique(), text)
+
+
+def _are_few(others: StrayWords, column: pl.Series) -> bool:
+    return 0 < others.total <= (1.0 - MOSTLY) * int(present(column).sum())
 
 
 def _infer_words(sample: Sequence[object], levels: int, n: int) -> Inferred:

@@ -11,7 +11,8 @@
                                   # sold_from, sold_until: columns of when each product was for sale
     keep: [p_new]                 # further numbers, such as target probabilities
     time_zone: Europe/Berlin      # of times that name none
-    epoch: ms                     # of times that are numbers: s, ms or us since 1970
+    epoch: ms                     # of times that are numbers: s, ms or us since 1970; told by size if left out
+    dates: month-first            # of times such as 03/04/2024, or day-first; told by a 13th day if left out
     actions: [A1, B7]             # the candidates, in order; those that were shown or listed when left out
     rankings: true                # rows that share their decision_id are a visit's ranking and differ in position
     separator: "|"                # between the words of lists
@@ -35,10 +36,11 @@ from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
-from zoosim.schema.column import Epoch, Options, Separator, Zone
+from zoosim.schema.column import Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
 from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late
+from zoosim.schema.values import DateOrder, Epoch
 
 CATEGORIES = ("category", "department", "group", "class", "family")
 """What columns are often called that put products in groups."""
@@ -124,6 +126,7 @@ class Schema(Strict):
     separator: Separator = "|"
     time_zone: Zone | None = None
     epoch: Epoch | None = None
+    dates: DateOrder | None = None
     policy: str = "logged"
 
     @field_validator("features", mode="before")

@@ -6,9 +6,9 @@ A value means the same wherever it comes from: 7, 7.0, "7" and " 7.0 " are one l
 import hashlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -28,8 +28,14 @@ WORDS = (pl.String, pl.Categorical, pl.Enum)
 NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 """What is read as a number, in Python's and in Rust's regular expressions."""
 
+LONGEST_DATE = 8
+"""Digits of a date in ISO 8601 without hyphens, 20240304."""
+
 _NUMBER = re.compile(NUMBER)
-_WHOLE = re.compile(r"^([+-]?[0-9]{1,300})\.0+$")
+WHOLE = r"^([+-]?(?:0|[1-9][0-9]{0,299}))\.0+$"
+"""A whole number that is written as another, in Python's and in Rust's regular expressions."""
+
+_WHOLE = re.compile(WHOLE)
 SECONDS = (
     r"^(?P<minute>(?:19[5-9]|2[0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2})"
     r":[0-5][0-9](?:\.[0-9]{3}(?:[0-9]{3})?)?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?$"
@@ -37,8 +43,15 @@ SECONDS = (
 """A time in ISO 8601 that names its seconds."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+DateOrder = Literal["day-first", "month-first"]
+"""Which comes first in dates such as 03/04/2024."""
+
+Epoch = Literal["s", "ms", "us"]
+MICROSECONDS: Mapping[Epoch, float] = {"s": 1e6, "ms": 1e3, "us": 1.0}
 """How long the units are in which times are counted."""
+
+FIRST_COUNTED, LAST_COUNTED = 3e14, 1e16
+"""From July 1979 to 2286, in microseconds since 1970, numbers tell by their size what they count."""
 
 LARGEST_NUMBER = 1e100
 """Larger numbers, whose squares overflow, are as unreadable as infinity."""
@@ -99,6 +112,13 @@ def texts_of(column: pl.Series) -> pl.Series:
     return rows.join(index, on="value", how="left", nulls_equal=True, maintain_order="left")["text"]
 
 
+def ids_of(column: pl.Series) -> pl.Series:
+    """Return `text_of` of each value of a column of ids, of which most differ; null where it is missing."""
+    texts = column.cast(pl.String).str.strip_chars(BLANK)
+    is_missing = texts.is_in(MISSING)
+    return pl.select(pl.when(~is_missing).then(texts.str.replace(WHOLE, "$1"))).to_series().alias(column.name)
+
+
 def counted(column: pl.Series) -> pl.DataFrame:
     """Return the distinct values of a column, each `value` with its `count`."""
     if column.dtype == pl.Object:
@@ -122,6 +142,8 @@ def level_hash(text: str) -> int:
 
 def number_of(value: Any) -> float | None:
     """Return a value as a number of at most `LARGEST_NUMBER`, None where it is missing or none."""
+    if type(value) is float:  # what requests hold by the dozen
+        return value if abs(value) <= LARGEST_NUMBER else None
     if isinstance(value, bool | int | float | np.number | np.bool_):
         try:
             number = float(value)
@@ -146,7 +168,7 @@ def truth_of(value: Any) -> bool | None:
     return False if word in NO else None
 
 
-def time_of(value: Any, time_zone: ZoneInfo, epoch: str | None = None) -> datetime | None:
+def time_of(value: Any, time_zone: ZoneInfo, epoch: Epoch | None = None) -> datetime | None:
     """Return a value as a time in a zone; where it names no zone of its own, it is taken to be in that one.
 
     With `epoch` numbers count its units since 1970.
@@ -163,8 +185,11 @@ def time_of(value: Any, time_zone: ZoneInfo, epoch: str | None = None) -> dateti
     elif isinstance(value, np.datetime64):
         moment = value.astype("datetime64[us]").item()
     else:
+        text = str(value).strip(BLANK)
+        if len(text) > LONGEST_DATE and _NUMBER.match(text):  # 1711112350612 is no time of the year 1711
+            return None
         try:
-            moment = datetime.fromisoformat(str(value).strip(BLANK))
+            moment = datetime.fromisoformat(text)
         except ValueError:
             return None
     try:
@@ -178,6 +203,15 @@ def _counted_time(microseconds: float, time_zone: ZoneInfo) -> datetime | None:
         return (EPOCH + timedelta(microseconds=microseconds)).astimezone(time_zone)
     except OverflowError:
         return None
+
+
+def epoch_of(counts: FloatArray) -> Epoch | None:
+    """Return in which unit numbers count from 1970, by their size; None where they are none or of several units."""
+    for unit, length in MICROSECONDS.items():
+        microseconds = counts * length
+        if len(counts) and ((microseconds >= FIRST_COUNTED) & (microseconds < LAST_COUNTED)).all():
+            return unit
+    return None
 
 
 def to_the_minute(column: pl.Series) -> pl.Series:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -28,6 +29,7 @@ from zoosim.serving.personalizer.routes import METHODS, PREFIX, Personalizer
 from zoosim.serving.refusals import Busy, Conflict, NotFound
 from zoosim.serving.requests import TooLarge, read_body
 from zoosim.serving.service import Service
+from zoosim.serving.tracing import Tracing
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")
@@ -75,7 +77,7 @@ class Application:
             Route("/readyz", self.ready),
             Route("/openapi.json", self.describe),
         ]
-        return Starlette(routes=routes)
+        return Starlette(routes=routes, middleware=[Middleware(Tracing)])
 
     async def decide(self, request: Request) -> Response:
         """Answer what to show."""
@@ -144,7 +146,7 @@ class Application:
         async def handle(request: Request) -> Response:
             try:
                 self._access.check(role, _key_of(request))
-                if role != ADMIN:  # before the body is read: who comes again is turned away at little cost
+                if method != "GET":
                     self._service.check_room()
                 return await handler(request)
             except ClientDisconnect:

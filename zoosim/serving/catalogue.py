@@ -65,6 +65,10 @@ class ServedCatalogue:
     def __contains__(self, version: int) -> bool:
         return version in self._place_of
 
+    def has_all(self, versions: Iterable[int]) -> bool:
+        """Tell whether all of these versions are known."""
+        return self._place_of.keys() >= set(versions)
+
     def change(self, version: int, product: Product) -> None:
         """Take over what the row at a position says of a product; nothing where that is known."""
         if version in self._place_of:

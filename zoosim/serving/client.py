@@ -82,7 +82,15 @@ class _Call:
     """A request to send: its path and body."""
 
     path: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | None = None
+    """What is posted; without one the path is got."""
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+
+_MODEL, _PRODUCTS = _Call("/v1/model"), _Call("/v1/products")
 
 
 class _Requests:
@@ -219,6 +227,14 @@ class Client(_Requests):
         """Let a deferred decision count; returns and raises as `give_feedback`."""
         return str(self._send(self._activate(decision_id))["status"])
 
+    def model(self) -> dict[str, Any]:
+        """Return what the service says of its model: policy, rules, rewards by weight, and what it has learned."""
+        return self._send(_MODEL)
+
+    def products(self) -> list[str]:
+        """Return the ids of the products that the service knows and may show."""
+        return list(self._send(_PRODUCTS)["products"])
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -233,7 +249,9 @@ class Client(_Requests):
         pauses = _pauses()
         while True:
             try:
-                answer: httpx2.Response | httpx2.TransportError = self._http.post(call.path, json=call.body)
+                answer: httpx2.Response | httpx2.TransportError = self._http.request(
+                    call.method, call.path, json=call.body
+                )
             except httpx2.TransportError as error:
                 answer = error
             pause = _pause_after(answer, pauses)
@@ -289,6 +307,14 @@ class AsyncClient(_Requests):
         """Let a deferred decision count; see `Client.activate`."""
         return str((await self._send(self._activate(decision_id)))["status"])
 
+    async def model(self) -> dict[str, Any]:
+        """Return what the service says of its model; see `Client.model`."""
+        return await self._send(_MODEL)
+
+    async def products(self) -> list[str]:
+        """Return the ids of the products that the service knows and may show."""
+        return list((await self._send(_PRODUCTS))["products"])
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
@@ -303,7 +329,9 @@ class AsyncClient(_Requests):
         pauses = _pauses()
         while True:
             try:
-                answer: httpx2.Response | httpx2.TransportError = await self._http.post(call.path, json=call.body)
+                answer: httpx2.Response | httpx2.TransportError = await self._http.request(
+                    call.method, call.path, json=call.body
+                )
             except httpx2.TransportError as error:
                 answer = error
             pause = _pause_after(answer, pauses)

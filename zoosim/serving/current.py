@@ -12,8 +12,9 @@ import msgspec
 
 from zoosim.core.errors import DataError, StoreError
 from zoosim.policies.model import Model
+from zoosim.serving.ahead import Ahead
 from zoosim.serving.catalogue import ServedCatalogue
-from zoosim.serving.events import Kind, NewRow, Row, Start, pack, start_key, unpack
+from zoosim.serving.events import Decision, Kind, NewRow, Row, Start, pack, start_key, unpack
 from zoosim.serving.folder import ROWS_AT_ONCE, Models, model_path, newest_snapshot
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.publishing import Changes, Message, News, take_changes, take_whole
@@ -64,6 +65,7 @@ class Current:
         self._store = store
         self._reader = reader
         self._models = Models(self.folder, store)
+        self._ahead = Ahead()
         self._knows_whole = False
         self._is_asking = False
         self._complaint = ""
@@ -190,6 +192,13 @@ class Current:
         self._take_rows(message.news)
         self._take_state(message)
 
+    def note_decision(self, position: int, decision: Decision) -> None:
+        """Let a decision that is stored, in a row, move what it can before the learner has read of it."""
+        if position <= self.state or decision.raw or decision.origin != self.start.origin:
+            return
+        for slot in range(len(decision.shown)):
+            self._ahead.note(self.model.policy, position, *self._replica.shown_in(decision, slot))
+
     def version_from(self, row: Row | None, version: int) -> bool:
         """Take over an older version of a product from its row; tell whether it could be."""
         if row is None or row.seq != version or row.kind is not Kind.PRODUCT:
@@ -229,6 +238,7 @@ class Current:
                     self.ask_learner()
                 self._is_asking = True
                 return
+            self._ahead.take_back(self.model.policy)
             take_changes(self.model.policy, message)
         else:
             self._is_asking = False
@@ -238,6 +248,7 @@ class Current:
             take_whole(self.model.policy, message)
         news = message.news
         self.state = news.position
+        self._ahead.note_again(self.model.policy, news.position)
         self.learned = news.counts
         if news.due != 0:
             self.due = news.due
@@ -281,6 +292,7 @@ class Current:
             return
         if before is None or self.start.origin != before.origin:
             self._knows_whole = False
+            self._ahead.forget()
             self.state = 0
         self._take_settings()
 

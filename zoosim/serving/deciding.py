@@ -1,6 +1,7 @@
 """Decide: draw what to show from the policy that is current, and say what the log shall hold of it."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zoosim.core.errors import PolicyError
@@ -14,7 +15,7 @@ from zoosim.serving.events import Decision, Search, pack_floats, pack_whole
 from zoosim.serving.fresh import EXPLORATION
 from zoosim.serving.growth import Growth
 from zoosim.serving.products import Products
-from zoosim.serving.ranker import Drawn, Slot, Units, draw
+from zoosim.serving.ranker import Drawn, Slot, Units, check_slots, draw
 from zoosim.serving.searches import rank, search_answer
 
 
@@ -35,12 +36,12 @@ class Decider:
         if body.candidates is None:
             candidates = self._current.catalogue.everything()
         else:
-            versions = await self._products.versions_of(body.candidates)
+            versions = await self._products.versions_of(body.candidates, partial(self._check_slots, body, slots))
             candidates = self._current.catalogue.candidates(versions)  # which may be another catalogue by now
         if not candidates.names:
             raise PolicyError("candidates: got none, expected at least one product that may be shown")
         visitor = self._encoded(body.visitor)
-        to_fill = self._slots(body, slots, visitor, candidates)
+        to_fill = self._slots(body, slots, visitor, candidates.names)
         drawn = self._drawn(decision_id, to_fill, candidates)
         decision = Decision(
             request=request,
@@ -60,6 +61,7 @@ class Decider:
             turn=self._current.start.turn,
             excluded=drawn.excluded,
             baseline=drawn.baseline,
+            agrees=self._agrees(decision_id, to_fill[0], candidates, drawn),
         )
         return decision, decision_answer(decision_id, decision, candidates.names)
 
@@ -87,19 +89,33 @@ class Decider:
         )
         return search, search_answer(decision_id, search)
 
+    def _agrees(self, decision_id: str, slot: Slot, candidates: Candidates, drawn: Drawn) -> bool | None:
+        """Tell whether an apprentice would show what the shop does; None where there is none, or it fails."""
+        if self._current.settings.mode != "apprentice" or self._current.is_warming_up:
+            return None
+        try:
+            wanted = draw(self._current.model.policy, [slot], candidates, 0.0, Units(self._secret, decision_id))
+        except Exception:  # what is shown does not hang on an apprentice
+            return None
+        return wanted.shown[0] == drawn.baseline
+
     def _encoded(self, columns: Mapping[str, Any]) -> FloatArray:
         return frozen(self._current.model.fitted.visitors.encode_one(columns))
 
+    def _check_slots(self, body: DecideBody, slots: Sequence[SlotBody], names: Sequence[str]) -> None:
+        """Refuse a request whose slots candidates of these names cannot fill: `PolicyError`."""
+        check_slots(self._slots(body, slots, self._encoded(body.visitor), names), len(names))
+
     def _slots(
-        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, candidates: Candidates
+        self, body: DecideBody, slots: Sequence[SlotBody], visitor: FloatArray, names: Sequence[str]
     ) -> list[Slot]:
         """Return what is to be filled; raises `PolicyError` for more slots than candidates."""
         count = len(slots) or body.count
-        if count > len(candidates.names):
-            raise PolicyError(f"count: got {count}, expected at most the {len(candidates.names)} candidates")
+        if count > len(names):
+            raise PolicyError(f"count: got {count}, expected at most the {len(names)} candidates")
         if not slots:
             return [Slot(visitor)] * count
-        places = {name: place for place, name in enumerate(candidates.names)}
+        places = {name: place for place, name in enumerate(names)}
         to_fill = []
         for slot in slots:
             excluded = tuple(places[name] for name in slot.excluded if name in places)

@@ -100,7 +100,8 @@ class Decision(msgspec.Struct, array_like=True):
     and features of their own, `slots` are the names and `visitors` what stands for `visitor` in each. `raw` is a packed
     `RawRequest`, while there is no schema. `products` are the names of what was shown, and `turn` is that of the start.
     `excluded` are places among the candidates that could not stand at the top, and `baseline` is the place of what the
-    shop would have shown there.
+    shop would have shown there. Where that was shown for sure, since the policy is an apprentice, `agrees` says
+    whether the policy would have shown it, too.
     """
 
     request: bytes
@@ -120,6 +121,7 @@ class Decision(msgspec.Struct, array_like=True):
     turn: int = 0
     excluded: list[int] = []
     baseline: int = 0
+    agrees: bool | None = None
 
     @property
     def origin(self) -> str:

@@ -1,18 +1,17 @@
 """Forget a visitor: take out of a service's log who was decided for, and what was known of them."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 
 import msgspec
 
 from zoosim.serving.events import Decision, Row, Search, pack, unpack
-from zoosim.serving.store.address import LOG
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, open_store
 
 ROWS_AT_ONCE = 1_000
 
 
-def forget_visitor(folder: Path, visitor_id: str) -> int:
+def forget_visitor(address: Address, visitor_id: str) -> int:
     """Take a visitor's id and features, and the hash of what was asked, out of all decisions and searches.
 
     Returns how many these were.
@@ -20,19 +19,14 @@ def forget_visitor(folder: Path, visitor_id: str) -> int:
     Rows keep their positions, ids and what was shown, so feedback still finds its decision; it is not learned any more.
     The service may go on meanwhile. Raises `DataError` for a broken log, `StoreError` for one that cannot be written.
     """
-    store = SqliteStore(folder / LOG)
-    forgotten = 0
     position = 0
-    try:
+    forgotten: list[Row] = []
+    with closing(open_store(address)) as store:
         while rows := store.read(position, ROWS_AT_ONCE):
             position = rows[-1].seq
-            replaced = list(_without_visitor(rows, visitor_id))
-            store.replace(replaced)
-            forgotten += len(replaced)
-        store.wipe()
-    finally:
-        store.close()
-    return forgotten
+            forgotten += _without_visitor(rows, visitor_id)
+        store.replace(forgotten)
+    return len(forgotten)
 
 
 def _without_visitor(rows: list[Row], visitor_id: str) -> Iterator[Row]:

@@ -4,9 +4,11 @@ import json
 import logging
 from datetime import UTC, datetime
 
+from zoosim.serving.tracing import trace_fields
+
 
 class _JsonFormatter(logging.Formatter):
-    """A record as JSON: when, how bad, which process, and what."""
+    """A record as JSON: when, how bad, which process, what, and as which part of which trace."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -15,6 +17,8 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "process": record.processName,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+            **trace_fields(),
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)

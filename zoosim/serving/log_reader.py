@@ -1,7 +1,8 @@
 """Read the rows of a service's log into visits: what each decision showed, and what feedback came to it in time."""
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,6 @@ import numpy as np
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
 from zoosim.core.types import FloatArray
-from zoosim.policies.model import Model
 from zoosim.schema.schema import FittedSchema
 from zoosim.serving.catalogue import model_version
 from zoosim.serving.events import (
@@ -26,11 +26,12 @@ from zoosim.serving.events import (
     unpack_floats,
     unpack_whole,
 )
-from zoosim.serving.folder import SNAPSHOTS, load_served_model
+from zoosim.serving.folder import SNAPSHOTS, Models
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.replica import rules_of
 from zoosim.serving.rules import AGGREGATIONS, Rules
 from zoosim.serving.snapshots import newest_replica
+from zoosim.serving.store.base import Store
 
 STILL_OPEN = "decision: expected one whose wait for feedback is over"
 SEARCH = "search: expected a decision on products, which alone can be judged so far"
@@ -87,10 +88,11 @@ class Visit(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """Feedback to a slot, with what orders it: the number of ticks before it, and its key."""
+    """Feedback to a slot and its time, with what orders it: the number of ticks before it, and its key."""
 
     ticks: int
     key: bytes
+    time: int
     slot: int
     rewards: Mapping[str, float]
 
@@ -98,9 +100,11 @@ class _Given(NamedTuple):
 class LogReader:
     """Reads the rows of a service's log in their order, and makes visits of them."""
 
-    def __init__(self, folder: Path, find_row: Callable[[int], Row | None]) -> None:
+    def __init__(self, folder: Path, store: Store) -> None:
+        """Start before the first row of a log, with the models and snapshots of a folder."""
         self._folder = folder
-        self._find_row = find_row
+        self._store = store
+        self._models = Models(folder, store)
         self.periods: list[Period] = []
         self.rules: list[Rules] = []
         self.sets: list[tuple[int, bytes]] = []
@@ -176,13 +180,18 @@ class LogReader:
             earned[slot] = rules.aggregate(values), by_name
         return earned
 
+    def delay(self, number: int) -> float:
+        """Return how many seconds after a visit its last feedback came, NaN where none did."""
+        times = [feedback.time for feedback in self._feedback.get(number, ())]
+        return (max(times) - self.visits[number].time) / MICROSECONDS if times else math.nan
+
     def _begin(self, row: Row, start: Start) -> None:
         self.rules.append(build(Rules, rules_of(start), "log of the service: rules"))
         if self.periods and self.periods[-1].origin == start.origin:
             return
         if self.periods and row.seq <= self.periods[-1].known_until:
             self.periods[-1].is_known = False  # the snapshot is of a later time of the same model
-        model = load_served_model(self._folder, start.model)
+        model = self._models.load(start.model)
         names, features = list(model.catalogue.names), list(model.catalogue.features)
         place_of = {model_version(place): place for place in range(len(names))}
         self.periods.append(Period(start.model, start.origin, model.fitted, names, features, place_of))
@@ -190,10 +199,10 @@ class LogReader:
     def _begin_in_the_middle(self) -> None:
         """Begin a log whose first rows were removed: a snapshot knows the model and the products."""
 
-        def load(digest: str) -> Model:
-            return load_served_model(self._folder, digest)
-
-        replica = newest_replica(self._folder / SNAPSHOTS, load, self._find_row, lambda line: None)
+        for name in self._store.shared():
+            if name.startswith(f"{SNAPSHOTS}/"):
+                self._store.fetch(self._folder, name)
+        replica = newest_replica(self._folder / SNAPSHOTS, self._models.load, self._store.row, lambda line: None)
         if replica.start is None:
             raise DataError(
                 f"{self._folder}: has neither the first rows of its log nor a snapshot, so nothing says what was "
@@ -253,7 +262,7 @@ class LogReader:
     def _earn(self, row: Row, feedback: Feedback) -> None:
         visit = self._open_visit(row)
         if visit is not None:
-            given = _Given(self._ticks, row.key or b"", feedback.slot, feedback.rewards)
+            given = _Given(self._ticks, row.key or b"", row.time, feedback.slot, feedback.rewards)
             self._feedback.setdefault(visit, []).append(given)
 
     def _activate(self, row: Row) -> None:

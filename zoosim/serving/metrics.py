@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from zoosim.serving.service import Service
+from zoosim.serving.tracing import CURRENT
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
@@ -26,6 +27,9 @@ class Metrics:
     @contextmanager
     def timed(self, request: str) -> Iterator[None]:
         """Count a request, and how long it takes."""
+        trace = CURRENT.get()
+        if trace is not None:
+            trace.request = request
         began = time.perf_counter()
         try:
             yield
@@ -47,6 +51,10 @@ class Metrics:
         for name, count in sorted(service.current.learned.items()):
             learned.add_metric([name], count)
         yield learned
+        agreement = service.agreement().get("agreement")
+        if agreement is not None:
+            said = "Share of decisions in apprentice mode that the policy would have made like the shop."
+            yield GaugeMetricFamily("zoosim_apprentice_agreement", said, agreement)
         yield GaugeMetricFamily("zoosim_waiting", "Requests that wait for the log.", service.waiting)
         yield GaugeMetricFamily("zoosim_delay_seconds", "Time to answer requests that came together.", service.delay)
         state = service.current.state

@@ -29,8 +29,14 @@ class Products:
         self._now = now
         self._storing = asyncio.Lock()
 
-    async def versions_of(self, candidates: Sequence[Candidate]) -> list[int]:
+    async def versions_of(
+        self, candidates: Sequence[Candidate], check: Callable[[Sequence[str]], None] = lambda names: None
+    ) -> list[int]:
         """Return the versions of a request's candidates, once the log holds all of them.
+
+        Args:
+            candidates: The candidates.
+            check: Called with their names before what is new of them is stored: what it raises leaves no trace.
 
         Raises:
             PolicyError: a candidate is unknown, comes twice or may not be shown, or there are too many.
@@ -46,6 +52,8 @@ class Products:
                 repeated = next(name for place, name in enumerate(names) if name in names[:place])
                 raise PolicyError(f"candidates: got {shown(repeated)} twice, expected each once")
             new = [product for _, product in products if product is not None]
+            if new:
+                check(names)
             stored = await self._store(new) if new else {}
             if self._current.start.origin == origin:  # else another model reads other features
                 return [stored.get(name) or self._version_of(name) for name in names]

@@ -85,6 +85,11 @@ def draw(
     return Drawn(shown, chances, propensities, excluded, _baseline(slots[0], available))
 
 
+def check_slots(slots: Sequence[Slot], count: int) -> None:
+    """Refuse slots that `count` candidates, which may all be shown, cannot fill: `PolicyError`."""
+    _Places(slots, np.ones(count, bool)).open_to(0)
+
+
 def _baseline(slot: Slot, available: BoolArray) -> int:
     """Return the place of what the shop would show in a slot: what comes first where its own choice is gone."""
     if slot.baseline is not None and available[slot.baseline]:

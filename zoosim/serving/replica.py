@@ -38,6 +38,9 @@ EVERY_REWARD = (-1e9, 1e9)
 WARM_UP, GROWN_FROM = "warm_up", "grown_from"
 """Facts of a model: it stands in while a schema is inferred; it grew from the requests of the one with this digest."""
 
+JUDGED, AGREED = "apprentice decisions", "apprentice agreements"
+"""Counts of decisions that an apprentice was asked about, and of those that it would have made alike."""
+
 
 def context_of(visitor: Any, candidates: Candidates) -> Context:
     """Return a request as policies see it: the visitor's features `(d_u,)`, and candidates that may all be shown."""
@@ -156,7 +159,13 @@ class Replica:
         decision = _decision_in(row)
         if self._is_learned(decision) and self._knows_products(decision):
             self.join.decide(row, decision)
+            self._count_agreement(decision)
             self._note(decision)
+
+    def _count_agreement(self, decision: Decision) -> None:
+        if decision.agrees is not None:
+            self.counts[JUDGED] += 1
+            self.counts[AGREED] += decision.agrees
 
     def _search(self, row: Row) -> None:
         search = unpack(row)
@@ -166,7 +175,7 @@ class Replica:
 
     def _knows_products(self, decision: Decision) -> bool:
         """Whether the log has what a decision rests on, which a server may lose."""
-        if decision.raw or all(version in self.catalogue for version in unpack_whole(decision.versions).tolist()):
+        if decision.raw or self.catalogue.has_all(unpack_whole(decision.versions).tolist()):
             return True
         self.counts["of unknown products"] += 1
         return False
@@ -216,7 +225,7 @@ class Replica:
         assert isinstance(decision, Decision)
         policy = self.model.policy
         reward = self.rules.stretched(closing.reward, *getattr(policy, "rewards", EVERY_REWARD))
-        policy.update(*self._shown_in(decision, closing.slot), reward)
+        policy.update(*self.shown_in(decision, closing.slot), reward)
         self.counts["learned"] += 1
 
     def _note(self, decision: Decision) -> None:
@@ -228,10 +237,10 @@ class Replica:
         self.known_versions |= versions
         for slot in range(len(decision.shown)):
             # The policy meets all candidates once, so that it has numbered them when it is asked about them.
-            context, action = self._shown_in(decision, slot, alone=are_known)
+            context, action = self.shown_in(decision, slot, alone=are_known)
             self._move(partial(self.model.policy.note_decision, context, action))
 
-    def _shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
+    def shown_in(self, decision: Decision, slot: int, alone: bool = True) -> tuple[Context, int]:
         """Return a request and the action in a slot of it.
 
         That for the one product is enough where a policy learns of it, as it keeps it by its id.

@@ -1,6 +1,8 @@
 """Read the log of a service as a `Log` of visits: what was shown, how likely that was, and what it earned."""
 
+import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +17,10 @@ from zoosim.logs.log import Log
 from zoosim.policies.model import product_ids
 from zoosim.schema.infer import REWARD
 from zoosim.serving.events import Row, without_gap
+from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LogReader, Visit
-from zoosim.serving.store.address import LOG
-from zoosim.serving.store.sqlite import SqliteStore
+from zoosim.serving.store.address import Address, find_log, open_store
+from zoosim.serving.store.base import Store
 
 ROWS_AT_ONCE = 10_000
 
@@ -25,20 +28,19 @@ ROWS_AT_ONCE = 10_000
 class ServedLog(NamedTuple):
     """The decisions of a service as a `log`, and the id of each of its visits.
 
-    `first_candidates (n,)` are the products that the shop would have shown at the top without the service.
+    `first_candidates (n,)` are the products that the shop would have shown at the top without the service; `delays
+    (n,)`, how many seconds after a visit its last feedback came, NaN where none did.
     """
 
     log: Log
     decision_ids: tuple[str, ...]
     first_candidates: IntArray
+    delays: FloatArray
 
 
-def is_service(source: object) -> bool:
-    """Whether something is the path of a service's folder."""
-    return isinstance(source, str | os.PathLike) and (Path(source) / LOG).is_file()
-
-
-def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace | str | None = None) -> ServedLog:
+def read_served_log(
+    source: str | os.PathLike[str] | Address, *, action_space: ActionSpace | str | None = None
+) -> ServedLog:
     """Read what a service decided, up to the newest row there is; it may go on meanwhile.
 
     A visit is a decision whose wait for feedback is over by the time of the newest row. One that is still open is left
@@ -46,31 +48,46 @@ def read_served_log(folder: str | os.PathLike[str], *, action_space: ActionSpace
     visit earned is what the service learns from it; each reward by name is aggregated alike.
 
     Args:
-        folder: The folder of the service.
+        source: The folder of the service, or where its log lies on a server.
         action_space: "products": what was shown at the top; "rankings": all that was shown. By default rankings where
             every decision showed equally many products, more than one; slots that differ are none.
 
     Raises:
-        ConfigError: the service's log has no such action space.
+        ConfigError: the service's log has no such action space, or `source` names none.
         DataError: the log is broken, or has no decision that is over.
+        StoreError: the server of the log does not answer.
     """
-    store = SqliteStore(Path(folder) / LOG, read_only=True)
-    reader = LogReader(Path(folder), store.row)
-    try:
+    address = find_log(source)
+    if address is None:
+        raise ConfigError(
+            f"log: got {str(source)!r}, expected the folder of a service, or redis://HOST:PORT/DB?name=LOOP"
+        )
+    with _opened(address) as (store, folder):
+        reader = LogReader(folder, store)
         newest = store.last()
         for row in _rows(store, 0 if newest is None else newest.seq):
             reader.apply(row)
-    finally:
-        store.close()
     chosen = reader.finished()
     if not chosen:
         reasons = "".join(f"; {count:,} x {reason}" for reason, count in reader.skipped.items())
-        raise DataError(f"{folder}: got no decision to judge by{reasons}; serve visitors, and come again")
-    space = _space_of({len(reader.visits[number].shown) for number in chosen}, action_space, str(folder))
-    return _Arrays(reader, chosen, space).served_log(str(folder))
+        raise DataError(f"{address.source}: got no decision to judge by{reasons}; serve visitors, and come again")
+    space = _space_of({len(reader.visits[number].shown) for number in chosen}, action_space, address.source)
+    return _Arrays(reader, chosen, space).served_log(address.source)
 
 
-def _rows(store: SqliteStore, newest: int) -> Iterator[Row]:
+@contextlib.contextmanager
+def _opened(address: Address) -> Iterator[tuple[Store, Path]]:
+    """Open a log to read, and the folder of its models: what a server shares goes into one that is removed again."""
+    with contextlib.ExitStack() as opened:
+        folder = address.folder
+        if address.server:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            for part in (MODELS, SNAPSHOTS):
+                (folder / part).mkdir()
+        yield opened.enter_context(contextlib.closing(open_store(address, read_only=True))), folder
+
+
+def _rows(store: Store, newest: int) -> Iterator[Row]:
     """Yield the rows of a log up to the position `newest`."""
     position = 0
     while position < newest:
@@ -132,7 +149,8 @@ class _Arrays:
             fitted=self._reader.fitted,
         )
         first = np.array([self._product_of_version[visit.period][visit.first] for visit in visits])
-        return ServedLog(log, tuple(visit.decision_id for visit in visits), first)
+        delays = np.array([self._reader.delay(number) for number in self._chosen])
+        return ServedLog(log, tuple(visit.decision_id for visit in visits), first, delays)
 
     def _shaped(self, values: Any) -> Any:
         """Return an array `(n, L)` of a log of rankings as it is, and of one of products as `(n,)`."""

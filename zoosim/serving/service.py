@@ -48,7 +48,7 @@ from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.logged import LoggedDecisions
 from zoosim.serving.products import Products
 from zoosim.serving.refusals import Busy, Outcome
-from zoosim.serving.replica import rules_of
+from zoosim.serving.replica import AGREED, JUDGED, rules_of
 from zoosim.serving.settings import Settings
 from zoosim.serving.starting import first_start
 from zoosim.serving.store.address import open_store
@@ -164,7 +164,6 @@ class Service:
             request: The hash of the request, where the body is not all of it.
 
         Raises:
-            Busy: too many requests wait.
             Conflict: the decision's id was used for another request.
             PolicyError: a candidate is unknown, comes twice or may not be shown; or there is none; or the model ranks
                 searches.
@@ -176,7 +175,7 @@ class Service:
         """Rank the results of a search, and log how before it is answered.
 
         Raises:
-            Busy, Conflict, StoreError: as `decide`.
+            Conflict, StoreError: as `decide`.
             PolicyError: a candidate, the segment or the query type is unknown, or a candidate comes twice; or the
                 model decides on products.
         """
@@ -189,7 +188,6 @@ class Service:
         request: bytes | None = None,
     ) -> Answer:
         """Return the stored answer of a request that came before, or that of a new record, once it is stored."""
-        self.check_room()
         request = request or hash_of(body)
         decision_id = body.decision_id or self._new_id()
         async with self._claimed(decision_id):
@@ -205,6 +203,8 @@ class Service:
             if position is None:  # the same id came in another way meanwhile
                 stored_answer: Answer = await self._logged.earlier_answer(body, request)
                 return stored_answer
+            if isinstance(record, Decision):
+                self.current.note_decision(position, record)
         self.counts["decisions"] += 1
         return answer
 
@@ -224,12 +224,10 @@ class Service:
         """Log what a decision earned; the learner takes it in once.
 
         Raises:
-            Busy: too many requests wait.
             NotFound: no such decision is in the log.
             PolicyError: a reward is unknown or out of range, or the product was not shown.
             StoreError: the log cannot be written; the feedback does not count then, and may be sent again.
         """
-        self.check_room()
         return self._counted(await self._feedback.give(decision_id, body))
 
     async def give_value(self, decision_id: str, values: Mapping[int, float], feedback_id: str = "") -> None:
@@ -241,28 +239,23 @@ class Service:
             feedback_id: The caller's own id; without one the same values are a repetition for some time.
 
         Raises:
-            Busy: too many requests wait.
             PolicyError: the model ranks searches, whose rewards have names.
             StoreError: the log cannot be written; nothing counts then, and all may be sent again.
         """
-        self.check_room()
         self._counted(await self._feedback.give_value(decision_id, values, feedback_id))
 
     async def activate(self, decision_id: str, known: bool = True) -> Outcome:
         """Let a deferred decision count; raises as `give_feedback`, unless it need not be `known`."""
-        self.check_room()
         return await self._feedback.activate(decision_id, known)
 
     async def change_product(self, name: str, body: ProductBody) -> None:
         """Add a product, change its features, or say whether it may be shown.
 
         Raises:
-            Busy: too many requests wait.
             NotFound: the product is not known, and its features are not given.
             PolicyError: features are lacking; or the model ranks searches, whose products are those of its training.
             StoreError: the log cannot be written.
         """
-        self.check_room()
         await self._products.change(name, body)
 
     async def decision(self, decision_id: str) -> tuple[Row, Decision | Search]:
@@ -294,16 +287,29 @@ class Service:
             "policy": policy_name(type(self.model.policy)),
             "facts": self.model.facts,
             "rules": rules_of(self.start),
+            "rewards": dict(self.model.fitted.weights),
             "exploration": self.settings.exploration,
             "products": len(self.catalogue.names()),
             "state": self.current.state,
             "learned": dict(self.current.learned),
+            "apprentice": self.agreement(),
             "events": dict(self.counts),
         }
 
+    def agreement(self) -> dict[str, Any]:
+        """Return how many decisions an apprentice was asked about, and how often it would show the baseline, too.
+
+        Empty where it was asked about none.
+        """
+        decisions, agreements = (self.current.learned.get(name, 0) for name in (JUDGED, AGREED))
+        if not decisions:
+            return {}
+        return {"decisions": decisions, "agreements": agreements, "agreement": agreements / decisions}
+
     def refuse_to_write(self, reason: str) -> None:
-        """Store nothing more, since what this decides by is not what the log says any more."""
+        """Store nothing more, and let another service lead: what this decides by is not what the log says any more."""
         self._writer.refuse(reason)
+        self._writer.run(lambda store: store.resign())
 
     def close(self) -> None:
         """Store what waits, and let go of the folder."""
@@ -345,7 +351,10 @@ class Service:
         await self.current.note(self._writer, part, values)
 
     def check_room(self) -> None:
-        """Refuse what cannot be answered now: `Busy`, or `StoreError` until the log can be written again."""
+        """Refuse what cannot be answered now: `Busy`, or `StoreError` until the log can be written again.
+
+        To be asked once for each request, before its body is read: who comes again is turned away at little cost.
+        """
         if self.failure:
             raise StoreError(self.failure)
         if self.waiting >= self.settings.most_waiting or self._is_behind():

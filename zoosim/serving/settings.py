@@ -15,6 +15,9 @@ from zoosim.serving.store.address import Address, parse_address
 PREFIX = "ZOOSIM_SERVE_"
 """What the names of environment variables begin with: `ZOOSIM_SERVE_PORT` sets `port`."""
 
+STORE = f"{PREFIX}STORE"
+"""The variable that sets `store`."""
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 ROLES = ("decide", "feedback", "admin")
 KEYS = tuple(f"{role}_key" for role in ROLES)

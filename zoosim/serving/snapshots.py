@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from zoosim.core.blame import reason_of
 from zoosim.core.errors import ConfigError, DataError, ZoosimError
 from zoosim.core.packed import Packing, read_packed, write_packed
 from zoosim.policies.model import Model
@@ -85,7 +86,6 @@ def needed_position(folder: Path) -> int:
 def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Callable[[int], Row | None]) -> Replica:
     header, arrays = read_packed(path, PACKING)
     replica = Replica(load_model, find_row)
-    broken = DataError(f"{path}: is no {PACKING.what}, or broken; {PACKING.again}")
     try:
         replica.begin(_start_in(header))
         replica.join.load_state(header["join"])
@@ -98,8 +98,8 @@ def _read_snapshot(path: Path, load_model: Callable[[str], Model], find_row: Cal
         replica.checksum = bytes.fromhex(header["row"])
     except ZoosimError as error:
         raise DataError(f"{path}: cannot be used: {error}") from None
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-        raise broken from None
+    except Exception as error:  # whatever a file that somebody made on purpose may raise
+        raise PACKING.broken(path, reason_of(error)) from None
     row = find_row(replica.position)
     if row is None or row_checksum(row) != replica.checksum:
         raise DataError(f"{path}: ends at row {replica.position:,}, which is not in the log, or not the same there")

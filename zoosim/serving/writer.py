@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from zoosim.core.errors import StoreError
 from zoosim.serving.events import NewRow
@@ -17,6 +17,8 @@ MOST_TOGETHER = 512
 
 ROWS_BETWEEN_SYNCS = 1_000
 """Rows after which the log is synced though nobody waits for that."""
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger("zoosim.serving")
 
@@ -39,8 +41,8 @@ class _Committed(NamedTuple):
 class _Task(NamedTuple):
     """Something else to do with the store between two commits."""
 
-    run: Callable[[Store], int]
-    done: "asyncio.Future[int]"
+    run: Callable[[Store], Any]
+    done: "asyncio.Future[Any]"
 
 
 class Writer:
@@ -100,9 +102,9 @@ class Writer:
         """Append nothing more."""
         self._refusal = reason
 
-    def run(self, task: Callable[[Store], int]) -> "asyncio.Future[int]":
+    def run(self, task: Callable[[Store], Result]) -> "asyncio.Future[Result]":
         """Do something else with the store; awaiting it raises `StoreError` as the task does."""
-        done: asyncio.Future[int] = self._loop.create_future()
+        done: asyncio.Future[Result] = self._loop.create_future()
         self._queue.put(_Task(task, done))
         return done
 

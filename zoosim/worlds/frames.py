@@ -5,15 +5,16 @@ from pathlib import Path
 import polars as pl
 
 from zoosim.core.errors import DataError
+from zoosim.core.parquet import UNREADABLE, read_parquet
 
 
 def read_frame(path: Path) -> pl.DataFrame:
     """Read a CSV or Parquet file, or raise `DataError`."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a CSV or Parquet file")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return read_parquet(path)
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.read_parquet(path)
         return pl.read_csv(path, infer_schema_length=10_000, null_values=["nan", "NaN", "NAN", "-nan"])
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None

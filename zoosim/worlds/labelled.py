@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.config import LabelledConfig, build
-from zoosim.core.errors import DataError
+from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import unknown
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.sources import source_digest
@@ -54,18 +54,40 @@ def read_table(config: LabelledConfig) -> Table:
     return _to_table(frame, config.label, config.data)
 
 
-def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
-    """Return the world of `steps` shuffled visits: passes over the table, each in a new order.
+@dataclass(frozen=True, kw_only=True)
+class LabelledWorld(TableWorld):
+    """Rows of a labelled table as visitors; `repeat` says whether rows come back."""
 
-    Rows come back from the second pass on, and are not to be recognised: visitors are anonymous.
+    repeat: bool
+
+    def before(self) -> TableWorld | None:
+        """Return the world as it stood before visit 0; None where a row comes once, as it would come back."""
+        return super().before() if self.repeat else None
+
+
+def build_labelled_world(table: Table, *, seed: int, steps: int, repeat: bool = False) -> LabelledWorld:
+    """Return the world of `steps` shuffled visits, each of another row.
+
+    Args:
+        table: The rows.
+        seed: Tells the orders of the rows apart.
+        steps: Number of visits.
+        repeat: Whether there are further passes over the table, each in a new order, where there are more visits than
+            rows. Rows that come back are not to be recognised: visitors are anonymous.
+
+    Raises:
+        ConfigError: there are more visits than rows, and rows do not come back.
     """
     rng = stream(seed, "visits")
     n_rows = len(table.labels)
     n_classes = len(table.classes)
+    if steps > n_rows and not repeat:
+        raise _too_long(steps, n_rows)
     passes = ceil(steps / n_rows)
     schedule = np.concatenate([rng.permutation(n_rows) for _ in range(passes)])[:steps]
-    return TableWorld(
+    return LabelledWorld(
         seed=seed,
+        repeat=repeat,
         users=frozen(table.features.copy()),
         segments=frozen(table.labels.copy()),
         products=frozen(np.eye(n_classes)),
@@ -80,13 +102,24 @@ def build_labelled_world(table: Table, *, seed: int, steps: int) -> TableWorld:
     )
 
 
+def _too_long(steps: int, n_rows: int) -> ConfigError:
+    """Return the refusal of a run of more visits than rows."""
+    return ConfigError(
+        f"steps: got {steps:,}, expected at most {n_rows:,}, as the table has that many rows and each comes once; "
+        "give fewer steps, or let rows come back by --set env.repeat=true"
+    )
+
+
 @dataclass(frozen=True)
 class LabelledSetup(WorldSetup):
     """A labelled table whose rows come as visitors; policies choose a class for each."""
 
     config: LabelledConfig
 
-    has_past = True
+    @property
+    def has_past(self) -> bool:
+        """Whether there are visits before the run: only where rows come back."""
+        return self.config.repeat
 
     @classmethod
     def read(
@@ -100,13 +133,26 @@ class LabelledSetup(WorldSetup):
         """The table, read once."""
         return read_table(self.config)
 
-    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> TableWorld:
+    def within_visits(self, *, asked: bool) -> "LabelledSetup":
+        """Return the setup of a run that shows no row twice unless rows are to come back."""
+        n_rows = len(self.table.labels)
+        if self.config.repeat or self.steps <= n_rows:
+            return self
+        if asked:
+            raise _too_long(self.steps, n_rows)
+        return replace(self, steps=n_rows)
+
+    def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> LabelledWorld:
         """Return the world of a seed."""
-        return build_labelled_world(self.table, seed=seed, steps=self.steps)
+        return build_labelled_world(self.table, seed=seed, steps=self.steps, repeat=self.config.repeat)
 
     def code(self, action_space: str) -> str:
         """Hash the code that builds the world."""
         return source_digest(__name__)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes this world another than others, beside the table's content."""
+        return {"env.repeat": self.config.repeat}
 
     def files_digest(self) -> str:
         """Hash the content of the table."""
@@ -121,7 +167,7 @@ class LabelledSetup(WorldSetup):
 def classifier_accuracy(table: Table) -> float | None:
     """Return the 5-fold cross-validated accuracy of logistic regression on every label; None with a class of one row.
 
-    It never sees the rows it is judged by, while a bandit meets them again from its second pass on.
+    It never sees the rows it is judged by; nor does a bandit, unless rows come back.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_score

@@ -19,6 +19,7 @@ SETUPS = {
     "labelled": "zoosim.worlds.labelled:LabelledSetup",
     "search": "zoosim.worlds.search.setup:SearchSetup",
     "shops": "zoosim.worlds.shops.setup:ShopsSetup",
+    "search-shops": "zoosim.worlds.search_shops.setup:SearchShopsSetup",
 }
 """The kinds of worlds, and where the class of each one's setup is. A kind of another name is a user's FILE.py:Class."""
 
@@ -54,11 +55,13 @@ class WorldSetup(ABC):
     knows_users: ClassVar[bool] = False
     """Whether visitors come back and are recognised."""
 
-    has_past: ClassVar[bool] = False
-    """Whether there are visits before the run, from which policies can learn."""
-
     slow_start: ClassVar[bool] = False
     """Whether the first policy of a seed computes for long what the others then find on disk."""
+
+    @property
+    def has_past(self) -> bool:
+        """Whether there are visits before the run, from which policies can learn."""
+        return False
 
     @property
     def action_spaces(self) -> tuple[str, ...]:
@@ -113,6 +116,17 @@ class WorldSetup(ABC):
             ConfigError: a setting is invalid.
             DataError: a file is.
         """
+
+    def within_visits(self, *, asked: bool) -> "WorldSetup":
+        """Return the setup of a run that is no longer than the visits that there are.
+
+        Args:
+            asked: Whether the user asked for this length; the default length gives way.
+
+        Raises:
+            ConfigError: a longer run was asked for.
+        """
+        return self
 
     @abstractmethod
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> World:

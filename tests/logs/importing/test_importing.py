@@ -121,7 +121,8 @@ def test_what_a_table_was_not_fitted_to_is_encoded_and_counted_as_drift(
 def test_missing_and_unreadable_values_get_a_feature_in_a_log_that_is_fitted_to_them(tmp_path: Path) -> None:
     rows = [row.replace("51,fr", "old,") for row in ROWS]
     table, mapping, out = written(tmp_path, rows, MAPPING.replace("[age, country]", "{age: number, country: category}"))
-    assert import_log(table, mapping, out) == ({}, {}, {})
+    note = "1 of 4 values are no numbers (row 1: 'old'), and count as missing"
+    assert import_log(table, mapping, out) == ({}, {}, {"age": note})
     fitted = fitted_schema(out)
     assert fitted is not None
     assert fitted.visitors.features == (
@@ -243,7 +244,10 @@ TWO = pl.DataFrame({"item": ["a", "b"], "p": [0.5, 0.5], "click": [0, 1]})
 @pytest.mark.parametrize(
     ("times", "words"),
     [
-        (["1700000000", "1700000001"], r"but '1700000000'; say in a schema what it counts .epoch: s"),
+        (["17", "18"], r"but '17'; say in a schema what it counts .epoch: s"),
+        ([1700000000, 1700000000000], r"column at holds 1700000000; say in a schema what it counts .epoch: s"),
+        (["03/04/2024", "05/04/2024"], r"row 0, .*'03/04/2024', and no row tells day from month; say dates: day-first"),
+        (["13/04/2024", "04/13/2024"], r"'13/04/2024' in row 0 and '04/13/2024' in row 1, expected day and month in"),
         (["yesterday", "today"], r"but 'yesterday'; expected such as 2026-03-01T10:00Z"),
         (["12:00", "13:00"], r"but '12:00'; expected such as 2026"),
         (["noon:00Z", "noon:01Z"], r"row 0, column at: got 'noon:00Z', expected a time"),
@@ -260,11 +264,72 @@ def test_days_and_counted_seconds_are_times(tmp_path: Path) -> None:
     columns: list[tuple[list[Any], dict[str, str]]] = [
         ([date(2026, 3, 1), date(2026, 3, 2)], {"time_zone": "UTC"}),
         (["1772323200", "1772409600"], {"epoch": "s"}),
+        (["1772323200", "1772409600"], {}),
+        ([1772323200000, 1772409600000.0], {}),
+        ([1772323200000000, 1772409600000000], {}),
+        (["03/01/2026", "03/02/2026"], {"time_zone": "UTC", "dates": "month-first"}),
+        (["1.3.2026 23:59", "2.3.2026 0:00"], {"time_zone": "UTC", "dates": "day-first"}),
+        (["03/01/2026 11:59 PM", "03/02/2026, 12:00 am", "03/13/2026 0:00"], {"time_zone": "UTC"}),
+        (["1-3-2026 01:00:00.5+01:00", "2-3-2026 01:00:00+01:00", "13-3-2026 01:00:00+01:00"], {}),
     ]
     for times, options in columns:
-        table = TWO.with_columns(at=pl.Series(times))
+        table = pl.concat([TWO, TWO]).head(len(times)).with_columns(at=pl.Series(times, strict=False))
         import_log(table, {**TIMED, **options}, tmp_path / "log.parquet")
-        assert pl.read_parquet(tmp_path / "log.parquet")["time"].dt.day().to_list() == [1, 2]
+        logged = pl.read_parquet(tmp_path / "log.parquet")["time"].dt
+        assert logged.day().to_list() == [1, 2, 13][: len(times)]
+        assert set(logged.strftime("%Y-%m")) == {"2026-03"}
+
+
+@pytest.mark.parametrize(("epoch", "year"), [("s", "55,841"), ("ms", "2,024"), ("us", "1970")])
+def test_counted_times_are_never_far_in_the_future(epoch: str, year: str, tmp_path: Path) -> None:
+    table = TWO.with_columns(at=pl.Series([1700000000000, 1700000001000]))
+    schema = {**TIMED, "epoch": epoch}
+    if epoch == "s":
+        with pytest.raises(DataError, match=rf"got 1700000000000, with epoch: s the year {year}; it looks like ms"):
+            import_log(table, schema, tmp_path / "log.parquet")
+        return
+    import_log(table, schema, tmp_path / "log.parquet")
+    assert abs(pl.read_parquet(tmp_path / "log.parquet")["time"].dt.year()[0] - int(year.replace(",", ""))) <= 1
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_whole_numbers_are_the_same_ids_however_they_are_written(form: str, tmp_path: Path) -> None:
+    ids = {"item": ["2", "2.0", "3", "3.0"], "who": ["7", "7.0", "8", "7"], "gone": ["4.0|3", "3.0", "2", "2.0|4"]}
+    table = pl.DataFrame({**ids, "p": [0.5] * 4, "click": [1, 0, 0, 1]})
+    items = pl.DataFrame({"id": ["4", "3.0", "2.0"], "price": ["1", "2", "3"]})
+    if form == "parquet":
+        numbers = pl.Series([[4.0, 3.0], [3.0], [2.0], [2.0, 4.0]])
+        table = table.with_columns(pl.col("item", "who").cast(pl.Float64), gone=numbers)
+        items = items.with_columns(pl.col("id").cast(pl.Float64))
+    for frame, name in ((table, "table"), (items, "items")):
+        getattr(frame, f"write_{form}")(tmp_path / f"{name}.{form}")
+    columns = {**PLAIN["columns"], "action": "item", "user_id": "who", "unavailable": "gone"}
+    described = {"table": tmp_path / f"items.{form}", "id": "id", "features": {"price": "number"}}
+    schema = {"columns": columns, "actions": [2, "3", "4.0"], "products": described}
+    import_log(tmp_path / f"table.{form}", schema, tmp_path / "log.parquet")
+    log = read_log(tmp_path / "log.parquet")
+    assert log.names == ("2", "3", "4")
+    assert log.actions.tolist() == [0, 0, 1, 1]
+    assert log.user_ids is not None
+    assert log.user_ids[[0, 0, 2]].tolist() == log.user_ids[[1, 3, 2]].tolist()
+    assert log.user_ids[0] != log.user_ids[2]
+    assert log.available(0, 4).astype(int).tolist() == [[1, 0, 0], [1, 0, 1], [0, 1, 1], [0, 1, 0]]
+
+
+def test_a_stray_word_among_numbers_is_said_with_its_row(tmp_path: Path) -> None:
+    ages = [str(20 + number % 3) for number in range(100)]
+    ages[17] = "unknown"
+    table = pl.concat([TWO] * 50).with_columns(age=pl.Series(ages))
+    words = "1 of 100 values are no numbers (row 17: 'unknown')"
+    for features in (["age"], {"age": "number"}):
+        imported = import_log(table, {**PLAIN, "features": features}, tmp_path / "log.parquet")
+        assert imported.notes == {"age": f"{words}, and count as missing"}
+        assert read_log(tmp_path / "log.parquet").features.shape == (100, 2)
+    assert f"3 different numbers; {words}" in import_log(table, None, tmp_path / "log.parquet").notes["age"]
+    many = table.with_columns(age=pl.Series(["old"] * 20 + ages[20:]))
+    imported = import_log(many, {**PLAIN, "features": ["age"]}, tmp_path / "log.parquet")
+    assert imported.notes["age"].startswith("is taken for words, though 20 of 100 values are no numbers (row 0: 'old')")
+    assert not import_log(many, {**PLAIN, "features": {"age": "category"}}, tmp_path / "log.parquet").notes
 
 
 @pytest.mark.parametrize("clicks", [["no", "Yes"], ["False", "True"], [False, True], ["0", "1"]])

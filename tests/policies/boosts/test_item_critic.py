@@ -1,5 +1,6 @@
 """The critic of what a visit shows: values against numpy, what it forgets, what it refuses to load, what it learns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,17 @@ def test_values_are_those_of_the_rows() -> None:
     click, purchase = 0.3 * rng.normal(size=sizes.row), 0.3 * rng.normal(size=1 + sizes.row)
     worth = table.price + 0.4 * table.cm2
     found = np.empty(count)
-    value_items(click, purchase, visitor, Goods(products, table.category, worth), base, features, 0.1, found)
+    goods = Goods(products, table.category, worth)
+    value_items(click, purchase, visitor, goods, base, features, 0.1, sizes.crossed, found)
     pairs = pairs_of(base, features, table.category, sizes.pair)
-    rows = np.stack([np.concatenate([np.outer(visitor, x).ravel(), r]) for x, r in zip(products, pairs, strict=True)])
+    of_segment = np.eye(spec.n_segments * spec.n_categories)[spec.n_categories + table.category]
+    parts = zip(products, pairs, of_segment, strict=True)
+    rows = np.stack([np.concatenate([np.outer(visitor, x).ravel(), r, cell]) for x, r, cell in parts])
     odds = rows @ click
     bought = 1.0 / (1.0 + np.exp(-(purchase[0] * odds + rows @ purchase[1:])))
     np.testing.assert_allclose(found, (0.1 + bought * worth) / (1.0 + np.exp(-odds)), rtol=1e-12)
     out = np.empty(sizes.row)
-    join(visitor, products[4], pairs[4], out)
+    join(visitor, products[4], pairs[4], sizes.crossed, out)
     np.testing.assert_array_equal(out, rows[4])
 
 
@@ -73,6 +77,13 @@ def test_the_prior_expects_tastes_to_raise_clicks_on_what_they_are_for() -> None
     assert (deviations > 0.0).all()
     assert np.argwhere(outer > 0.0).tolist() == [[4, 1], [5, 2]]  # price taste x price, label taste x label
     assert prior_of(SMALL.spec)[0].max() == 0.0  # no tastes told
+
+
+def test_many_categories_have_no_weights_for_each_segment() -> None:
+    spec = replace(LARGER.spec, n_categories=100)
+    assert sizes_of(spec).crossed == (0, 0)
+    assert sizes_of(LARGER.spec).crossed == (LARGER.spec.n_segments, LARGER.spec.n_categories)
+    assert sizes_of(spec).row == len(prior_of(spec)[0])
 
 
 def test_price_and_label_are_not_centred() -> None:
@@ -163,7 +174,7 @@ def test_positions_behind_the_last_click_count_for_less() -> None:
     walked(policy, 30)
     memory = policy._memory
     looks = np.zeros_like(memory.looks)
-    found = examples_of(memory, 30, looks)
+    found = examples_of(memory, sizes_of(LARGER.spec).crossed, 30, looks)
     assert ((found.weights > 0.0) & (found.weights <= 1.0)).all()
     assert (found.weights[found.clicked > 0.0] == 1.0).all()
     assert found.weights.min() < 0.9

@@ -164,7 +164,7 @@ def test_it_does_not_hang_on_the_seed_of_its_network() -> None:
 
 def test_it_learns_what_no_linear_model_can() -> None:
     """Handwritten digits: the last 1,000 of 6,000 visits above 98% right, where linear models stay below."""
-    world = build_labelled_world(read_table(LabelledConfig()), seed=0, steps=6_000)
+    world = build_labelled_world(read_table(LabelledConfig()), seed=0, steps=6_000, repeat=True)
     policy = NeuralLinear(world.spec(6_000), np.random.default_rng(0))
     rewards = np.concatenate([block.rewards for block in play(world, policy, 6_000)])
     assert rewards[-1_000:].mean() > 0.98

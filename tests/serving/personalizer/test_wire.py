@@ -1,5 +1,6 @@
 """The compatible API by plain HTTP: every path, its statuses, bodies and errors."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.serving.personalizer.requests import (
     slots_request,
 )
 from tests.serving.process import ServiceProcess, serving
+from tests.serving.valkey import valkey_server
 
 VERSIONS = ("v1.0", "v1.1-preview.1", "v1.1-preview.2", "v1.1-preview.3", "v1.1", "")
 NEWEST = "api-version=2022-09-01-preview"
@@ -344,9 +346,15 @@ def test_evaluations_that_are_not_there(wire: Wire) -> None:
     refused(wire.send("DELETE", "/evaluations/none"), 404, "EvaluationNotFound")
 
 
-def test_policies_are_evaluated_on_the_log(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    with serving(store, None, most_delay=10.0) as process, httpx2.Client(base_url=process.url, timeout=30.0) as http:
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_policies_are_evaluated_on_the_log(tmp_path: Path, is_remote: bool) -> None:
+    folder = tmp_path / "store"
+    with contextlib.ExitStack() as opened:
+        store = ""
+        if is_remote:
+            store = opened.enter_context(valkey_server(tmp_path / "valkey")).store("loop", folder)
+        process = opened.enter_context(serving(folder, None, store, most_delay=10.0))
+        http = opened.enter_context(httpx2.Client(base_url=process.url, timeout=30.0))
         evaluate_policies(Wire(http, "v1.1"), Wire(http, ""))
 
 

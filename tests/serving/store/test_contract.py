@@ -125,6 +125,26 @@ def test_time_never_goes_back(place: Place) -> None:
     assert [found.time for found in store.read(0, 10)] == [5, 5, 5, 6, 6]
 
 
+def test_rows_get_other_bodies_while_others_are_appended(place: Place) -> None:
+    """The newest row is replaced, too: who stored it goes on behind it."""
+    store, other = place.open(), place.open()
+    store.append([row(f"{number}", number) for number in range(1_200)])
+    store.remove_before(100, limit=100)
+    before = store.read(0, 2_000)
+    places = (0, 7, 700, len(before) - 1)
+    replaced = [before[number]._replace(body=b"other") for number in places]
+    other.replace(replaced)
+    other.replace([])
+    after = store.read(0, 2_000)
+    assert [after[number] for number in places] == replaced
+    assert [found[:4] for found in after] == [found[:4] for found in before]
+    assert sum(new != old for new, old in zip(after, before, strict=True)) == len(places)
+    assert store.find(replaced[1].key or b"") == replaced[1]
+    assert store.append([row("7"), row("700"), row("new", 2_000)]) == [1201, None, 1202]
+    other.replace([store.read(1_200, 1)[0]._replace(body=b"other")])
+    assert store.append([row("newer", 2_000)]) == [1203]
+
+
 def test_a_changed_row_is_refused(place: Place) -> None:
     store = place.open()
     store.append([row("a"), row("b")])

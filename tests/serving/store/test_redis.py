@@ -128,6 +128,7 @@ def test_a_learner_notices_that_what_it_learned_from_is_lost(server: ValkeyServe
             with pytest.raises(StoreError, match="lost"):
                 await service.decide(DecideBody())
             assert await service.upkeep.check_writing() == "lost"
+            assert not await service._writer.run(lambda store: store.leads)
 
     asyncio.run(use())
 
@@ -180,6 +181,55 @@ def test_one_service_leads_until_it_is_gone(server: ValkeyServer, monkeypatch: p
     third = opened(server)
     assert third.leads
     third.close()
+
+
+def test_who_knows_rows_that_are_lost_leads_no_more(server: ValkeyServer) -> None:
+    first, second = opened(server), opened(server)
+    first.append([row("a"), row("b")])
+    assert (first.leads, second.leads) == (True, False)
+    lose_newest(server)
+    with pytest.raises(LostRows):
+        first.append([row("c")])
+    assert not first.leads
+    deadline = time.monotonic() + redis_module.LEASE_SECONDS / 2
+    while not second.leads:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    first.close()
+    second.close()
+
+
+def test_rows_that_come_while_others_are_replaced_are_kept(server: ValkeyServer) -> None:
+    """Two visitors are forgotten at once, old rows are removed, and somebody appends."""
+    store = opened(server)
+    store.append([row(f"{number}", number) for number in range(3_000)])
+    rows = store.read(0, 3_000)
+
+    def replace(number: int) -> None:
+        forgetting = opened(server)
+        forgetting.replace([row._replace(body=b"gone") for row in rows[500 + number :: 700]])
+        forgetting.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        replacing = [pool.submit(replace, number) for number in range(2)]
+        step = 0
+        while not all(each.done() for each in replacing):
+            assert store.append([row(f"while {step}", 3_000)]) == [3_001 + step]
+            step += 1
+            if step == 3:
+                assert store.remove_before(400, limit=400) == 400
+    for each in replacing:
+        each.result()
+    after = store.read(0, 100_000)
+    assert [found.seq for found in after] == list(range(401, 3_001 + step))
+    gone = [found.seq for found in after if found.body == b"gone"]
+    assert gone == sorted(row.seq for number in range(2) for row in rows[500 + number :: 700])
+    with server.client() as client:
+        assert not client.keys("*:copy:*")
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 100_000)
+    with pytest.raises(StoreError, match="hold the log twice"):
+        store.replace(rows[500:501])
+    store.close()
 
 
 def test_the_first_content_of_a_file_is_that_of_all(server: ValkeyServer) -> None:

@@ -134,7 +134,7 @@ def test_a_run_is_resumed_and_told_again_without_the_file(paying: FittedShop, tm
     more = zoosim.run(str(world), policies=["greedy"], **options)
     assert set(more.policies["policy"]) == {"random", "greedy"}
     with pytest.raises(ConfigError, match="learns from rewards of 0 to 1"):
-        zoosim.run(str(world), policies=["adaptive"], seeds=1, steps=100)
+        zoosim.run(str(world), policies=["shared-linucb"], seeds=1, steps=100)
     world.unlink()
     told = zoosim.read_run(tmp_path / "run")
     assert told.summary["policies"] == more.summary["policies"]

@@ -11,6 +11,7 @@ from zoosim.core.market_shift import in_force
 from zoosim.core.search_config import SearchConfig
 from zoosim.envs.search_env import SearchEnv, observation_space
 from zoosim.envs.search_vector import SearchVectorEnv
+from zoosim.worlds.search.boosts import context_of
 from zoosim.worlds.search.shop import SearchShop
 from zoosim.worlds.search.world import SearchWorld, build_search_world
 
@@ -164,6 +165,29 @@ def test_the_same_visits_come_whatever_the_order_they_are_asked_for_in() -> None
         assert np.array_equal(part.embeddings, whole.embeddings[start:stop])
 
 
+def test_products_are_replaced_by_others_of_their_own_ids() -> None:
+    half = {"step": 20, "name": "half", "renewal": 0.5}
+    shop = world(
+        [half, PRICES, {"step": 95, "name": "more", "renewal": 0.8}, {"step": 99, "name": "old", "renewal": 0}]
+    )
+    ids = [market.catalogue.ids for market in shop.markets]
+    first, renewed, dearer, last, back = (market.catalogue for market in shop.markets)
+    assert np.array_equal(first.price, world([]).catalogue.price)
+    assert np.array_equal(ids[0], np.arange(400))
+    is_new = ids[1] >= 400
+    assert is_new.mean() == pytest.approx(0.5, abs=0.1)
+    assert (renewed.price[is_new] != first.price[is_new]).all()
+    assert np.array_equal(renewed.embeddings[:, ~is_new], first.embeddings[:, ~is_new])
+    assert np.array_equal(ids[2], ids[1])
+    assert (dearer.price != renewed.price).any()
+    assert (ids[3] >= 400)[is_new].all()
+    assert (ids[3] >= 400).sum() > is_new.sum()
+    assert np.array_equal(back.ids, first.ids)
+    assert last.category.max() < 4
+    visit = SearchShop(shop).arrive(30)
+    assert np.array_equal(context_of(SearchShop(shop), visit).product_ids, ids[1])
+
+
 def test_environments_show_the_market_of_the_visit() -> None:
     env = SearchEnv(config([PRICES]))
     many = SearchVectorEnv(2, config([PRICES]))
@@ -203,7 +227,7 @@ def test_a_segment_may_be_there_from_a_shift_on_only() -> None:
 @pytest.mark.parametrize(
     ("shift", "message"),
     [
-        ({}, "search.shifts.0: changes nothing; give segment_mix, tastes, prices or promotions"),
+        ({}, "search.shifts.0: changes nothing; give segment_mix, tastes, prices, promotions or renewal"),
         ({"segment_mix": {"luxury": 0.2}}, "shifts.0: unknown segment 'luxury'; known: price_hunter"),
         ({"tastes": {"luxury": {}}}, "shifts.0: unknown segment 'luxury'"),
         ({"tastes": {"premium": {"categories": {"toy": 2.0}}}}, "unknown category 'toy' (did you mean toys?)"),
@@ -233,3 +257,8 @@ def test_shifts_are_told_apart(field: str, value: object) -> None:
     other = {**PRICES, field: MIX[field]}
     with pytest.raises(ConfigError, match=f"shifts: two of them have the {field} {value}; give each its own"):
         config([MIX, other])
+
+
+def test_a_catalogue_of_ones_own_is_not_renewed() -> None:
+    with pytest.raises(ConfigError, match="shifts: renewal replaces drawn products; leave it out, or catalogue_file"):
+        config([{"step": 5, "name": "x", "renewal": 0.5}], catalogue_file="mine.csv")

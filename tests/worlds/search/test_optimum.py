@@ -21,8 +21,7 @@ SMALL: dict[str, Any] = {"n_products": 60, "n_users": 40, "k": 5, "a_max": 0.5}
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
-    for name, count in (("ROUGH_VISITS", 60), ("FINE_VISITS", 200), ("JUDGED_VISITS", 1_500)):
-        monkeypatch.setattr(module, name, count)
+    monkeypatch.setattr(module, "USUAL", module.Sizes(60, 200, 1_500))
 
 
 def shop_of(**config: Any) -> SearchShop:

@@ -18,8 +18,7 @@ SMALL = ["--set", "env.n_products=40", "--set", "env.n_users=30", "--set", "env.
 @pytest.fixture(autouse=True)
 def few_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path / "cache"))
-    for name, count in (("ROUGH_VISITS", 30), ("FINE_VISITS", 60), ("JUDGED_VISITS", 300)):
-        monkeypatch.setattr(module, name, count)
+    monkeypatch.setattr(module, "USUAL", module.Sizes(30, 60, 300))
 
 
 def test_the_table_and_its_figures(capsys: pytest.CaptureFixture[str]) -> None:

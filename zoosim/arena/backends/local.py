@@ -54,9 +54,10 @@ _channel: Any = None
 class Local:
     """Processes of this machine; with one job, this process."""
 
-    def __init__(self, jobs: int) -> None:
-        """Use at most so many processes at once."""
+    def __init__(self, jobs: int, *, isolate: bool = False) -> None:
+        """Use at most so many processes at once; to `isolate` is to keep tasks that are not trusted out of this one."""
         self.jobs = jobs
+        self.isolate = isolate
 
     def run(
         self,
@@ -69,10 +70,11 @@ class Local:
         lost: Callable[[T], R],
     ) -> list[R]:
         """Return `work(task, report)` of each task; see `Backend.run`."""
-        here = [task for task in tasks if stays(task)] if self.jobs > 1 else list(tasks)
-        shared = [task for task in tasks if task not in here]
+        apart = [task for task in tasks if self.isolate and not trusted(task) and not stays(task)]
+        shared = [task for task in tasks if not stays(task)] if self.jobs > 1 else apart
         if len(shared) < 2:
-            here, shared = list(tasks), []
+            shared = apart
+        here = [task for task in tasks if task not in shared]
         results = self._run_processes(work, shared, report, trusted, lost) if shared else []
         return results + [work(task, report) for task in here]
 

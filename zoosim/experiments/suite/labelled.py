@@ -4,11 +4,11 @@ from zoosim.arena.experiment import Experiment
 
 LABELLED = Experiment(
     name="labelled",
-    summary="10,000 shuffled visits of a labelled table (handwritten digits, or --data FILE --label COLUMN)",
+    summary="the shuffled rows of a labelled table, each once (handwritten digits, or --data FILE --label COLUMN)",
     question="How close does a policy that only learns whether its one guess was right come to a trained classifier?",
     kind="labelled",
     steps=10_000,
-    tail=2_000,
+    tail=0.2,
     reward_name="accuracy",
     policies={
         "random": {},

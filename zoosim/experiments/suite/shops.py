@@ -4,22 +4,17 @@ from zoosim.arena.experiment import Experiment
 
 SHOPS = Experiment(
     name="shops",
-    summary="20,000 visits in each of 40 shops drawn at random: sizes, click rates, tastes, drift, delays",
+    summary="20,000 visits in each of 40 shops drawn at random: sizes, click rates, tastes, drift, delays, revenue",
     question="Which policy is the one to take in a shop of which nothing is known beforehand?",
     kind="shops",
     steps=20_000,
     seeds=40,
-    env={"pays": {"click": 0.7, "purchase": 0.3}},
     reward_name="reward",
     policies={
         "random": {},
         "greedy": {},
         "linucb": {},
         "d-linucb": {},
-        "shared-linucb": {},
-        "shared-lin-ts": {},
-        "product-linucb": {},
-        "product-lin-ts": {},
         "neural-linear": {},
         "dropout-ts": {},
         "adaptive": {},

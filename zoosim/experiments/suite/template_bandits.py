@@ -22,7 +22,7 @@ TEMPLATE_BANDITS = Experiment(
     question="Which template should each search be ranked with, and what does it take to find out?",
     kind="search",
     steps=20_000,
-    tail=5_000,
+    tail=0.25,
     reward_name="reward",
     policies={
         **{
@@ -60,7 +60,7 @@ MARKET_SHIFTS = Experiment(
     kind="search",
     steps=30_000,
     shocks=(SAVING, TRADING_UP),
-    tail=5_000,
+    tail=1 / 6,
     reward_name="reward",
     policies={
         "template-premium": {},

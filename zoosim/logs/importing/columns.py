@@ -31,11 +31,11 @@ def checked_columns(
             raise DataError(f"{source}: column {name} holds values of type {column.dtype}, expected {expected}")
         if column.dtype in (pl.Categorical, pl.Enum):
             column = column.cast(pl.String)
-        checked.append(_whole(column) if name in ids else column)
+        checked.append(whole_numbers(column) if name in ids else column)
     return frame.with_columns(checked)
 
 
-def _whole(column: pl.Series) -> pl.Series:
+def whole_numbers(column: pl.Series) -> pl.Series:
     """Return whole numbers as such however they are written, all else as it is; NaN is nothing."""
     if column.dtype == pl.List(pl.Float64):
         lists = column.cast(pl.List(pl.Int64), strict=False)

@@ -17,17 +17,17 @@ from zoosim.logs.importing.candidates import CandidateLists, listed_column, read
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
 from zoosim.logs.importing.products import ProductTable
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import read_times
+from zoosim.logs.importing.times import TimeNotation, read_times
 from zoosim.logs.parse import fitted_schema
 from zoosim.logs.records import RECORDS, faults_within_visits
 from zoosim.logs.schema import A_MAX, OWN
 from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
-from zoosim.schema.infer import REWARD
+from zoosim.schema.infer import REWARD, StrayWords, stray_words
 from zoosim.schema.late import known_too_late
-from zoosim.schema.schema import FittedSchema, Schema, infer_schema, read_schema
-from zoosim.schema.values import text_of, texts_of
+from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, infer_schema, read_schema
+from zoosim.schema.values import ids_of, text_of, texts_of
 
 ROW = "row of the table"
 """A column that the Records have until their features are written out."""
@@ -94,11 +94,12 @@ def import_log(
             f"import: got {path} as the table and as the log, expected another file, which is written anew"
         )
     frame, source = read_table(table)
-    checked, notes = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
+    checked, inferred = infer_schema(frame, source) if schema is None else (_checked_schema(schema), {})
     fitted = None if like is None else _fitted_like(Path(like))
     converted = to_records(frame, checked, fitted=fitted, source=source, skip_bad=skip_bad)
+    notes = inferred | {name: note for name, note in converted.imported.notes.items() if name not in inferred}
     if schema is not None or like is not None:  # inference alone has left such columns out already
-        notes = {**notes, **_doubts(frame, checked, converted.fitted)}
+        notes |= _doubts(frame, checked, converted.fitted)
     del frame  # large, and no longer needed
     write_records(converted.records, converted.products, path, converted.fitted, list(checked.rewards))
     return converted.imported._replace(notes=notes)
@@ -177,8 +178,7 @@ def to_records(
     expected = _expected_action(names, product_table)
     faults = list(_conversion_faults(table, frame, schema, expected))
     if product_table is not None and product_table.mapped.sale:
-        reading = {"time_zone": schema.time_zone, "epoch": schema.epoch}
-        lists = product_table.for_sale(names, frame["time"], **reading)
+        lists = product_table.for_sale(names, frame["time"], _notation(schema))
     if lists is not None:
         column, list_faults = _candidate_column(lists, names, frame, schema, expected)
         frame = frame.with_columns(column)
@@ -197,7 +197,30 @@ def to_records(
     sound, skipped = sound_rows(frame, in_their_words, source, skip_bad, table=table, together=records.visit_column)
     completed = _completed(sound, schema, products["product_id"])
     with_features = _with_features(completed, fitted.visitors.encode_distinct(table))
-    return Converted(with_features, products, fitted, Imported(skipped, drift, {}))
+    notes = _stray_notes(table, fitted.visitors, schema.features)
+    if product_table is not None:
+        of_products = _stray_notes(product_table.frame, fitted.products, product_table.mapped.features)
+        notes |= {f"{name} (products)": note for name, note in of_products.items()}
+    notes = {name: note for name, note in notes.items() if name not in drift}
+    notes = {name: note for name, note in notes.items() if name not in drift}
+    return Converted(with_features, products, fitted, Imported(skipped, drift, notes))
+
+
+def _stray_notes(table: pl.DataFrame, encoder: Encoder, types: FeatureTypes) -> dict[str, str]:
+    """Say in which features of numbers some are none, by column: they count as missing, or make all of them words."""
+    notes = {}
+    for column in encoder.columns:
+        is_doubtful = column.type == "number" or (column.type == "category" and not types.get(column.name))
+        strays = stray_words(table[column.name]) if is_doubtful and column.name in table.columns else StrayWords()
+        if strays.total and column.type == "number":
+            notes[column.name] = f"{strays.text}, and count as missing"
+        elif strays.total:
+            notes[column.name] = f"is taken for words, though {strays.text}; say its type in features"
+    return notes
+
+
+def _notation(schema: Schema) -> TimeNotation:
+    return TimeNotation(schema.time_zone, schema.epoch, schema.dates)
 
 
 def _with_reward(frame: pl.DataFrame, schema: Schema, fitted: FittedSchema) -> pl.DataFrame:
@@ -309,9 +332,9 @@ def _converted_columns(table: pl.DataFrame, schema: Schema, names: Sequence[str]
         if name in column_of:
             column = table[column_of[name]]
             is_whole_id = name == "user_id" and column.dtype.is_integer()
-            yield (column if is_whole_id else column.cast(pl.String)).alias(name)
+            yield (column if is_whole_id else ids_of(column)).alias(name)
     if "time" in column_of:
-        yield read_times(table[column_of["time"]], schema.time_zone, schema.epoch, source).alias("time")
+        yield read_times(table[column_of["time"]], _notation(schema), source).alias("time")
     for name in schema.keep:
         yield numbers(table[name])
 

@@ -12,7 +12,7 @@ from zoosim.core.types import BoolArray, IntArray
 from zoosim.logs.importing.candidates import CandidateLists
 from zoosim.logs.importing.columns import checked_columns, list_column
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import read_times
+from zoosim.logs.importing.times import TimeNotation, read_times
 from zoosim.schema.encoder import Encoder, fit_encoder
 from zoosim.schema.schema import ProductColumns
 from zoosim.schema.values import text_of, texts_of
@@ -43,18 +43,18 @@ class ProductTable:
         """The ids that the table describes."""
         return set(self.ids.drop_nulls())
 
-    def for_sale(self, names: Sequence[str], times: pl.Series, **reading: str | None) -> CandidateLists:
+    def for_sale(self, names: Sequence[str], times: pl.Series, notation: TimeNotation) -> CandidateLists:
         """Return which of the products called `names` were for sale at each time.
 
         Args:
             names: Products that the table describes.
             times: When the rows came, in UTC.
-            **reading: `time_zone` and `epoch`, by which times of the table are read.
+            notation: How the table writes times, in UTC where nothing is said.
         """
         place = {name: row for row, name in enumerate(self.ids)}
         rows = [place[name] for name in names]
-        begins = self._sale_times(self.mapped.sold_from, rows, FIRST, **reading)
-        ends = self._sale_times(self.mapped.sold_until, rows, LAST, **reading)
+        begins = self._sale_times(self.mapped.sold_from, rows, FIRST, notation)
+        ends = self._sale_times(self.mapped.sold_until, rows, LAST, notation)
         changes = np.unique(np.concatenate([begins, ends]))
         period_of_row = np.searchsorted(changes, times.dt.epoch("us").fill_null(0).to_numpy(), side="right")
         lists, rows_of = [], []
@@ -65,16 +65,14 @@ class ProductTable:
             rows_of.append(np.flatnonzero(period_of_row == period))
         return CandidateLists(lists, rows_of)
 
-    def _sale_times(
-        self, column: str | None, rows: list[int], default: int, *, time_zone: str | None, epoch: str | None
-    ) -> IntArray:
+    def _sale_times(self, column: str | None, rows: list[int], default: int, notation: TimeNotation) -> IntArray:
         """Return times of a column in microseconds since 1970, `default` where there is none."""
         if column is None:
             return np.full(len(rows), default)
         values = self.frame[column]
         if values.dtype == pl.String:
             values = pl.Series(column, [text_of(value) for value in values], pl.String)
-        times = read_times(values, time_zone or "UTC", epoch, self.source)
+        times = read_times(values, notation._replace(time_zone=notation.time_zone or "UTC"), self.source)
         self._refuse(
             column, "a time, or nothing", (times.is_null() & values.is_not_null()).to_numpy(), np.arange(len(times))
         )

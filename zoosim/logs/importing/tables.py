@@ -10,6 +10,7 @@ import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
+from zoosim.core.parquet import UNREADABLE, read_parquet
 from zoosim.schema.values import MISSING
 
 
@@ -54,23 +55,24 @@ def _is_missing(value: Any) -> bool:
 def _read_file(path: Path) -> pl.DataFrame:
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a CSV or Parquet file")
-    parquet = path.suffix.lower() in (".parquet", ".pq")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return read_parquet(path)
     try:
-        if parquet:
-            return pl.read_parquet(path)
         frame = pl.read_csv(path, infer_schema=False, null_values=sorted(MISSING))
         _check_header(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
+        return _checked_end(path, frame)
+    except DataError:
+        raise
+    except (*UNREADABLE, csv.Error) as error:
         reason = str(error).splitlines()[0]
         hint = "save it as UTF-8" if "utf-8" in reason.lower() else "perhaps truncated"
         raise DataError(f"{path}: cannot be read as a table, {hint}: {reason}") from None
-    return _checked_end(path, frame)
 
 
 def _check_header(path: Path) -> None:
     """Refuse a CSV file that calls two columns the same."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file), [])
+        names = [name.strip() for name in next(csv.reader(file), [])]
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
         raise DataError(f"{path}: calls two columns {shown(repeated[0])}, expected each name once; rename one")

@@ -1,37 +1,54 @@
 """Times of a user's table, as times in UTC."""
 
 import re
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
-from zoosim.schema.values import MICROSECONDS
+from zoosim.logs.importing.dates import in_iso_order
+from zoosim.schema.values import LAST_COUNTED, MICROSECONDS, NUMBER, DateOrder, Epoch, epoch_of, numbers_of
 
 ZONE = r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 HOURS = r"(:\d{2}(?:\.\d+)?\s*[+-]\d{2})\s*$"
 """An offset of hours alone, such as +00, as PostgreSQL writes it."""
 
+LAST_YEAR = 9999
+MICROSECONDS_OF_YEAR = 365.2425 * 86_400e6
 
-def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, source: str) -> pl.Series:
+
+class TimeNotation(NamedTuple):
+    """How a table writes times: the `time_zone` of those that name none, the `epoch` units that numbers count since
+    1970, and whether `dates` such as 03/04/2024 begin with the day or the month. None where the column tells.
+    """
+
+    time_zone: str | None = None
+    epoch: Epoch | None = None
+    dates: DateOrder | None = None
+
+
+def read_times(column: pl.Series, notation: TimeNotation, source: str) -> pl.Series:
     """Return a column of times in UTC; what cannot be read is null.
 
-    Words in ISO 8601 all name the same offset, or none, and then `time_zone` tells it; numbers count `epoch` units
-    since 1970. Raises `DataError` for mixed time zones, naming the first row that differs.
+    Words in ISO 8601, or with day and month first, all name the same offset, or none. Raises `DataError` for mixed time
+    zones, naming the first row that differs, and where nothing tells what numbers count, or day from month.
     """
-    if epoch and not column.dtype.is_temporal():
-        counted = column.cast(pl.Float64, strict=False) * MICROSECONDS[epoch]
-        return counted.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
-    if isinstance(column.dtype, pl.Datetime):
-        if column.dtype.time_zone is None:
-            return _placed(column, time_zone, source)
+    dtype = column.dtype
+    if isinstance(dtype, pl.Datetime):
+        column = column.to_frame().select(pl.when(column.dt.year() <= LAST_YEAR).then(column)).to_series()
+        if dtype.time_zone is None:
+            return _placed(column, notation.time_zone, source)
         return column.dt.convert_time_zone("UTC").dt.cast_time_unit("us")
+    if notation.epoch or column.dtype.is_numeric() or _counts(column):
+        return _counted(column, notation.epoch, source)
     if column.dtype != pl.String:
-        hint = "expected times as words, or say in a schema what numbers count (epoch: s, ms or us)"
-        raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, {hint}")
+        raise DataError(f"{source}: column {column.name} holds values of type {column.dtype}, expected times as words")
+    time_zone = notation.time_zone
+    column = in_iso_order(column, notation.dates, source)
     column = column.str.replace(HOURS, "${1}:00").alias(column.name)
     offsets = column.str.extract(ZONE).replace({"+00:00": "Z", "+0000": "Z"})
     _check_one_zone(column, offsets, source)
@@ -40,8 +57,37 @@ def read_times(column: pl.Series, time_zone: str | None, epoch: str | None, sour
     return _placed(_parsed(column, None, source), time_zone, source)
 
 
+def _counts(column: pl.Series) -> bool:
+    """Whether a column of words holds numbers that count from 1970."""
+    if column.dtype != pl.String or not column.str.strip_chars().str.contains(NUMBER).all():
+        return False
+    return epoch_of(numbers_of(column)) is not None
+
+
+def _counted(column: pl.Series, epoch: Epoch | None, source: str) -> pl.Series:
+    """Return numbers as times; raises `DataError` where nothing tells their unit, or most are no time in theirs."""
+    counts = pl.Series(column.name, numbers_of(column)).fill_nan(None)
+    likely = epoch_of(counts.drop_nulls().to_numpy())
+    unit = epoch or likely
+    hint = "say in a schema what it counts (epoch: s, ms or us)"
+    if unit is None:
+        raise DataError(f"{source}: column {column.name} holds {shown(column.drop_nulls().first())}; {hint}")
+    microseconds = counts * MICROSECONDS[unit]
+    is_beyond = microseconds.abs() >= LAST_COUNTED
+    if 2 * int(is_beyond.sum()) > counts.len() - counts.null_count():
+        row = int(is_beyond.fill_null(False).arg_max() or 0)
+        year = 1970 + float(counts[row]) * MICROSECONDS[unit] / MICROSECONDS_OF_YEAR
+        looks = f"; it looks like {likely}" if likely else ""
+        got = f"row {row}, column {column.name}: got {shown(column[row])}, with epoch: {unit} the year {year:,.0f}"
+        raise DataError(f"{source}: {got}{looks}; {hint}")
+    within = pl.select(pl.when(~is_beyond).then(microseconds)).to_series()
+    return within.round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")).alias(column.name)
+
+
 def _parsed(column: pl.Series, time_zone: str | None, source: str) -> pl.Series:
     """Read times in words; raises `DataError` where not one can be read."""
+    if column.null_count() == column.len():
+        return column.cast(pl.Datetime("us", time_zone))
     try:
         return column.str.to_datetime(time_zone=time_zone, time_unit="us", strict=False)
     except pl.exceptions.PolarsError:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zoosim.core.arrays import as_floats
 from zoosim.core.blame import blamed
 from zoosim.core.errors import ConfigError, DataError, PolicyError
 from zoosim.core.parameters import shown
@@ -34,7 +35,7 @@ def column_name(log: Log, given: str) -> str:
 def as_numbers(given: Any, expected: str) -> FloatArray:
     """Return an array of numbers, or raise `ConfigError` that says what was `expected`."""
     try:
-        return np.asarray(given, float)
+        return as_floats(given)
     except (TypeError, ValueError):
         raise ConfigError(f"got {shown(given)}, expected {expected}") from None
 

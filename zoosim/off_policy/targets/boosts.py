@@ -127,7 +127,7 @@ def _answer(asked: BoostPolicy, log: Log, row: int, has_density: bool) -> FloatA
     except AttributeError as error:
         advice = "give its boosts as an array or a function"
         raise PolicyError(f"decides by more than the log holds ({error}); {advice}") from error
-    answer = np.asarray(given, float)
+    answer = as_numbers(given, "a number for each boost")
     shape: tuple[int, ...] = () if has_density else log.actions.shape[1:]
     if answer.shape != shape:
         expected = "one density" if has_density else f"{shape[0]} boosts"

@@ -50,8 +50,10 @@ class BoostSpec(PolicySpec):
         """Refuse a box without room, and columns that are not there."""
         super().__post_init__()
         check_number("BoostSpec.a_max", self.a_max, *BOX)
+        for name in ("n_segments", "n_kinds", "n_tastes"):
+            check_whole(f"BoostSpec.{name}", getattr(self, name), 0, MOST_CATEGORIES)
         n_columns = self.n_segments + self.n_kinds + self.n_tastes
-        if min(self.n_segments, self.n_kinds, self.n_tastes) < 0 or n_columns > self.user_dim:
+        if n_columns > self.user_dim:
             raise ConfigError(f"BoostSpec: got {n_columns} named columns, expected at most user_dim = {self.user_dim}")
         if self.n_tastes not in (0, TASTES):
             raise ConfigError(f"BoostSpec.n_tastes: got {self.n_tastes}, expected {TASTES} (price, private label) or 0")

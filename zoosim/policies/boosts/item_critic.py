@@ -14,15 +14,17 @@ import numpy as np
 
 from zoosim.core.checks import alike
 from zoosim.core.errors import PolicyError
+from zoosim.core.limits import first_flaw
 from zoosim.core.parameters import parameter
+from zoosim.core.parameters import shown as shown_value
 from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray
 from zoosim.linear.logistic import draw_weights
 from zoosim.optimizers.cem import CEMConfig
 from zoosim.policies.boosts.base import BoostPolicy, BoostSpec, checked_table, is_same_table
-from zoosim.policies.boosts.item_features import COLUMNS, columns_of, pairs_of, visitor_of
+from zoosim.policies.boosts.item_features import COLUMNS, columns_of, pairs_of, sizes_of, visitor_of
 from zoosim.policies.boosts.item_memory import drop_oldest, new_memory, refit
-from zoosim.policies.boosts.item_scales import ENOUGH, MET, SETTLED, meet, no_products, scaled, scales_of, settle
+from zoosim.policies.boosts.item_scales import MET, SETTLED, meet, no_products, scaled, scales_of, settle
 from zoosim.policies.boosts.item_values import Goods, value_items
 from zoosim.policies.boosts.search import Request, best_boosts
 from zoosim.policies.boosts.shown_items import Shown, read_shown
@@ -65,6 +67,7 @@ class ItemCritic(BoostPolicy):
         width = 0.5 * spec.a_max
         self._search = CEMConfig(n_samples=self.samples, n_iters=self.rounds, a_max=spec.a_max, init_std=width)
         self._memory = new_memory(spec, HELD)
+        self._crossed = sizes_of(spec).crossed
         self._met = no_products(len(COLUMNS))
         self._described: Described | None = None  # by the newest request, so that equal ones are read once
         self._served = np.zeros(max(1, spec.n_segments), np.int64)
@@ -94,14 +97,14 @@ class ItemCritic(BoostPolicy):
         shown = read_shown(self.name, self.spec, feedback, self._memory.clicks.shape[1])
         self._meet(context)
         if self._memory.held[0] == HELD:
-            refit(self._memory, 2)
-            drop_oldest(self._memory, HELD // 2)
+            refit(self._memory, self._crossed, 2)
+            drop_oldest(self._memory, self._crossed, HELD // 2)
             settle(self._met)  # what was dropped is known in these scales alone
         self._remember(np.asarray(context.features, np.float64), shown)
         self._counts[1] += 1
         learned = int(self._counts[1])
         if learned >= self._counts[2]:
-            refit(self._memory, 2)
+            refit(self._memory, self._crossed, 2)
             self._counts[2] = learned + min(LONGEST, max(1, int(self.refit_share * learned)))
 
     def _meet(self, context: Context) -> None:
@@ -140,7 +143,8 @@ class ItemCritic(BoostPolicy):
         features = context.boost_features
         weights = self.spec.reward
         values = np.empty(len(base))
-        value_items(click, purchase, visitor, self._goods(context), base, features, weights.clicks, values)
+        goods = self._goods(context)
+        value_items(click, purchase, visitor, goods, base, features, weights.clicks, self._crossed, values)
         reach = np.cumprod(self._memory.look[kind])
         rows = np.array(features.T, order="C")  # copied even for one product: read-only arrays would compile anew
         request = Request(base, rows, values, reach, weights.rank_change, weights.rank_change_at)
@@ -169,35 +173,44 @@ class ItemCritic(BoostPolicy):
             arrays |= {f"{name} {part}".strip(): array for part, array in parts.items()}
         return arrays
 
-    def _highest(self) -> dict[str, int]:
-        """Return the highest allowed number of each array of counts or indices."""
-        places = {"held": HELD, "shown": self._memory.clicks.shape[1], "kinds": max(1, self.spec.n_kinds) - 1}
-        scales = {"met counts": ENOUGH, "scales spreads": 2**62}
-        return {**places, **scales, "served": 2**62, "counts": 2**62}
-
     def state_dict(self) -> dict[str, Any]:
         """Return the visits held, the models and the counts."""
         return {name: array.copy() for name, array in self._arrays().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a saved state; raises `PolicyError` for one that does not fit."""
+        """Take over a saved state; raises `PolicyError`, and then changes nothing, for one that does not fit."""
         arrays = self._arrays()
         misfit = self._first_misfit(arrays, state)
         if misfit:
-            raise PolicyError(f"item-critic: got a state whose {misfit} does not fit, expected one of the same task")
+            name = misfit.partition(" holds ")[0].partition(" is ")[0].removeprefix("memory.").replace(".", " ")
+            raise PolicyError(
+                f"item-critic: got a state whose {name} does not fit, expected one of the same task ({misfit})"
+            )
         for name, array in arrays.items():
             array[...] = state[name]
         self._described = None
 
-    def _first_misfit(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> str:
-        """Return the name of the first part of a saved state that does not fit; empty where all do."""
-        for name, array in arrays.items():
-            if name not in state or not alike(state[name], array):
-                return name
-        for name, highest in self._highest().items():
-            if state[name].min(initial=0) < 0 or state[name].max(initial=0) > highest:
-                return name
-        for name in arrays:
-            if name.endswith("root") and not (np.diag(state[name]) > 0.0).all():
-                return name
-        return min(set(state) - set(arrays), default="")
+    def _first_misfit(self, arrays: Mapping[str, np.ndarray], state: Any) -> str:
+        """Return what of a saved state does not fit; empty where all does."""
+        if not isinstance(state, Mapping):
+            return shown_value(state)
+        unlike = [name for name, array in arrays.items() if name not in state or not alike(state[name], array)]
+        unlike += sorted(map(str, set(state) - set(arrays)))
+        if unlike:
+            return unlike[0]
+        loaded = {
+            "memory": _with_arrays(self._memory, "", state),
+            "met": _with_arrays(self._met, "met ", state),
+            "served": state["served"],
+            "counts": state["counts"],
+        }
+        return next(filter(None, (first_flaw(name, value) for name, value in loaded.items())), "")
+
+
+def _with_arrays(value: Any, prefix: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a named tuple of arrays, or of such tuples, with others in their place."""
+    parts = {}
+    for name, part in value._asdict().items():
+        key = f"{prefix}{name}"
+        parts[name] = _with_arrays(part, f"{key} ", arrays) if name in NESTED else arrays[key]
+    return type(value)(**parts)

@@ -1,7 +1,8 @@
 """Features of a product shown to a visitor, for linear models of clicks and purchases.
 
 A row is the outer product of what is known of the visitor, u, and of the product, x, and beside it what is known of the
-pair, r. Any taste may go with any property; how much so is for the prior and the data to say.
+pair, r; last, where they are few, the outer product of segments and categories: what each segment buys. Any taste may
+go with any property; how much so is for the prior and the data to say.
 """
 
 from collections.abc import Mapping
@@ -20,17 +21,29 @@ WIDTHS = (1.0, 1.0, 1.0, 0.3, 0.3, 0.3, 0.5)
 """How far the prior lets each number of x count: most for what a shop knows of tastes for."""
 
 
+MOST_CROSSED = 64
+"""What a segment buys of each category has a weight of its own where there are at most so many."""
+
+
+class Crossed(NamedTuple):
+    """How many segments and categories have a number for each pair of them, 0 where these are too many."""
+
+    segments: int
+    categories: int
+
+
 class Sizes(NamedTuple):
-    """The lengths of u (visitor), x (product) and r (pair)."""
+    """The lengths of u (visitor), x (product) and r (pair), and what is `crossed`."""
 
     visitor: int
     product: int
     pair: int
+    crossed: Crossed
 
     @property
     def row(self) -> int:
         """The length of a row."""
-        return self.visitor * self.product + self.pair
+        return self.visitor * self.product + self.pair + self.crossed.segments * self.crossed.categories
 
 
 def columns_of(properties: Mapping[str, Any]) -> FloatArray:
@@ -42,7 +55,9 @@ def columns_of(properties: Mapping[str, Any]) -> FloatArray:
 def sizes_of(spec: BoostSpec) -> Sizes:
     """Return the lengths of the parts of a row for a task."""
     pair = 1 + spec.product_dim + spec.n_categories
-    return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair)
+    are_few = spec.n_segments * spec.n_categories <= MOST_CROSSED
+    crossed = Crossed(spec.n_segments, spec.n_categories) if are_few else Crossed(0, 0)
+    return Sizes(1 + spec.n_segments + spec.n_tastes, 1 + len(COLUMNS), pair, crossed)
 
 
 def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
@@ -68,8 +83,9 @@ def prior_of(spec: BoostSpec) -> tuple[FloatArray, FloatArray]:
     pair = np.full(sizes.pair, 0.4)
     pair[0] = 1.5
     pair[1 : 1 + spec.product_dim] = 0.2
-    deviations = np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair])
-    return np.concatenate([means.ravel(), np.zeros(sizes.pair)]), deviations
+    crossed = np.full(sizes.crossed.segments * sizes.crossed.categories, 0.3)
+    deviations = np.concatenate([(outer * np.array(WIDTHS)).ravel(), pair, crossed])
+    return np.concatenate([means.ravel(), np.zeros(sizes.pair + len(crossed))]), deviations
 
 
 def visitor_of(spec: BoostSpec, features: FloatArray) -> tuple[FloatArray, int]:
@@ -91,8 +107,8 @@ def pairs_of(base: FloatArray, features: FloatArray, category: IntArray, size: i
 
 
 @jit
-def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, out: FloatArray) -> None:
-    """Write the row of one product to `out`: u (x) x, then r."""
+def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, crossed: Crossed, out: FloatArray) -> None:
+    """Write the row of one product to `out`: u (x) x, then r, then the segments (x) categories that are `crossed`."""
     offset = 0
     for i in range(visitor.shape[0]):
         for j in range(product.shape[0]):
@@ -100,3 +116,9 @@ def join(visitor: FloatArray, product: FloatArray, pair: FloatArray, out: FloatA
             offset += 1
     for j in range(pair.shape[0]):
         out[offset + j] = pair[j]
+    offset += pair.shape[0]
+    first = pair.shape[0] - crossed.categories
+    for i in range(crossed.segments):
+        for j in range(crossed.categories):
+            out[offset] = visitor[1 + i] * pair[first + j]
+            offset += 1

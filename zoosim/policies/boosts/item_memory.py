@@ -1,16 +1,18 @@
 """The visits that `ItemCritic` remembers, and how its models are fitted to them."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import INPUTS, NOT_NEGATIVE, Limits
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.linear.logistic import Logistic, absorb, chance, new_logistic, newton_step
 from zoosim.models.examination import count_looks, look_table, looked_at
 from zoosim.policies.boosts.base import BoostSpec
-from zoosim.policies.boosts.item_features import COLUMNS, join, prior_of, sizes_of
+from zoosim.policies.boosts.item_features import COLUMNS, Crossed, join, prior_of, sizes_of
 from zoosim.policies.boosts.item_scales import Scales, scale_row
 
 DEPTH = 12
@@ -34,6 +36,9 @@ BUYS_WIDTH = 0.5
 """How far purchases may depart from clicks, in units of the prior deviations of clicks."""
 
 
+SHARES = Limits(0.0, 1.0)
+
+
 class Memory(NamedTuple):
     """The last visits, at most N, of at most m positions each, and the models that were learned from all visits.
 
@@ -44,19 +49,28 @@ class Memory(NamedTuple):
     `look (T, m)` is the table.
     """
 
-    visitors: FloatArray
+    visitors: Annotated[FloatArray, INPUTS]
     kinds: IntArray
     shown: IntArray
-    columns: FloatArray
-    pairs: FloatArray
+    columns: Annotated[FloatArray, INPUTS]
+    pairs: Annotated[FloatArray, INPUTS]
     clicks: BoolArray
     purchases: BoolArray
     held: IntArray
     scales: Scales
     click: Logistic
     purchase: Logistic
-    looks: FloatArray
-    look: FloatArray
+    looks: Annotated[FloatArray, NOT_NEGATIVE]
+    look: Annotated[FloatArray, SHARES]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        visits, depth = self.clicks.shape
+        bounds = {"held": visits, "shown": depth, "kinds": len(self.look) - 1}
+        for name, highest in bounds.items():
+            largest = getattr(self, name).max()
+            if largest > highest:
+                yield f"{name} holds {largest}, expected at most {highest:,}"
 
 
 class Examples(NamedTuple):
@@ -94,21 +108,21 @@ def new_memory(spec: BoostSpec, capacity: int) -> Memory:
 
 
 @jit
-def look_through(memory: Memory, v: int, rows: FloatArray, seen: FloatArray) -> int:
+def look_through(memory: Memory, crossed: Crossed, v: int, rows: FloatArray, seen: FloatArray) -> int:
     """Write the rows of visit `v` to `rows (m, d)` and how probably each was looked at to `seen (m,)`; returns m."""
     m: int = memory.shown[v]
     chances = np.empty(m)
     product = np.empty(memory.columns.shape[2] + 1)
     for n in range(m):
         scale_row(memory.scales, memory.columns[v, n], product)
-        join(memory.visitors[v], product, memory.pairs[v, n], rows[n])
+        join(memory.visitors[v], product, memory.pairs[v, n], crossed, rows[n])
         chances[n] = chance(dot(rows[n], memory.click.mean))
     looked_at(memory.clicks[v, :m], chances, memory.look[memory.kinds[v], :m], seen[:m])
     return m
 
 
 @jit
-def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
+def examples_of(memory: Memory, crossed: Crossed, visits: int, looks: FloatArray) -> Examples:
     """Return the examples of the first `visits` held; adds to `looks (T, m, 2)` what was reached and looked at."""
     depth = memory.clicks.shape[1]
     d = memory.click.mean.shape[0]
@@ -119,7 +133,7 @@ def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
     out = Examples(np.empty((most, d)), np.empty(most), np.empty(most), np.empty((clicks, d + 1)), np.empty(clicks))
     i = j = 0
     for v in range(visits):
-        m = look_through(memory, v, rows, seen)
+        m = look_through(memory, crossed, v, rows, seen)
         count_looks(seen[:m], looks[memory.kinds[v]])
         for n in range(m):
             if seen[n] >= FAINT:
@@ -136,20 +150,20 @@ def examples_of(memory: Memory, visits: int, looks: FloatArray) -> Examples:
 
 
 @jit
-def refit(memory: Memory, rounds: int) -> None:
+def refit(memory: Memory, crossed: Crossed, rounds: int) -> None:
     """Fit both models and the table to all that is held, in `rounds` of expectation and maximisation."""
     for _ in range(rounds):
         looks = memory.looks.copy()
-        examples = examples_of(memory, memory.held[0], looks)
+        examples = examples_of(memory, crossed, memory.held[0], looks)
         look_table(looks, np.array((REACHED, LOOKED)), SMOOTH, POOLED, memory.look)
         newton_step(memory.click, examples.rows, examples.clicked, examples.weights)
         newton_step(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))
 
 
 @jit
-def drop_oldest(memory: Memory, visits: int) -> None:
+def drop_oldest(memory: Memory, crossed: Crossed, visits: int) -> None:
     """Drop the oldest `visits`: their curvature goes into the models' priors, their looks into the counts."""
-    examples = examples_of(memory, visits, memory.looks)
+    examples = examples_of(memory, crossed, visits, memory.looks)
     absorb(memory.click, examples.rows, examples.clicked, examples.weights)
     absorb(memory.purchase, examples.purchase_rows, examples.purchased, np.ones(examples.purchased.shape[0]))
     remaining = memory.held[0] - visits

@@ -1,15 +1,19 @@
 """Standardise columns of products by the distinct products seen so far."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import IDS, INPUTS, NOT_NEGATIVE
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.policies.boosts.base import TASTES
 
 ENOUGH = 500
 """From so many products on, scales stay as they are."""
+
+LEAST_SPREAD = 1e-12
 
 MET, SETTLED = range(2)
 
@@ -21,8 +25,14 @@ class Scales(NamedTuple):
     from other products' prices, so visitors who differ in it differ in how much they click at all.
     """
 
-    means: FloatArray
-    spreads: FloatArray
+    means: Annotated[FloatArray, INPUTS]
+    spreads: Annotated[FloatArray, NOT_NEGATIVE]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        varying = self.spreads[self.spreads > 0.0]
+        if varying.min(initial=LEAST_SPREAD) < LEAST_SPREAD:
+            yield f"spreads holds {varying.min():g}, expected 0 or at least {LEAST_SPREAD:g}"
 
 
 class MetProducts(NamedTuple):
@@ -31,9 +41,15 @@ class MetProducts(NamedTuple):
     `counts (2,)`: how many there are, and 1 once scales are settled, for good.
     """
 
-    ids: IntArray
-    columns: FloatArray
+    ids: Annotated[IntArray, IDS]
+    columns: Annotated[FloatArray, INPUTS]
     counts: IntArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        met, settled = self.counts
+        if met > len(self.ids) or settled > 1:
+            yield f"counts holds {met:,} and {settled:,}, expected at most {len(self.ids):,} and 1"
 
 
 def no_products(columns: int) -> MetProducts:
@@ -45,7 +61,7 @@ def scales_of(columns: FloatArray) -> Scales:
     """Return the scales of products with `columns (n, 6)`."""
     spreads = columns.std(axis=0)
     means = np.where(np.arange(columns.shape[1]) < TASTES, 0.0, columns.mean(axis=0))
-    return Scales(means, np.where(spreads > 1e-12, spreads, 0.0))
+    return Scales(means, np.where(spreads > LEAST_SPREAD, spreads, 0.0))
 
 
 def meet(met: MetProducts, ids: IntArray, columns: FloatArray) -> Scales | None:

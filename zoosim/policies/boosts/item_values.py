@@ -8,6 +8,7 @@ from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.linear.logistic import chance
+from zoosim.policies.boosts.item_features import Crossed
 
 
 class Goods(NamedTuple):
@@ -19,15 +20,20 @@ class Goods(NamedTuple):
 
 
 @jit
-def contracted(weights: FloatArray, visitor: FloatArray, products: int, out: FloatArray) -> None:
+def contracted(weights: FloatArray, visitor: FloatArray, products: int, crossed: Crossed, out: FloatArray) -> None:
     """Contract `weights` of rows with one visitor's features; writes weights of x, then of r to `out`."""
     out[:products] = 0.0
     for i in range(visitor.shape[0]):
         for j in range(products):
             out[j] += visitor[i] * weights[i * products + j]
     start = visitor.shape[0] * products
-    for j in range(weights.shape[0] - start):
+    for j in range(out.shape[0] - products):
         out[products + j] = weights[start + j]
+    start += out.shape[0] - products
+    first = out.shape[0] - crossed.categories
+    for i in range(crossed.segments):
+        for j in range(crossed.categories):
+            out[first + j] += visitor[1 + i] * weights[start + i * crossed.categories + j]
 
 
 @jit
@@ -48,6 +54,7 @@ def value_items(
     base: FloatArray,
     features: FloatArray,
     per_click: float,
+    crossed: Crossed,
     out: FloatArray,
 ) -> None:
     """Write to `out (K,)` what each product earns in EUR if it is looked at.
@@ -56,10 +63,10 @@ def value_items(
     `per_click` what a click counts.
     """
     x = goods.products.shape[1]
-    click_weights = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x)
+    click_weights = np.empty(click.shape[0] - (visitor.shape[0] - 1) * x - crossed.segments * crossed.categories)
     purchase_weights = np.empty(click_weights.shape[0])
-    contracted(click, visitor, x, click_weights)
-    contracted(purchase[1:], visitor, x, purchase_weights)
+    contracted(click, visitor, x, crossed, click_weights)
+    contracted(purchase[1:], visitor, x, crossed, purchase_weights)
     for p in range(out.shape[0]):
         a = log_odds(click_weights, goods, base, features, p)
         b = purchase[0] * a + log_odds(purchase_weights, goods, base, features, p)

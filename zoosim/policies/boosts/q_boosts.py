@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoosim.core.checks import alike, check_generator_state, check_whole
+from zoosim.core.claims import claim
 from zoosim.core.errors import DataError
+from zoosim.core.limits import trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import stream_key
 from zoosim.core.types import Context, FloatArray
@@ -102,6 +104,7 @@ class QEnsemble(BoostPolicy):
         self._search = CEMConfig.fast(spec.a_max)
 
     def _untrained(self, seed: int) -> QEnsembleRegressor:
+        claim(self.n_ensembles * self.hidden * (max(1, self._visitor_columns) + self.spec.product_dim))
         config = QEnsembleConfig(self.n_ensembles, (self.hidden,), self.learning_rate, seed=seed, bootstrap=False)
         return QEnsembleRegressor(max(1, self._visitor_columns), self.spec.product_dim, config)
 
@@ -215,8 +218,12 @@ class QEnsemble(BoostPolicy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same parameters and task saved; raises `DataError` if it is not."""
         parts = isinstance(state, Mapping) and all(isinstance(state.get(name), Mapping) for name in ("q", "replay"))
+        broken = "q-ensemble: the saved state is of another policy, or broken"
         if not parts or set(state) != set(self.state_dict()) or not alike(state["average"], self._average):
-            raise DataError("q-ensemble: the saved state is of another policy, or broken")
+            raise DataError(broken)
+        flaw = next(trained_flaws(state["average"]), "")
+        if flaw:
+            raise DataError(f"{broken} ({flaw})")
         rng = check_generator_state("q-ensemble: the generator in the saved state", state["rng"])
         learned = self._untrained(check_whole("q-ensemble: seed", state["seed"], 0, 2**63))
         learned.load_state_dict(state["q"])

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.checks import all_alike, check_array
+from zoosim.core.claims import claim
 from zoosim.core.errors import DataError
+from zoosim.core.limits import NOT_NEGATIVE, first_flaw, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
 from zoosim.core.types import Context, FloatArray, Progress
@@ -46,6 +48,7 @@ class QOffline(BoostPolicy):
         super().__init__(spec, rng, **params)
         self._key = draw_key(rng)
         sizes = np.array([spec.user_dim + spec.product_dim, self.hidden, 1])
+        claim(self.n_ensembles * self.hidden * int(sizes[0]))
         self._net = Ensemble(
             new_weights(sizes, self.n_ensembles, rng=rng),
             sizes,
@@ -135,8 +138,13 @@ class QOffline(BoostPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a policy of the same sizes saved; raises `DataError` before anything moves if it is not."""
+        broken = "q-offline: the saved state is of another policy, or broken"
         if not all_alike(state, self.state_dict()):
-            raise DataError("q-offline: the saved state is of another policy, or broken")
+            raise DataError(broken)
+        flaws = [*trained_flaws(state["trained"]), *(first_flaw(name, state[name]) for name in ("centre", "fitted"))]
+        flaws.append(first_flaw("scale", state["scale"], NOT_NEGATIVE))
+        if any(flaws):
+            raise DataError(f"{broken} ({next(filter(None, flaws))})")
         self._net = self._net._replace(**{name: state[name].copy() for name in ("trained", "centre", "scale")})
         self._fitted = state["fitted"].copy()
         self._key = state["key"][0]

@@ -11,12 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoosim.core.checks import all_alike
+from zoosim.core.checks import LARGEST, all_alike
 from zoosim.core.errors import DataError
+from zoosim.core.limits import Limits, first_flaw
 from zoosim.core.types import FloatArray, IntArray
 
 PRIOR = 2.0
 """Visits that the average of all segments counts for in the mean and the deviation of each."""
+
+LIMITS = dict.fromkeys(("states", "actions", "rewards"), Limits(-LARGEST, LARGEST))
+"""Of what is held of visits; the moments of rewards may be larger."""
+
+ROUNDING = 1e-6
+"""How far rounding may take the sum of squares from what it is a sum of."""
 
 LEAST = 0.1
 """The least deviation of a segment, in units of that of all rewards."""
@@ -93,10 +100,22 @@ class Replay:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what a memory of the same size held; raises `DataError` before anything moves if it is not."""
         current = self.state_dict()
-        if not all_alike(state, current) or state["count"][0] < 0 or not self._known(state["segments"]):
-            raise DataError("Replay: the saved state is of another memory, or broken")
+        broken = "Replay: the saved state is of another memory, or broken"
+        if not all_alike(state, current):
+            raise DataError(broken)
+        flaws = [first_flaw(name, state[name], LIMITS.get(name)) for name in current]
+        if any(flaws) or not self._fits(state):
+            raise DataError(f"{broken} ({next(filter(None, flaws), 'its counts and segments do not fit')})")
         for name in current:
             setattr(self, f"_{name}", state[name].copy())
 
-    def _known(self, segments: IntArray) -> bool:
-        return bool(((segments >= 0) & (segments < self._moments.shape[1])).all())
+    def _fits(self, state: Mapping[str, Any]) -> bool:
+        """Return whether segments are there, and each visit is counted in the moments of one of them."""
+        visits, means, squares = state["moments"]
+        count = int(state["count"][0])
+        if state["segments"].max(initial=0) >= len(visits) or min(visits.min(), squares.min()) < 0.0:
+            return False
+        held = slice(min(count, len(state["rewards"])))
+        segments = state["segments"][held]
+        gaps = (state["rewards"][held] - means[segments]) ** 2
+        return bool(visits.sum() == count and (gaps <= (1.0 + ROUNDING) * squares[segments] + ROUNDING).all())

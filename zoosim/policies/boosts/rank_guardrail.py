@@ -135,7 +135,7 @@ class RankGuardrail(BoostPolicy):
         """Take over a state; raises what the policy inside raises."""
         if not isinstance(state, Mapping) or set(state) != {"n_decisions", "n_changed", "params", "inside"}:
             raise PolicyError(f"rank-guardrail: got {shown(state)} as a state, expected its own")
-        if state["params"] != self._params():
+        if repr(state["params"]) != repr(self._params()):  # written, since arrays cannot be compared to a truth value
             came = f"a {self.policy} with {shown(state['params'])}"
             raise PolicyError(
                 f"rank-guardrail: guards another policy than {came}; save `inside` alone, or use `around`"

@@ -39,8 +39,13 @@ class CheckResult:
     asked: bool = True
 
 
-def ask_checks(checks: Sequence[Check], subject: Any) -> list[CheckResult]:
-    """Ask checks about `subject.cls` in their order, but not those that need one that failed."""
+def ask_checks(
+    checks: Sequence[Check], subject: Any, asking: Callable[[str], None] = lambda name: None
+) -> list[CheckResult]:
+    """Ask checks about `subject.cls` in their order, but not those that need one that failed.
+
+    `asking` is called with the name of each check before it is asked.
+    """
     results = dict[str, CheckResult]()
     for check in checks:
         failed = [name for name in check.needs if not results[name].ok]
@@ -48,6 +53,7 @@ def ask_checks(checks: Sequence[Check], subject: Any) -> list[CheckResult]:
             message = f"not asked: it needs {failed[0]!r}, which failed"
             results[check.name] = CheckResult(check.name, False, message, asked=False)
             continue
+        asking(check.name)
         try:
             run_check(check, subject)
             results[check.name] = CheckResult(check.name, True)

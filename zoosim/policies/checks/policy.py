@@ -1,21 +1,25 @@
 """All checks of a policy, for the tests and for `zoosim check-policy`."""
 
+from collections.abc import Callable
+
 from zoosim.policies.base import Policy
 from zoosim.policies.boosts.base import BoostPolicy
 from zoosim.policies.checks.boosts import BOOST_CHECKS
 from zoosim.policies.checks.contract import Check, CheckResult, ask_checks
 from zoosim.policies.checks.maker import Maker
 from zoosim.policies.checks.products import PRODUCT_CHECKS
-from zoosim.policies.registry import find_class
+from zoosim.policies.registry import check_own_name, find_class, make_entry
 
 
-def check_policy(source: str | type) -> list[CheckResult]:
+def check_policy(source: str | type, asking: Callable[[str], None] = lambda name: None) -> list[CheckResult]:
     """Ask every check about a policy: a built-in name, `FILE.py:Class` or a class.
 
-    Raises `PolicyError` or `ConfigError` when there is no such class.
+    `asking` is called with the name of each check before it is asked. Raises `PolicyError` or `ConfigError` when there
+    is no such class, or where no run would take it.
     """
+    check_own_name(make_entry(source))
     maker = Maker(find_class(source))
-    return ask_checks(checks_of(maker.cls), maker)
+    return ask_checks(checks_of(maker.cls), maker, asking)
 
 
 def checks_of(cls: type[Policy]) -> tuple[Check, ...]:

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from zoosim.core.checks import check_generator_state
 from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.core.limits import first_flaw
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.policies.base import policy_name
@@ -139,25 +140,28 @@ class FromLog(AttachingPolicy):
         if not isinstance(state, Mapping) or set(state) != {"model", "rng"}:
             raise ConfigError(f"{label} is of another policy, or broken")
         rng_state = check_generator_state(label, state["rng"])
-        self._model = self._checked_model(label, state["model"])
-        self._forget_candidates()
+        model = self._checked_model(label, state["model"])
         self.rng.bit_generator.state = rng_state
+        self._model = model
+        self._forget_candidates()
 
     def _checked_model(self, label: str, model: Any) -> dict[str, np.ndarray]:
         """Return copies of saved arrays whose shapes fit together; none for a policy that had learned nothing."""
         try:
             arrays = {str(name): np.array(value) for name, value in dict(model).items()}
-            types = {name: np.int64 if name == "product_ids" else np.float64 for name in arrays}
-            if not arrays or self._fits(arrays):
-                return {name: array.astype(types[name]) for name, array in arrays.items()}
+            if all(array.dtype.kind in "biuf" for array in arrays.values()):
+                types = {name: np.int64 if name == "product_ids" else np.float64 for name in arrays}
+                arrays = {name: array.astype(types[name], casting="safe") for name, array in arrays.items()}
+                if not arrays or self._fits(arrays):
+                    return arrays
         except (TypeError, ValueError, LookupError):
             pass
         raise ConfigError(f"{label} is of another policy, task or parameters, or broken")
 
     def _fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Return whether arrays have the names and shapes of a model, and hold finite numbers."""
+        """Return whether arrays have the names and shapes of a model, and hold numbers within their limits."""
         ids = arrays["product_ids"]
-        if ids.dtype.kind not in "iu" or not len(ids) or (np.diff(ids) <= 0).any():
+        if not len(ids) or (ids[1:] <= ids[:-1]).any():
             return False
         n_traits = arrays["trait_weights"].shape[-1]
         shapes: dict[str, tuple[int, ...]] = {
@@ -167,7 +171,7 @@ class FromLog(AttachingPolicy):
             **self._shapes(len(ids), n_traits),
         }
         return set(arrays) == set(shapes) and all(
-            arrays[name].shape == shape and np.isfinite(arrays[name].astype(float)).all()
+            arrays[name].shape == shape and (name == "product_ids" or not first_flaw(name, arrays[name]))
             for name, shape in shapes.items()
         )
 

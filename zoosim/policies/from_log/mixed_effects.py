@@ -22,6 +22,8 @@ RARE = 0.5
 """Rewards that are above 0 in less than this share of the rows, and else 0, have two parts."""
 MAX_BYTES = 300_000_000
 """The most memory that one number for each product and two features of visitors may take."""
+LARGEST_LOG = 700.0
+"""The logarithm of a size that is as good as infinite."""
 LEAST_SIZES = 20
 """With fewer rewards above 0, their sizes are taken to be alike."""
 
@@ -70,7 +72,7 @@ class MixedEffects(FromLog):
         if not self._model["has_two_parts"]:
             return predicted
         log_size = weights["size_own"] @ represented
-        return np.asarray(special.expit(predicted) * np.exp(log_size))
+        return np.asarray(special.expit(predicted) * np.exp(np.minimum(log_size, LARGEST_LOG)))
 
     def _shapes(self, products: int, traits: int) -> dict[str, tuple[int, ...]]:
         dim = self.spec.user_dim

@@ -1,116 +1,254 @@
-"""Thompson sampling over segments and categories that it finds itself, with change detection: the default choice.
+"""The policy to take without thinking: it learns what pays in a shop by several models at once, and by which of them.
 
-It tells visitors apart by segment and products by category: the distinct patterns in the columns that hold nothing but
-0 and 1. Each (segment, category) cell has a Bayes filter of its click probability (`zoosim.models.change_filter`). A
-decision is Thompson sampling over a segment's cells; but a category that was not shown to it for long is shown as soon
-as what may have changed meanwhile is worth a visit. Beside the cells run linear models over the visitor's features and
-the product's numbers (`zoosim.linear.rivals`), one for each category. They choose within a category whose products have
-different numbers, and decide altogether where they predict clicks better than the cells: features may hold what
-segments and categories do not.
+Three kinds of models predict whether a visit pays:
+
+- *cells*: visitors are told apart by segment and products by category, the distinct patterns in the columns that hold
+  nothing but 0 and 1, and each (segment, category) has a Bayes filter of its click probability, which finds jumps
+  (`zoosim.models.change_filter`);
+- *effects* of categories, brands, numbers and single products, for all and for visitors' features, each shrunk towards
+  what it has in common with others (`zoosim.models.shrunk_effects`), with four memories from long to short;
+- *curves*: the same of how near a visitor is to each of some earlier ones, for what is not linear in features.
+
+They are weighed by how well they predicted lately. What a visit pays if it does is a model of its own
+(`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling; but while
+cells lead, a category that was not shown for long is shown as soon as what may have changed is worth a visit.
 
 What a decision moves (when a category was shown last) and what a reward moves (everything else) are kept apart, so that
 rewards may come late: otherwise a category would stay overdue, and be shown to everybody, until its rewards are in.
 """
 
+import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from zoosim.core.arrays import copy_overlap, resized
-from zoosim.core.id_table import capacity_for, grown, new_id_table
+from zoosim.core.arrays import copy_overlap
+from zoosim.core.claims import claim
+from zoosim.core.id_table import UNKNOWN, capacity_for, grown, new_id_table
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
-from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.rivals import grown_rivals, new_rivals
+from zoosim.core.types import Context, FloatArray, IntArray
+from zoosim.models.shrunk_effects import grown_effects, new_effects
+from zoosim.models.standard_scores import new_scales
 from zoosim.policies.kernel import KernelPolicy, saved_length
-from zoosim.policies.products.adaptive_kernel import KERNEL
-from zoosim.policies.products.adaptive_state import Candidates, State, new_candidates, new_cells
+from zoosim.policies.products.adaptive_explained import Explanation, explanation
+from zoosim.policies.products.adaptive_kernel import KERNEL, PARTS, move_clocks
+from zoosim.policies.products.adaptive_sizes import new_sizes
+from zoosim.policies.products.adaptive_state import (
+    BLOCKS,
+    NUMBERS,
+    Candidates,
+    Columns,
+    State,
+    count_tried,
+    new_candidates,
+    new_cells,
+)
 from zoosim.policies.products.categories import FIRST_CATEGORIES, still_binary
 from zoosim.policies.products.segments import new_segments
+from zoosim.policies.requests import checked_action, checked_request
 
-MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS, MAX_ENTRIES = 256, 2_048, 200_000, 16_000_000
-"""Most segments, categories, (segment, category) cells, and entries of all linear models' matrices."""
+MAX_SEGMENTS, MAX_CATEGORIES, MAX_CELLS = 256, 2_048, 200_000
+"""Most segments, categories and (segment, category) cells."""
 
-MAX_JOINT = 100
-"""Most features of a linear model over all products of a visitor's feature and a product's; else it adds them."""
+MAX_ENTRIES = 16_000_000
+"""Most numbers in the covariances of columns' effects."""
 
-HORIZON = 2_000.0
-"""Visits after which an observation weighs 1/e in linear models that fade."""
+MAX_NUMBERS, MAX_CROSSED = 128, 128
+"""Most numbers of products that count, and most products of a visitor's feature and one of those."""
+
+FIRST_PRODUCTS, MAX_PRODUCTS = 64, 100_000
+FIRST_COLUMNS = 8
+
+LANDMARKS = 64
+"""Most earlier visitors whom others are compared with."""
+
+PRIORS = np.array(
+    [  # constant, visitor's features, numbers, both, column, visitor's features in it, product, memory, width
+        [4.0, 0.3, 0.25, 0.1, 0.1, 1.0, 0.3, 0.0, 1.0],
+        [4.0, 0.3, 1.0, 0.5, 1.0, 20.0, 0.03, 0.0, 0.5],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 1.0, 0.3, 6_000.0, 1.0],
+        [4.0, 0.3, 0.25, 0.1, 1.0, 2.0, 0.03, 1_500.0, 1.0],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 0.5, 0.3, 0.0, 1.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
+    ]
+)
+"""Variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
+theirs."""
+
+CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0, 0.5]])
 
 
 class Adaptive(KernelPolicy):
-    """Find segments and categories by itself, follow each cell through jumps, explore where it may pay (recommended).
+    """Weigh several models of what pays by how well they predict, and explore by their uncertainty (recommended).
 
-    Rewards lie between 0 and 1. There are at most 256 segments, of which the last takes all further visitors, and 2,048
+    Rewards may be any numbers. There are at most 256 segments, of which the last takes all further visitors, and 2,048
     categories that were shown, of which the one that was shown or rewarded longest ago makes room for a new one.
     """
 
     name = "adaptive"
     kernel = KERNEL
-    learned = ("segments", "categories", "binary", "cells", "rivals", "loss", "shown", "decisions", "key", "updates")
-    rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    most_singles = 4_096
+    ahead = ("segments.decided", "cells.shown")
+    candidates_rest_on = ("columns.binary",)
+    learned = (
+        "segments",
+        "categories",
+        "columns",
+        "cells",
+        "products",
+        "scales",
+        "product_scales",
+        "effects",
+        "curves",
+        "landmarks",
+        "landmarks_found",
+        "losses",
+        "sizes",
+        "key",
+        "updates",
+    )
     hazard: float = parameter(5e-4, low=0, high=0.1, help="probability per visit that one of a segment's cells jumps")
     due: float = parameter(
         1.5e-4, low=0, high=0.1, help="rate at which long unseen categories are tried again; 0 never"
     )
-    sharpness: float = parameter(2.0, low=0.1, high=100, help="how much narrower than the posterior it samples")
+    sharpness: float = parameter(2.0, low=0.1, high=100, help="how much narrower than the posterior cells are sampled")
     together: float = parameter(
         0.1, low=0, high=1, help="probability that a jump in one cell comes with one in another"
     )
-    alpha: float = parameter(1.2, low=0, high=100, help="width of the linear models' bound, in standard deviations")
+    width: float = parameter(0.5, low=0, high=10, help="width of the draws of effects, in standard deviations")
+
+    def note_ahead(self, context: Context, action: int) -> None:
+        """Move the clocks that a decision moves, of what is known."""
+        request = checked_request(context, self.spec)
+        move_clocks(self.state, self.attach(context), request.user, checked_action(action, len(request.available)))
 
     def _new_state(self) -> State:
-        return self._state_of(FIRST_CATEGORIES, draw_key(self.rng))
+        return self._state_of(FIRST_CATEGORIES, self._first_columns, FIRST_PRODUCTS, self.rng)
 
-    def _state_of(self, categories: int, key: np.uint64) -> State:
-        users = self.spec.user_dim
-        numbers = self.spec.product_dim
-        interacts = (1 + users) * (1 + numbers) <= MAX_JOINT
-        dim = (1 + users) * (1 + numbers) if interacts else 1 + users + numbers
+    def _state_of(self, categories: int, columns: int, products: int, rng: np.random.Generator) -> State:
+        users, dim = self.spec.user_dim, self.spec.product_dim
+        claim(LANDMARKS * users + dim)
         segments = _segments_beside(categories)
+        numbers = min(dim, MAX_NUMBERS)
+        crossed = min(numbers, MAX_CROSSED // max(1, users))
+        curved = 1 + users + LANDMARKS
         return State(
             segments=new_segments(segments, users),
             categories=new_id_table(categories),
-            binary=np.ones(numbers, np.bool_),
+            columns=Columns(
+                np.ones(dim, np.bool_), np.zeros(dim, np.int64), np.zeros(numbers, np.int64), np.array([1, 0])
+            ),
             cells=new_cells(segments, categories),
-            rivals=new_rivals(_models_beside(categories, dim), dim, HORIZON),
-            loss=np.zeros(1),
-            shown=np.zeros(categories, np.int64),
-            decisions=np.zeros(1, np.int64),
-            key=np.array([key]),
+            products=new_id_table(products),
+            scales=new_scales(users),
+            product_scales=new_scales(dim),
+            effects=new_effects(PRIORS, 1 + users, numbers, crossed, columns, products),
+            curves=new_effects(CURVE_PRIORS, curved, numbers, 0, columns, products),
+            landmarks=np.zeros((LANDMARKS, users)),
+            landmarks_found=np.zeros(1, np.int64),
+            losses=np.zeros(PARTS),
+            sizes=new_sizes(),
+            key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
-            interacts=interacts,
+            priors=PRIORS,
+            curve_priors=CURVE_PRIORS,
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,
-            alpha=self.alpha,
             together=self.together,
+            width=self.width,
             sampling=True,
         )
 
     def _exploiting(self) -> State:
-        state: State = self.state._replace(due=0.0, alpha=0.0, sampling=False)
+        state: State = self.state._replace(due=0.0, width=0.0, sampling=False)
         return state
 
-    def _ridge(self) -> Any:
-        return self.state.rivals.steady
+    def explain(self, context: Context) -> Explanation:
+        """Say what is believed of a request: which part speaks, what moved each candidate's score, how sure it is.
+
+        Args:
+            context: The request; nothing moves.
+
+        Returns:
+            The weights of the parts, and each candidate's probability, chance and what that is made of.
+        """
+        request, reader = checked_request(context, self.spec), self._reader(context)
+        candidates = reader.attach(context)
+        propensities = reader._distribution(request, candidates)
+        return explanation(reader.state, candidates, request.user, propensities)
+
+    @property
+    def _most_columns(self) -> int:
+        """Return how many columns may have effects of their own."""
+        sides = (len(PRIORS), 1 + self.spec.user_dim), (len(CURVE_PRIORS), 1 + self.spec.user_dim + LANDMARKS)
+        return max(2, MAX_ENTRIES // sum(models * side**2 for models, side in sides))
+
+    @property
+    def _first_columns(self) -> int:
+        return min(FIRST_COLUMNS, self._most_columns)
 
     def _candidates(self, ids: IntArray, products: FloatArray) -> Candidates:
-        return new_candidates(products, still_binary(self.state.binary, products))
+        return new_candidates(ids, products, still_binary(self.state.columns.binary, products))
 
     def _make_room(self, candidates: Candidates, decisions: int) -> None:
         # For all candidates at once, whoever asks: how many segments there is room for follows from the capacity, and
         # must be the same in compiled runs as for single requests.
-        state = self.state
-        if not np.array_equal(candidates.binary, state.binary):
-            state.binary[:] = candidates.binary
-            self._forget_candidates()
-        capacity = capacity_for(state.categories, candidates.keys, len(candidates.keys), MAX_CATEGORIES)
-        if capacity > len(state.shown):
-            self._grow(capacity)
+        self._tell_columns(candidates)
+        categories = self._room_for(candidates)
+        if categories > len(self.state.categories.ids):
+            self._grow_cells(categories)
+        products = capacity_for(self.state.products, candidates.ids, decisions, MAX_PRODUCTS)
+        if products > len(self.state.products.ids):
+            self._grow_effects(self.state.effects.columns.shape[1], products)
 
-    def _grow(self, categories: int) -> None:
+    def _room_for(self, candidates: Candidates) -> int:
+        """Return how many categories there must be room for so that all candidates may be shown."""
+        return capacity_for(self.state.categories, candidates.keys, len(candidates.keys), MAX_CATEGORIES)
+
+    def _reader(self, context: Context) -> "Adaptive":
+        """Return the policy itself, or where a decision would make room first, a copy that has made it."""
+        candidates = self.attach(context)
+        known = np.array_equal(candidates.binary, self.state.columns.binary)
+        if known and self._room_for(candidates) <= len(self.state.categories.ids):
+            return self
+        reader = copy.deepcopy(self)
+        reader._make_room(reader.attach(context), 1)
+        return reader
+
+    def _tell_columns(self, candidates: Candidates) -> None:
+        """Enter columns that turn out to hold other numbers than 0 and 1, and binary ones that are 1 for once."""
+        columns, binary = self.state.columns, candidates.binary
+        if not np.array_equal(binary, columns.binary):
+            for column in np.flatnonzero(columns.binary & ~binary)[: len(columns.numbers) - columns.counts[NUMBERS]]:
+                columns.numbers[columns.counts[NUMBERS]] = column
+                columns.counts[NUMBERS] += 1
+            columns.binary[:] = binary
+            self._forget_candidates()
+        unknown = candidates.columns[columns.block_of[candidates.columns] == UNKNOWN]
+        unknown = unknown[: self._most_columns - columns.counts[BLOCKS]]
+        if len(unknown):
+            columns.block_of[unknown] = columns.counts[BLOCKS] + np.arange(len(unknown))
+            columns.counts[BLOCKS] += len(unknown)
+            room = self.state.effects.columns.shape[1]
+            if columns.counts[BLOCKS] > room:
+                wanted = min(max(int(columns.counts[BLOCKS]), 2 * room), self._most_columns)
+                self._grow_effects(wanted, len(self.state.products.ids))
+
+    def _grow_effects(self, columns: int, products: int) -> None:
+        state = self.state
+        table = grown(state.products, products) if products > len(state.products.ids) else state.products
+        self.state = state._replace(
+            products=table,
+            effects=grown_effects(state.effects, PRIORS, columns, products),
+            curves=grown_effects(state.curves, CURVE_PRIORS, columns, products),
+        )
+
+    def _grow_cells(self, categories: int) -> None:
         """Make room for more categories; of the segments those found first stay."""
         state = self.state
         cells = new_cells(_segments_beside(categories), categories)
@@ -118,26 +256,19 @@ class Adaptive(KernelPolicy):
         for old, new in zip((*state.cells, *state.segments), (*cells, *segments), strict=True):
             copy_overlap(old, new)
         segments.found[0] = min(segments.found[0], len(cells.shown))
-        rivals = grown_rivals(state.rivals, _models_beside(categories, state.rivals.steady.b.shape[1]))
-        self.state = state._replace(
-            segments=segments,
-            categories=grown(state.categories, categories),
-            cells=cells,
-            rivals=rivals,
-            shown=resized(state.shown, categories),
-        )
+        count_tried(cells)
+        self.state = state._replace(segments=segments, categories=grown(state.categories, categories), cells=cells)
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
-        categories = saved_length(saved, "shown")
-        fits = FIRST_CATEGORIES <= categories <= MAX_CATEGORIES
-        return self._state_of(categories, self.state.key[0]) if fits else self.state
+        categories = saved_length(saved, "categories.ids")
+        products = saved_length(saved, "products.ids")
+        own = saved.get("effects.columns_time")
+        columns = own.shape[1] if isinstance(own, np.ndarray) and own.ndim == 2 else -1
+        fits = FIRST_CATEGORIES <= categories <= MAX_CATEGORIES and FIRST_PRODUCTS <= products <= MAX_PRODUCTS
+        fits = fits and self._first_columns <= columns <= self._most_columns
+        return self._state_of(categories, columns, products, np.random.default_rng(0)) if fits else self.state
 
 
 def _segments_beside(categories: int) -> int:
     """Return how many segments there is room for beside so many categories."""
     return min(MAX_SEGMENTS, MAX_CELLS // categories)
-
-
-def _models_beside(categories: int, dim: int) -> int:
-    """Return how many linear models of `dim` features there is room for, one per category at most."""
-    return min(categories, max(1, MAX_ENTRIES // (4 * dim**2)))

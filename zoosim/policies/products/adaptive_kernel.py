@@ -1,20 +1,34 @@
 """Decisions and learning of `Adaptive`, compiled."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from zoosim.core.id_table import IN_USE, UNKNOWN, claim_slot, renew_slots
 from zoosim.core.jit import jit
+from zoosim.core.normals import fill_normals
 from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.dense import joined, nonzeros
-from zoosim.linear.joint import joint
-from zoosim.linear.lens import Lens, new_lens
-from zoosim.linear.rivals import MARGIN, MEMORY, bounds, clear_rivals, learn, log_loss
+from zoosim.linear.dense import dot
 from zoosim.models import change_filter
-from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key, with_one
+from zoosim.models.shrunk_effects import NOTHING, Offer, Row, View, draw, forget_product, learn_chance, look
+from zoosim.models.standard_scores import clipped, length_factor, scale_of, see_row, unit_row
+from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key
 from zoosim.policies.kernel import Kernel
+from zoosim.policies.products.adaptive_sizes import (
+    GAIN,
+    LEAST_REWARD,
+    LOSS,
+    RAW,
+    SIGN,
+    are_losses,
+    goes_by_logarithms,
+    learn_size,
+    size_of,
+)
 from zoosim.policies.products.adaptive_state import (
     MEANS,
+    NUMBERS,
     TRIED,
     Candidates,
     Cells,
@@ -27,6 +41,58 @@ from zoosim.policies.products.segments import enter, find, shed
 PRIOR = 2.0
 """Weight, in visits, of what all cells have in common when a cell begins anew."""
 
+CHANCES = 4
+"""Linear models of the chance of a reward, the first of `State.effects`."""
+
+CELLS, CURVES, PARTS = 0, 1 + CHANCES, 2 + CHANCES
+"""Places in `losses`: the cells, then the linear models, then the curves."""
+
+MEMORY = 0.998
+"""Weight that a prediction keeps from one reward to the next, when parts are weighed by how well they predict."""
+
+HEAD_START = 2.0
+"""How much better, in nats, the effects must have predicted lately than the cells to weigh as much."""
+
+LEAST_WEIGHT = 0.02
+"""Weight below which a part has no say."""
+
+SIZE_WIDTH = 0.5
+"""How much narrower sizes are drawn than chances."""
+
+SHARPNESS = 2.0
+"""How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
+
+NEAR = 0.7
+"""Nearness from which on a visitor is as good as a landmark."""
+
+FARTHEST_LOGIT = 12.0
+
+CERTAIN = 700.0
+"""A logit of what is certain."""
+
+FEW_NUMBERS = 4.0
+"""Products' numbers together vary as much as so many, however many there are."""
+
+
+class Beliefs(NamedTuple):
+    """What is believed of a request's K candidates, of R categories, by those that were asked.
+
+    `chances` holds the logit of a reward by effects; `weight` goes to cells and the rest to effects. `sign`, `gain`
+    and `loss` or `amount` say what a reward then is. `allowed (K,)`; `firsts (R,)`, the first allowed candidate of each
+    category or -1, and `segment`.
+    """
+
+    offer: Offer
+    chances: View
+    weight: float
+    sign: View
+    gain: View
+    loss: View
+    amount: View
+    allowed: BoolArray
+    firsts: IntArray
+    segment: int
+
 
 @jit
 def _per_category(state: State, candidates: Candidates, chance: float) -> float:
@@ -37,264 +103,354 @@ def _per_category(state: State, candidates: Candidates, chance: float) -> float:
 
 
 @jit
-def _find_numbers(state: State, candidates: Candidates) -> None:
-    renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
-
-
-@jit
 def _room(state: State) -> int:
     """Return how many segments there is room for."""
     return int(state.cells.shown.shape[0])
 
 
 @jit
-def _overdue_category(state: State, candidates: Candidates, s: int, firsts: IntArray) -> int:
-    """Return the category that is most overdue for segment `s`, or -1."""
-    cells = state.cells
-    groups = firsts.shape[0]
-    means = np.empty(groups)
-    unseen = np.zeros(groups)
-    if s < 0:
-        return -1
-    for r in range(groups):
-        g = candidates.numbers[r]
-        tried = cells.learned[s, g] > 0.0
-        means[r] = change_filter.mean(cells.filters[s, g]) if tried else expected_click(cells.tally)
-        unseen[r] = state.segments.decided[s] + 1.0 - cells.shown[s, g]
-    return _most_overdue(means, unseen, firsts, _per_category(state, candidates, state.due))
+def _logit(chance: float) -> float:
+    return float(np.log(max(chance, 1e-6) / max(1.0 - chance, 1e-6)))
+
+
+class Tried(NamedTuple):
+    """A segment's cells of R categories: how likely a reward is, and which were tried `(R,)`; those not asked are 0."""
+
+    filters: FloatArray
+    chances: FloatArray
+    is_tried: BoolArray
 
 
 @jit
-def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float) -> int:
+def _cells_of(state: State, candidates: Candidates, beliefs: Beliefs) -> Tried:
+    """Return what is known of the categories for a visitor's segment."""
+    cells, s, groups = state.cells, beliefs.segment, beliefs.firsts.shape[0]
+    filters = np.empty((groups, cells.filters.shape[2], cells.filters.shape[3]))
+    chances, is_tried = np.zeros(groups), np.zeros(groups, np.bool_)
+    expected = expected_click(cells.tally)
+    for r in range(groups):
+        if beliefs.firsts[r] >= 0:
+            g = candidates.numbers[r]
+            is_tried[r] = s >= 0 and cells.learned[s, g] > 0.0
+            chances[r] = expected
+            if is_tried[r]:
+                filters[r] = cells.filters[s, g]
+                chances[r] = change_filter.mean(filters[r])
+    return Tried(filters, chances, is_tried)
+
+
+@jit
+def _draw_cells(
+    tried: Tried, sharpness: float, rewards_are_losses: bool, key: np.uint64, i: int, out: FloatArray
+) -> None:
+    """Write the logit of each category's draw number i from its filter to `out (R,)`, each draw at least the mean.
+
+    Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low; where
+    rewards are losses, a category is never drawn high. Without sharpness, the mean.
+    """
+    j = 0
+    for r in range(out.shape[0]):
+        chance = tried.chances[r]
+        if chance > 0.0 and sharpness > 0.0:
+            if tried.is_tried[r]:
+                drawn, j = change_filter.sample(tried.filters[r], sharpness, key, i, j)
+                chance = min(drawn, chance) if rewards_are_losses else max(drawn, chance)
+            else:
+                chance, j = beta(key, i, j, PRIOR * chance, PRIOR - PRIOR * chance)
+        out[r] = _logit(chance)
+
+
+@jit
+def part_weights(state: State) -> FloatArray:
+    """Return how much each part is believed `(PARTS,)`; cells not where numbers alone tell visitors apart."""
+    one_segment = state.segments.found[0] <= 1 and not state.segments.binary.all()
+    out = np.empty(PARTS)
+    best = np.inf
+    for part in range(PARTS):
+        out[part] = state.losses[part] + (0.0 if part == CELLS else HEAD_START)
+        if part == CELLS and one_segment:
+            out[part] = np.inf
+        best = min(best, out[part])
+    total = 0.0
+    for part in range(PARTS):
+        out[part] = np.exp(best - out[part])
+        total += out[part]
+    for part in range(PARTS):
+        out[part] /= total
+    return out
+
+
+@jit
+def nearness(state: State, unit: FloatArray) -> FloatArray:
+    """Return how near a visitor [1, u] `(1 + d_u,)` is to each landmark, 1 for the same features, towards 0 `(J,)`."""
+    users, found = unit.shape[0] - 1, state.landmarks_found[0]
+    near, scales = np.zeros(state.landmarks.shape[0]), np.empty(users)
+    factor = length_factor(state.scales)
+    for i in range(users):
+        scales[i] = 1.0 if state.segments.binary[i] else scale_of(state.scales, i)
+    for j in range(found):
+        distance = 0.0
+        for i in range(users):
+            score = state.landmarks[j, i]
+            if not state.segments.binary[i]:
+                score = clipped(scales[i] * (score - state.scales.mean[i]))
+            distance += (unit[1 + i] - factor * score) ** 2
+        near[j] = np.exp(-SHARPNESS * distance)
+    return near
+
+
+@jit
+def with_curves(state: State, unit: FloatArray) -> FloatArray:
+    """Return [1, u, nearness to landmarks, of length 1] `(1 + d_u + J,)` for [1, u] `(1 + d_u,)`.
+
+    A network of radial basis functions (Broomhead & Lowe 1988), normalised.
+    """
+    near = nearness(state, unit)
+    length = np.sqrt(dot(near, near) + 1e-9)
+    out = np.empty(unit.shape[0] + near.shape[0])
+    out[: unit.shape[0]] = unit
+    for j in range(near.shape[0]):
+        out[unit.shape[0] + j] = near[j] / length
+    return out
+
+
+@jit
+def _see_landmark(state: State, user: FloatArray) -> None:
+    """Make a visitor a landmark who is far from all others, while there is room."""
+    found = state.landmarks_found[0]
+    if found < state.landmarks.shape[0]:
+        unit = unit_row(state.scales, user, state.segments.binary)
+        if found == 0 or nearness(state, unit).max() < NEAR:
+            state.landmarks[found] = user
+            state.landmarks_found[0] += 1
+
+
+@jit
+def _numbers_of(state: State, products: FloatArray) -> FloatArray:
+    """Return the numbers of products `(K, d_p)`, standardised `(K, n)`."""
+    numbers = np.empty((products.shape[0], state.columns.counts[NUMBERS]))
+    factor = min(1.0, np.sqrt(FEW_NUMBERS / max(1.0, numbers.shape[1])))
+    for n in range(numbers.shape[1]):
+        column = state.columns.numbers[n]
+        mean, scale = state.product_scales.mean[column], scale_of(state.product_scales, column)
+        for k in range(numbers.shape[0]):
+            numbers[k, n] = factor * clipped(scale * (products[k, column] - mean))
+    return numbers
+
+
+@jit
+def offer_of(state: State, candidates: Candidates) -> Offer:
+    """Return the candidates as the effects read them."""
+    columns = np.empty(candidates.columns.shape[0], np.int64)
+    for a in range(columns.shape[0]):
+        columns[a] = state.columns.block_of[candidates.columns[a]]
+    numbers = _numbers_of(state, candidates.products)
+    return Offer(numbers, columns, candidates.starts, candidates.active, candidates.slots)
+
+
+@jit
+def _keep_overdue(state: State, candidates: Candidates, beliefs: Beliefs) -> None:
+    """Where a category is overdue for a segment, allow its candidates alone."""
+    cells, s, groups = state.cells, beliefs.segment, beliefs.firsts.shape[0]
+    if s < 0:
+        return
+    sizes = _expected_sizes(state, beliefs)
+    largest = np.abs(sizes).max()
+    means, unseen = np.zeros(groups), np.zeros(groups)
+    for r in range(groups):
+        if beliefs.firsts[r] >= 0:
+            g = candidates.numbers[r]
+            tried = cells.learned[s, g] > 0.0
+            chance = change_filter.mean(cells.filters[s, g]) if tried else expected_click(cells.tally)
+            means[r] = chance * sizes[beliefs.firsts[r]] / largest
+            unseen[r] = state.segments.decided[s] + 1.0 - cells.shown[s, g]
+    ceiling = 1.0 if sizes.max() > 0.0 else 0.0
+    overdue = _most_overdue(means, unseen, beliefs.firsts, _per_category(state, candidates, state.due), ceiling)
+    if overdue >= 0:
+        for k in range(beliefs.allowed.shape[0]):
+            beliefs.allowed[k] &= candidates.group_of[k] == overdue
+
+
+@jit
+def _expected_sizes(state: State, beliefs: Beliefs) -> FloatArray:
+    """Return what each candidate `(K,)` earns on average if it earns something; 1 or -1 while all earn the same."""
+    count = beliefs.allowed.shape[0]
+    if not state.sizes.several[0]:
+        return np.full(count, -1.0 if state.sizes.first[0] < 0.0 else 1.0)
+    values = np.full(count, CERTAIN)
+    _times_sizes(state, beliefs, np.zeros(count + beliefs.offer.columns.shape[0]), values)
+    return values
+
+
+@jit
+def _most_overdue(means: FloatArray, unseen: FloatArray, firsts: IntArray, due: float, ceiling: float) -> int:
     """Return the most overdue of R categories, or -1: `means (R,)`, `unseen (R,)` visits, `firsts (R,)` or -1.
 
     A category unseen for v visits has become the best with probability about due * v, and the expected loss grows with
-    v again, hence v**2. It is overdue once that exceeds the cost of one look, best - mean.
+    v again, hence v**2; means reach up to a ceiling. It is overdue once that exceeds the cost of one look, best - mean.
     """
-    best, chosen, top = 0.0, -1, 0.0
+    best, chosen, top = -np.inf, -1, 0.0
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0:
             best = max(best, means[g])
     for g in range(firsts.shape[0]):
         if firsts[g] >= 0 and means[g] < best:
-            over = 0.25 * due * (max(1.0 - best, 0.0) * unseen[g]) ** 2 - (best - means[g])
+            over = 0.25 * due * (max(ceiling - best, 0.0) * unseen[g]) ** 2 - (best - means[g])
             if over >= top:
                 chosen, top = g, over
     return chosen
 
 
 @jit
-def _sampled_category(state: State, candidates: Candidates, s: int, firsts: IntArray, key: np.uint64, i: int) -> int:
-    """Return the category with the highest draw number i from its filter, each draw at least the mean.
+def _believe(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> Beliefs:
+    """Return what is believed of the candidates; of a category that is overdue alone, where there is one."""
+    renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
+    renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
+    firsts = first_of_each(candidates.group_of, available, candidates.keys.shape[0])
+    s = find(state.segments, user, _room(state))
+    weights = part_weights(state)
+    offer = offer_of(state, candidates)
+    unit = unit_row(state.scales, user, state.segments.binary)
+    chances = _see_effects(state, weights, unit, offer)
+    sign = gain = loss = amount = NOTHING
+    if state.sizes.several[0]:
+        if goes_by_logarithms(state.sizes):
+            gain = _see_size(state, GAIN, unit, offer)
+            if state.sizes.negative[0]:
+                sign = _see_size(state, SIGN, unit, offer)
+                loss = _see_size(state, LOSS, unit, offer)
+        else:
+            amount = _see_size(state, RAW, unit, offer)
+    beliefs = Beliefs(offer, chances, weights[CELLS], sign, gain, loss, amount, available.copy(), firsts, s)
+    if beliefs.weight > 0.5:
+        _keep_overdue(state, candidates, beliefs)
+    return beliefs
 
-    Thompson sampling, made optimistic (May, Korda, Lee & Leslie 2012): a good category is never drawn low. Without
-    sampling, the category of the highest mean.
+
+@jit
+def _see_size(state: State, model: int, unit: FloatArray, offer: Offer) -> View:
+    return look(state.effects, state.priors, CHANCES + model, float(state.updates[0]), unit, offer)
+
+
+@jit
+def _see_effects(state: State, weights: FloatArray, unit: FloatArray, offer: Offer) -> View:
+    """Return the mean of the parts' logits, with the spread of the likeliest part."""
+    leader, total = 1, 0.0
+    for part in range(1, PARTS):
+        total += weights[part]
+        if weights[part] > weights[leader]:
+            leader = part
+    view = _see_part(state, leader, unit, offer, True)
+    weighed = weights[leader] / total
+    for k in range(view.mean.shape[0]):
+        view.mean[k] *= weighed
+    for part in range(1, PARTS):
+        share = weights[part] / total
+        if part != leader and share > LEAST_WEIGHT:
+            other = _see_part(state, part, unit, offer, False)
+            weighed += share
+            for k in range(view.mean.shape[0]):
+                view.mean[k] += share * other.mean[k]
+    for k in range(view.mean.shape[0]):
+        view.mean[k] /= weighed
+    return view
+
+
+@jit
+def _see_part(state: State, part: int, unit: FloatArray, offer: Offer, spreads: bool) -> View:
+    clock = float(state.updates[0])
+    if part == CURVES:
+        return look(state.curves, state.curve_priors, 0, clock, with_curves(state, unit), offer, spreads)
+    return look(state.effects, state.priors, part - 1, clock, unit, offer, spreads)
+
+
+@jit
+def _draw_best(
+    state: State, candidates: Candidates, beliefs: Beliefs, key: np.uint64, first: int, chosen: IntArray
+) -> None:
+    """Write the candidates of the highest values in draws `first`, `first + 1`, ... to `chosen (n,)`.
+
+    Many draws to a call: handing a state over takes longer than a draw.
     """
-    cells = state.cells
-    expected = expected_click(cells.tally)
-    prior = PRIOR * expected
-    chosen, top, j = -1, -1.0, 0
-    for r in range(firsts.shape[0]):
-        if firsts[r] >= 0:
-            g = candidates.numbers[r]
-            tried = s >= 0 and cells.learned[s, g] > 0.0
-            score = change_filter.mean(cells.filters[s, g]) if tried else expected
-            if state.sampling and tried:
-                draw, j = change_filter.sample(cells.filters[s, g], state.sharpness, key, i, j)
-                score = max(draw, score)
-            elif state.sampling:
-                score, j = beta(key, i, j, prior, PRIOR - prior)
-            if score > top:
-                chosen, top = r, score
-    return chosen
+    count, columns = beliefs.allowed.shape[0], beliefs.offer.columns.shape[0]
+    several, rewards_are_losses = state.sizes.several[0] > 0, state.sizes.first[0] < 0.0
+    normals = np.zeros((2 if several else 1) * (count + columns))
+    values, cells = np.empty(count), np.zeros(beliefs.firsts.shape[0])
+    tried, sharpness = _cells_of(state, candidates, beliefs), state.sharpness if state.sampling else 0.0
+    cells_are_losses = are_losses(state.sizes)
+    for n in range(chosen.shape[0]):
+        if state.sampling:
+            fill_normals(key, DRAWS + first + n, normals)
+        draw(beliefs.chances, beliefs.offer, state.width, normals, values)
+        for k in range(count):
+            values[k] = min(max(values[k], -FARTHEST_LOGIT), FARTHEST_LOGIT)
+        if beliefs.weight > LEAST_WEIGHT:
+            _draw_cells(tried, sharpness, cells_are_losses, key, first + n, cells)
+            for k in range(count):
+                values[k] = beliefs.weight * cells[candidates.group_of[k]] + (1.0 - beliefs.weight) * values[k]
+        if several:
+            _times_sizes(state, beliefs, normals[count + columns :], values)
+        elif rewards_are_losses:
+            for k in range(count):
+                values[k] = -values[k]
+        chosen[n] = _highest(values, beliefs.allowed)
 
 
 @jit
-def _features_of(user: FloatArray, candidates: Candidates, action: int, interacts: bool) -> FloatArray:
-    """Return [1, user] (x) [1, numbers], or [1, user, numbers]: `numbers (d_p,)`, 0 in the columns that are binary."""
-    numbers = np.zeros(candidates.products.shape[1] + 1)
-    numbers[0] = 1.0
-    for column in candidates.columns[1:]:
-        numbers[column] = candidates.products[action, column - 1]
-    if not interacts:
-        return joined(with_one(user), numbers[1:])
-    x = joint(with_one(user), numbers)
-    x[0] = 1.0
-    return x
-
-
-@jit
-def _model_of(candidates: Candidates, number: int) -> int:
-    """Return the linear model of a category."""
-    return 0 if candidates.alike else number
-
-
-@jit
-def _has_models(state: State, candidates: Candidates) -> bool:
-    """Return whether there is room for the linear models of all categories that are known or may be shown now."""
-    models = state.rivals.steady.b.shape[0]
-    room = state.categories.ids.shape[0]
-    if candidates.alike or models >= room:
-        return True
-    wanted = state.categories.counts[IN_USE]
-    for number in candidates.numbers:
-        wanted += number == UNKNOWN
-    return bool(min(wanted, room) <= models)
-
-
-@jit
-def _score(
-    state: State, candidates: Candidates, lens: Lens, number: int, products: IntArray, alpha: float
-) -> FloatArray:
-    """Return the upper confidence bound `(n,)` of `products (n,)` of one category by its linear model."""
-    columns = candidates.columns.shape[0]
-    rows = np.empty((products.shape[0], columns))
-    for n in range(products.shape[0]):
-        rows[n, 0] = 1.0
-        for i in range(1, columns):
-            rows[n, i] = candidates.products[products[n], candidates.columns[i] - 1]
-    return bounds(state.rivals, _model_of(candidates, number), lens, rows, alpha)
-
-
-@jit
-def _best_of_group(
-    state: State, candidates: Candidates, lens: Lens, available: BoolArray, firsts: IntArray, r: int
-) -> tuple[int, float]:
-    """Return the product of category `r` with the highest bound, and that bound.
-
-    Of products that do not differ in their numbers, the first of their category stands for all.
-    """
-    if not candidates.mixed[r]:
-        only = firsts[r : r + 1]
-        return firsts[r], _score(state, candidates, lens, candidates.numbers[r], only, state.alpha)[0]
-    members = candidates.members[candidates.starts[r] : candidates.starts[r + 1]]
-    return _best_scored(
-        _score(state, candidates, lens, candidates.numbers[r], members, state.alpha), members, available
-    )
-
-
-@jit
-def _best_scored(scores: FloatArray, products: IntArray, available: BoolArray) -> tuple[int, float]:
-    """Return the available one of `products (n,)` with the highest of `scores (n,)`, and that score."""
-    best, top = -1, -np.inf
-    for n in range(products.shape[0]):
-        if available[products[n]] and scores[n] > top:
-            best, top = products[n], scores[n]
-    return best, top
-
-
-@jit
-def _best_product(state: State, candidates: Candidates, lens: Lens, available: BoolArray, firsts: IntArray) -> int:
-    """Return the product with the highest bound of its linear model, the lowest index on ties."""
-    if candidates.alike:
-        scores = _score(state, candidates, lens, UNKNOWN, candidates.members, state.alpha)
-        best, _ = _best_scored(scores, candidates.members, available)
-        return best
-    best, top = -1, -np.inf
-    for r in range(firsts.shape[0]):
-        if firsts[r] >= 0:
-            product, score = _best_of_group(state, candidates, lens, available, firsts, r)
-            if score > top or (score == top and product < best):
-                best, top = product, score
+def _highest(values: FloatArray, allowed: BoolArray) -> int:
+    """Return the place of the highest value among those allowed."""
+    best = -1
+    for k in range(values.shape[0]):
+        if allowed[k] and (best < 0 or values[k] > values[best]):
+            best = k
     return best
 
 
 @jit
-def _product_of(
-    state: State, candidates: Candidates, user: FloatArray, available: BoolArray, firsts: IntArray, r: int
-) -> int:
-    """Return the product that stands for a category: the first, or where they differ that of the highest bound."""
-    product: int = firsts[r]
-    if candidates.mixed[r] and _has_models(state, candidates):
-        lens = new_lens(user, candidates.columns, state.rivals.steady.b.shape[1], state.interacts)
-        product, _ = _best_of_group(state, candidates, lens, available, firsts, r)
-    return product
-
-
-@jit
-def _estimates(state: State, candidates: Candidates, lens: Lens, firsts: IntArray) -> FloatArray:
-    """Return the estimated click probability `(R,)` of the first product of each category, by the linear models."""
-    means = np.zeros(firsts.shape[0])
-    if candidates.alike:
-        products = np.maximum(firsts, 0)
-        means = _score(state, candidates, lens, UNKNOWN, products, 0.0)
+def _times_sizes(state: State, beliefs: Beliefs, normals: FloatArray, values: FloatArray) -> None:
+    """Replace the logits of rewards in `values (K,)` by what the candidates earn, sizes drawn by `normals`."""
+    sizes, offer, count = state.sizes, beliefs.offer, values.shape[0]
+    width = SIZE_WIDTH * state.width
+    one = np.empty(count)
+    total = np.zeros(count)
+    if not goes_by_logarithms(sizes):
+        draw(beliefs.amount, offer, width, normals, one)
+        for k in range(count):
+            total[k] = size_of(sizes, RAW, one[k])
     else:
-        for r in range(firsts.shape[0]):
-            if firsts[r] >= 0:
-                means[r] = _score(state, candidates, lens, candidates.numbers[r], firsts[r : r + 1], 0.0)[0]
-    for r in range(firsts.shape[0]):
-        means[r] = min(max(means[r], 0.0), 1.0)
-    return means
-
-
-@jit
-def _linear_product(
-    state: State, candidates: Candidates, user: FloatArray, available: BoolArray, firsts: IntArray
-) -> int:
-    """Return the product that the linear models choose; of a category that is overdue, if there is one."""
-    lens = new_lens(user, candidates.columns, state.rivals.steady.b.shape[1], state.interacts)
-    unseen = np.zeros(firsts.shape[0])
-    for r in range(firsts.shape[0]):
-        unseen[r] = state.decisions[0] + 1 - state.shown[candidates.numbers[r]]
-    means = _estimates(state, candidates, lens, firsts)
-    overdue = _most_overdue(means, unseen, firsts, _per_category(state, candidates, state.due))
-    if overdue < 0:
-        return _best_product(state, candidates, lens, available, firsts)
-    product, _ = _best_of_group(state, candidates, lens, available, firsts, overdue)
-    return product
-
-
-@jit
-def _sure_product(
-    state: State, candidates: Candidates, s: int, user: FloatArray, available: BoolArray, firsts: IntArray
-) -> int:
-    """Return the product that is chosen without chance, or -1 when a category is to be drawn."""
-    one_segment = state.segments.found[0] <= 1 and not state.segments.binary.all()
-    linear_wins = state.loss[0] > state.rivals.losses.min() + MARGIN
-    if (one_segment or linear_wins) and _has_models(state, candidates):
-        return _linear_product(state, candidates, user, available, firsts)
-    r = _overdue_category(state, candidates, s, firsts)
-    return r if r < 0 else _product_of(state, candidates, user, available, firsts, r)
-
-
-@jit
-def _firsts(candidates: Candidates, available: BoolArray) -> IntArray:
-    return first_of_each(candidates.group_of, available, candidates.mixed.shape[0])
+        draw(beliefs.gain, offer, width, normals, one)
+        for k in range(count):
+            total[k] = size_of(sizes, GAIN, one[k])
+        if sizes.negative[0]:
+            loss = np.empty(count)
+            draw(beliefs.loss, offer, 0.0, normals, loss)
+            draw(beliefs.sign, offer, width, normals, one)
+            for k in range(count):
+                positive = 1.0 / (1.0 + np.exp(-one[k]))
+                total[k] = positive * total[k] - (1.0 - positive) * size_of(sizes, LOSS, loss[k])
+    for k in range(count):
+        values[k] = total[k] / (1.0 + np.exp(-values[k]))
 
 
 @jit
 def _choose(
     state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
 ) -> int:
-    _find_numbers(state, candidates)
-    firsts = _firsts(candidates, available)
-    s = find(state.segments, user, _room(state))
-    action = _sure_product(state, candidates, s, user, available, firsts)
-    if action < 0:
-        key = posterior_key(state.key, state.updates)
-        r = _sampled_category(state, candidates, s, firsts, key, draw_number(draw))
-        action = _product_of(state, candidates, user, available, firsts, r)
-    return action
+    beliefs = _believe(state, candidates, user, available)
+    chosen = np.empty(1, np.int64)
+    _draw_best(state, candidates, beliefs, posterior_key(state.key, state.updates), draw_number(draw), chosen)
+    return int(chosen[0])
 
 
 @jit
 def _distribution(
     state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
 ) -> None:
-    _find_numbers(state, candidates)
-    firsts = _firsts(candidates, available)
-    s = find(state.segments, user, _room(state))
-    sure = _sure_product(state, candidates, s, user, available, firsts)
-    if sure >= 0:
-        out[sure] = 1.0
-        return
-    key = posterior_key(state.key, state.updates)
-    wins = np.zeros(firsts.shape[0])
-    for i in range(DRAWS):
-        wins[_sampled_category(state, candidates, s, firsts, key, i)] += 1.0 / DRAWS
-    for r in range(wins.shape[0]):
-        if wins[r] > 0.0:
-            out[_product_of(state, candidates, user, available, firsts, r)] += wins[r]
+    beliefs = _believe(state, candidates, user, available)
+    chosen = np.empty(DRAWS, np.int64)
+    _draw_best(state, candidates, beliefs, posterior_key(state.key, state.updates), 0, chosen)
+    for k in chosen:
+        out[k] += 1.0 / DRAWS
 
 
 @jit
@@ -303,15 +459,53 @@ def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArra
     g = _category_of(state, candidates, action)
     state.segments.decided[s] += 1.0
     state.cells.shown[s, g] = state.segments.decided[s]
-    state.decisions[0] += 1
-    state.shown[g] = state.decisions[0]
+
+
+@jit
+def move_clocks(state: State, candidates: Candidates, user: FloatArray, action: int) -> None:
+    """Move the clocks that a decision moves: those of what is new stand for the segment's other new categories."""
+    renew_slots(state.categories, candidates.keys, candidates.numbers, candidates.version)
+    s = find(state.segments, user, _room(state))
+    if s >= 0:
+        state.segments.decided[s] += 1.0
+        state.cells.shown[s, candidates.numbers[candidates.group_of[action]]] = state.segments.decided[s]
 
 
 @jit
 def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    cells = state.cells
+    paid = abs(reward) >= LEAST_REWARD
     s = _segment_of(state, user)
     g = _category_of(state, candidates, action)
+    state.updates[0] += 1
+    see_row(state.scales, user, state.segments.binary)
+    see_row(state.product_scales, candidates.products[action], state.columns.binary)
+    for part in range(PARTS):
+        state.losses[part] *= MEMORY
+    state.losses[CELLS] += _learn_cell(state, candidates, s, g, paid)
+    _see_landmark(state, user)
+    row = _row(state, candidates, user, action)
+    clock = float(state.updates[0])
+    for part in range(1, PARTS):
+        if part == CURVES:
+            curved = Row(with_curves(state, row.user), row.numbers, row.columns, row.product)
+            chance = learn_chance(state.curves, state.curve_priors, 0, clock, curved, paid)
+        else:
+            chance = learn_chance(state.effects, state.priors, part - 1, clock, row, paid)
+        state.losses[part] += _log_loss(chance, paid)
+    if paid:
+        learn_size(state.sizes, state.effects, state.priors, CHANCES, clock, row, reward)
+
+
+@jit
+def _log_loss(chance: float, paid: bool) -> float:
+    return float(-np.log(max(chance if paid else 1.0 - chance, 1e-3)))
+
+
+@jit
+def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool) -> float:
+    """Let the cell of a segment and a category learn; return the loss of what it had predicted."""
+    cells = state.cells
+    reward = 1.0 if paid else 0.0
     state.segments.clock[s] += 1.0
     clock = state.segments.clock[s]
     prior, tried, cell = expected_click(cells.tally), cells.learned[s, g] > 0.0, cells.filters[s, g]
@@ -320,18 +514,32 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
         cell[0, change_filter.B] = PRIOR * (1.0 - prior)
     before = change_filter.mean(cell)
     kept = (1.0 - _per_category(state, candidates, state.hazard)) ** (clock - cells.learned[s, g]) if tried else 1.0
-    state.loss[0] = MEMORY * state.loss[0] + log_loss(kept * before + (1.0 - kept) * prior, reward)
-    _find_numbers(state, candidates)
-    if _has_models(state, candidates):
-        x = _features_of(user, candidates, action, state.interacts)
-        learn(state.rivals, _model_of(candidates, g), x, nonzeros(x), reward)
+    loss = _log_loss(kept * before + (1.0 - kept) * prior, paid)
     change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), kept)
     if change_filter.observe(cell, reward):
         _suspect_others(cells, s, g, state.categories.counts[IN_USE], prior, state.together)
     cells.learned[s, g] = clock
     cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
     cells.tally[TRIED] += 0.0 if tried else 1.0
-    state.updates[0] += 1
+    return loss
+
+
+@jit
+def _row(state: State, candidates: Candidates, user: FloatArray, action: int) -> Row:
+    """Return what the effects learn from."""
+    numbers = _numbers_of(state, candidates.products[action : action + 1])[0]
+    columns, count = np.empty(candidates.starts[action + 1] - candidates.starts[action], np.int64), 0
+    for i in range(candidates.starts[action], candidates.starts[action + 1]):
+        block = state.columns.block_of[candidates.columns[candidates.active[i]]]
+        if block != UNKNOWN:
+            columns[count] = block
+            count += 1
+    product, is_new = claim_slot(state.products, candidates.ids[action])
+    if is_new:
+        forget_product(state.effects, state.priors, product)
+        forget_product(state.curves, state.curve_priors, product)
+    unit = unit_row(state.scales, user, state.segments.binary)
+    return Row(unit, numbers, columns[:count], product)
 
 
 @jit
@@ -351,6 +559,7 @@ def _segment_of(state: State, user: FloatArray) -> int:
     cells = state.cells
     if shed(state.segments, user):
         cells.tally[:] = 0.0
+        cells.learned[:] = 0.0
     s, is_new = enter(state.segments, user, _room(state))
     if is_new:
         cells.shown[s] = 0.0
@@ -362,12 +571,10 @@ def _segment_of(state: State, user: FloatArray) -> int:
 
 @jit
 def _category_of(state: State, candidates: Candidates, action: int) -> int:
-    """Return the number of a product's category, with cells and models that know nothing if it is new."""
+    """Return the number of a product's category, with cells that know nothing if it is new."""
     number, is_new = claim_slot(state.categories, candidates.keys[candidates.group_of[action]])
     if is_new:
-        clear_cells(state.cells, state.shown, number)
-        if not candidates.alike and number < state.rivals.steady.b.shape[0]:
-            clear_rivals(state.rivals, number)
+        clear_cells(state.cells, number)
     return number
 
 

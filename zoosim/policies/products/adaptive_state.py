@@ -1,19 +1,26 @@
-"""What `Adaptive` knows: segments, categories, the cells of both, linear models; and the candidates of a request."""
+"""What `Adaptive` knows: cells of segments and categories, effects, sizes of rewards; and candidates."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.id_table import IdTable
 from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS, INPUTS, NOT_NEGATIVE
 from zoosim.core.types import BoolArray, FloatArray, IntArray
-from zoosim.linear.rivals import Rivals
 from zoosim.models import change_filter
+from zoosim.models.shrunk_effects import Effects
+from zoosim.models.standard_scores import Scales
+from zoosim.policies.products.adaptive_sizes import Sizes
 from zoosim.policies.products.categories import distinct_patterns
 from zoosim.policies.products.segments import Segments
 
 HYPOTHESES = 8
 """Hypotheses of a cell's filter."""
+
+ROUNDING = 1e-3
+"""How far rounding may take the sum of the means of cells from them."""
 
 MEANS, TRIED = 0, 1
 """Places in the tally of cells."""
@@ -27,62 +34,121 @@ class Cells(NamedTuple):
     tried, number of those.
     """
 
-    filters: FloatArray
-    shown: FloatArray
-    learned: FloatArray
+    filters: Annotated[FloatArray, NOT_NEGATIVE]
+    shown: Annotated[FloatArray, COUNTS]
+    learned: Annotated[FloatArray, COUNTS]
     tally: FloatArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        yield from (f"filters {flaw}" for flaw in change_filter.flaws(self.filters))
+        tried = int(np.count_nonzero(self.learned))
+        if self.tally[TRIED] != tried:
+            yield f"tally holds {self.tally[TRIED]:g} cells that were tried, expected {tried:,}"
+        elif not -ROUNDING <= self.tally[MEANS] <= tried + ROUNDING:
+            yield f"tally holds a sum of chances of {self.tally[MEANS]:g}, expected 0 to {tried:,}"
+
+
+class Columns(NamedTuple):
+    """What the products' columns are: `binary (d_p,)` whether a column held nothing but 0 and 1 so far.
+
+    A binary column of which a product was 1 has a block of effects: `block_of (d_p,)`, 0 without. The others are
+    numbers: `numbers (n,)` gives the column of each, as they came up. `counts (2,)`: blocks, numbers.
+    """
+
+    binary: BoolArray
+    block_of: IntArray
+    numbers: IntArray
+    counts: IntArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        blocks, numbers = self.counts
+        if numbers > len(self.numbers):
+            yield f"counts holds {numbers:,} numbers, expected at most {len(self.numbers):,}"
+        if self.numbers.max(initial=-1) >= len(self.binary):
+            yield f"numbers holds {self.numbers.max()}, expected a column below {len(self.binary):,}"
+        if blocks < 1 or self.block_of.max(initial=0) >= blocks:
+            yield f"block_of holds {self.block_of.max(initial=0)}, expected a block below {blocks:,}"
+
+
+BLOCKS, NUMBERS = 0, 1
 
 
 class State(NamedTuple):
-    """Segments, categories, cells, linear models, and the recent `loss (1,)` of cells.
+    """All that `Adaptive` has learned, and its parameters.
 
-    `categories` gives those that were shown a number, from their hashed patterns in the columns that are `binary
-    (d_p,)`; number 0 stands for all others. `shown (G,)` the decision that showed each category last, to anybody, of
-    `decisions (1,)` so far; `key (1,)` of the posterior draws, and `updates (1,)`, the rewards learned from. Linear
-    models join the visitor's features with the product's numbers where `interacts`. Parameters follow; `sampling` is
-    False where cells go by their means.
+    `categories` gives those that were shown a number, from their hashed patterns in binary columns; number 0 stands for
+    all others. `products` gives those that were shown a slot. `effects` are linear in a visitor's features, `curves`
+    in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
+    the predictions of cells, of the linear models of chances, and of curves, lately. `key (1,)` of the posterior draws,
+    and `updates (1,)`, the rewards learned from. `sampling` is False where decisions go by means.
     """
 
     segments: Segments
     categories: IdTable
-    binary: BoolArray
+    columns: Columns
     cells: Cells
-    rivals: Rivals
-    loss: FloatArray
-    shown: IntArray
-    decisions: IntArray
+    products: IdTable
+    scales: Scales
+    product_scales: Scales
+    effects: Effects
+    curves: Effects
+    landmarks: Annotated[FloatArray, INPUTS]
+    landmarks_found: IntArray
+    losses: Annotated[FloatArray, NOT_NEGATIVE]
+    sizes: Sizes
     key: np.ndarray
     updates: IntArray
-    interacts: bool
+    priors: FloatArray
+    curve_priors: FloatArray
     hazard: float
     due: float
     sharpness: float
-    alpha: float
     together: float
+    width: float
     sampling: bool
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        found, room = self.segments.found[0], self.effects.columns.shape[1]
+        if len(self.cells.shown) != len(self.segments.clock):
+            yield "cells are of another number of segments"
+            return
+        if (self.cells.learned > self.segments.clock[:, None]).any():
+            yield "cells.learned holds a later reward than the segments' clocks"
+        if (self.cells.shown[:found] > self.segments.decided[:found, None]).any():
+            yield "cells.shown holds a later decision than the segments' clocks"
+        if self.columns.counts[BLOCKS] > room:
+            yield f"columns.counts holds {self.columns.counts[BLOCKS]:,} blocks, expected at most {room:,}"
+        if self.landmarks_found[0] > len(self.landmarks):
+            yield f"landmarks_found holds {self.landmarks_found[0]:,}, expected at most {len(self.landmarks):,}"
+        if max(self.effects.latest(), self.curves.latest()) > self.updates[0]:
+            yield f"effects were reckoned later than the last of {self.updates[0]:,} rewards"
 
 
 class Candidates(NamedTuple):
     """The K products of a request and the R categories among them.
 
-    `products (K, d_p)`; `group_of (K,)` the category of each; `keys (R,)` their hashed patterns; `numbers (R,)` by
-    which the state knows them, read at `version (1,)` of its table. `binary (d_p,)`: columns that held nothing but 0
-    and 1 so far. `columns (1 + m,)`: 0 for the constant, and 1 + j for each other column j; `mixed (R,)` whether a
-    category's products differ in those. `members (K,)`: products ordered by category, those of category r from
-    `starts[r]` to `starts[r + 1]`, `starts (R + 1,)`. Where no column is binary, one linear model serves all: `alike`.
+    `ids (K,)`, `products (K, d_p)`; `binary (d_p,)`, the columns that held nothing but 0 and 1 so far; `group_of (K,)`
+    the category of each product; `keys (R,)` their hashed patterns; `numbers (R,)` by which the state knows them, read
+    at `version (1,)` of its table; `slots (K,)` of the products, read at `slots_version (1,)`. `columns (A,)` are the
+    binary columns of which a candidate is 1: candidate k in `columns[active[i]]`, i from `starts[k]` to
+    `starts[k + 1]`.
     """
 
+    ids: IntArray
     products: FloatArray
+    binary: BoolArray
     group_of: IntArray
     keys: IntArray
     numbers: IntArray
     version: IntArray
-    binary: BoolArray
+    slots: IntArray
+    slots_version: IntArray
     columns: IntArray
-    mixed: BoolArray
-    members: IntArray
     starts: IntArray
-    alike: bool
+    active: IntArray
 
 
 def new_cells(segments: int, categories: int) -> Cells:
@@ -99,9 +165,19 @@ def expected_click(tally: FloatArray) -> float:
 
 
 @jit
-def clear_cells(cells: Cells, shown: IntArray, g: int) -> None:
+def count_tried(cells: Cells) -> None:
+    """Compute the tally anew from the cells that were tried."""
+    cells.tally[:] = 0.0
+    for s in range(cells.learned.shape[0]):
+        for g in range(cells.learned.shape[1]):
+            if cells.learned[s, g] > 0.0:
+                cells.tally[MEANS] += change_filter.mean(cells.filters[s, g])
+                cells.tally[TRIED] += 1.0
+
+
+@jit
+def clear_cells(cells: Cells, g: int) -> None:
     """Let the cells of a category forget what they have seen; those that were never tried hold nothing."""
-    shown[g] = 0
     for s in range(cells.shown.shape[0]):
         cells.shown[s, g] = 0.0
         if cells.learned[s, g] > 0.0:
@@ -111,52 +187,22 @@ def clear_cells(cells: Cells, shown: IntArray, g: int) -> None:
             change_filter.clear(cells.filters[s, g])
 
 
-def new_candidates(products: FloatArray, binary: BoolArray) -> Candidates:
+def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray) -> Candidates:
     """Return the candidates with features `products (K, d_p)`; the columns in `binary (d_p,)` tell categories."""
-    alike = not binary.any()
     keys, group_of = distinct_patterns(products, binary)
-    columns = np.append(0, 1 + np.flatnonzero(~binary))
-    members, starts = _members(group_of, len(keys))
+    is_one = (products != 0.0) & binary
+    columns = np.flatnonzero(is_one.any(axis=0))
     return Candidates(
+        ids=ids,
         products=products,
+        binary=binary,
         group_of=group_of,
         keys=keys,
         numbers=np.zeros(len(keys), np.int64),
         version=np.full(1, -1),
-        binary=binary,
+        slots=np.zeros(len(ids), np.int64),
+        slots_version=np.full(1, -1),
         columns=columns,
-        mixed=np.zeros(len(keys), np.bool_) if alike else _mixed(products, group_of, columns, len(keys)),
-        members=members,
-        starts=starts,
-        alike=alike,
+        starts=np.r_[0, np.cumsum(is_one.sum(axis=1))],
+        active=np.searchsorted(columns, np.nonzero(is_one)[1]),
     )
-
-
-@jit
-def _members(group_of: IntArray, groups: int) -> tuple[IntArray, IntArray]:
-    """Return the products `(K,)` ordered by category, and where each category begins `(R + 1,)`."""
-    starts = np.zeros(groups + 1, np.int64)
-    for k in range(group_of.shape[0]):
-        starts[group_of[k] + 1] += 1
-    for r in range(groups):
-        starts[r + 1] += starts[r]
-    filled = starts[:-1].copy()
-    members = np.empty(group_of.shape[0], np.int64)
-    for k in range(group_of.shape[0]):
-        members[filled[group_of[k]]] = k
-        filled[group_of[k]] += 1
-    return members, starts
-
-
-@jit
-def _mixed(products: FloatArray, group_of: IntArray, columns: IntArray, groups: int) -> BoolArray:
-    """Return which categories `(R,)` hold products that differ in the `columns (1 + m,)` of their numbers."""
-    mixed = np.zeros(groups, np.bool_)
-    first = np.full(groups, -1)
-    for k in range(group_of.shape[0]):
-        r = group_of[k]
-        if first[r] < 0:
-            first[r] = k
-        for column in columns[1:]:
-            mixed[r] |= products[k, column - 1] != products[first[r], column - 1]
-    return mixed

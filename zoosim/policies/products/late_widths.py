@@ -6,11 +6,13 @@ read (the batch form of GP-UCB, Desautels, Krause & Burdick 2014, section 3). It
 when each reward comes before the next decision, both posteriors are the same.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS, FLAGS, PRODUCTS
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import nonzeros
 from zoosim.linear.ridge import Ridge, copy_models, fade_by_turns, grown_ridge, observe
@@ -34,10 +36,16 @@ class LateWidths(NamedTuple):
 
     ahead: Ridge
     decisions: OpenDecisions
-    first_x: FloatArray
+    first_x: Annotated[FloatArray, PRODUCTS]
     first_model: IntArray
-    late: IntArray
-    clock: FloatArray
+    late: Annotated[IntArray, FLAGS]
+    clock: Annotated[FloatArray, COUNTS]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        models = len(self.ahead.age)
+        if self.first_model[0] >= models:
+            yield f"first_model holds {self.first_model[0]}, expected a model below {models:,}"
 
 
 def new_late_widths(ahead: Ridge, groups: int = 1) -> LateWidths:

@@ -10,14 +10,16 @@ Where more categories come up than there is room for heads, one head reads z of 
 """
 
 import copy
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from zoosim.core.claims import claim
 from zoosim.core.errors import ConfigError
 from zoosim.core.id_table import IN_USE
 from zoosim.core.jit import jit
+from zoosim.core.limits import NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray
@@ -74,9 +76,17 @@ class State(NamedTuple):
     learner: heads_net.Learner
     categories: Categories
     joint: BoolArray
-    levels: FloatArray
+    levels: Annotated[FloatArray, NOT_NEGATIVE]
     alpha: float
     thompson: bool
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        heads = len(self.ridge.b)
+        if self.learner.memory.heads.max() >= heads:
+            yield f"learner.memory.heads holds {self.learner.memory.heads.max()}, expected a head below {heads}"
+        if count(self.categories) > heads:
+            yield f"categories.table.counts holds {count(self.categories)} categories, expected at most {heads}"
 
 
 @jit
@@ -244,6 +254,7 @@ class HeadsPolicy(KernelPolicy):
                 f"{label}.train_every: got {self.train_every:,}, expected at most {most:,} with a horizon of "
                 f"{self.horizon:g}: all would be forgotten between two trainings"
             )
+        claim((dim + MAX_HEADS) * self.hidden)
         params = heads_net.new_params(dim, self.hidden, MAX_HEADS, rng=self.rng)
         return heads_net.Learner(
             trained=np.stack([params, np.zeros_like(params), np.zeros_like(params)]),
@@ -285,10 +296,6 @@ class HeadsPolicy(KernelPolicy):
         self._make_heads(count(categories))
         return group_of
 
-    def _heads(self) -> int:
-        """Return how many heads there is room for now."""
-        return MAX_HEADS
-
     def _make_heads(self, heads: int) -> None:
         """Make room for so many heads."""
 
@@ -304,11 +311,6 @@ class HeadsPolicy(KernelPolicy):
             return self
         _, products = checked_candidates(context, self.spec)
         return self if all_numbered(self.state.categories, products) else copy.deepcopy(self)
-
-    def _sound(self, saved: Mapping[str, Any]) -> bool:
-        heads = self._heads()
-        fits = bool(saved["learner.memory.heads"].max() < heads and saved["categories.table.counts"][IN_USE] <= heads)
-        return fits and super()._sound(saved)
 
 
 class NeuralLinear(HeadsPolicy):
@@ -341,17 +343,19 @@ class NeuralLinear(HeadsPolicy):
         state: State = self.state._replace(alpha=0.0)
         return state
 
+    @property
     def _heads(self) -> int:
+        """How many heads there is a ridge model for now."""
         return len(self.state.ridge.b)
 
     def _make_heads(self, heads: int) -> None:
-        if heads > self._heads():
-            room = min(max(heads, 2 * self._heads()), MAX_HEADS)
+        if heads > self._heads:
+            room = min(max(heads, 2 * self._heads), MAX_HEADS)
             self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
 
     def _forget(self) -> None:
         super()._forget()
-        for head in range(self._heads()):
+        for head in range(self._heads):
             clear(self.state.ridge, head)
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:

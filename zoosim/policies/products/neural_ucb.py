@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zoosim.core.claims import claim
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import parameter, parameters_of, shown
@@ -24,6 +25,7 @@ from zoosim.linear.condition import CONDITION
 from zoosim.neural.forms import FORMS, matrix_bytes, possible
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings
+from zoosim.neural.mlp import count_weights
 from zoosim.neural.state import OTHER
 from zoosim.policies.base import policy_name
 from zoosim.policies.choice import (
@@ -171,6 +173,8 @@ class _Neural(DrawingPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a saved state; refuses one of another policy, task or parameters and then changes nothing."""
+        if not isinstance(state, Mapping):
+            raise ConfigError(f"{policy_name(type(self))}: {OTHER}: got {shown(state)}")
         numbers = [state.get(name) for name in self.drawn]
         whole = all(type(number) is int and 0 <= number < 2**64 for number in numbers)
         if not whole or state["draws.decisions"] >= 2**63:
@@ -311,6 +315,7 @@ class _Neural(DrawingPolicy):
                 f"{label}.hidden: got {shown(self.hidden)}, whose form {self.form} takes {gigabytes:,.0f} GB, expected "
                 f"at most {MOST_GIGABYTES}; set form to auto, or take a smaller network"
             )
+        claim(count_weights(np.array([self.spec.user_dim + self.spec.product_dim, *sizes, 1])))
         return sizes
 
 

@@ -5,11 +5,14 @@ fault of the published forms, measured here on purpose: the experiments are abou
 recompute the sums.) x = [user, product], z = W2' relu(W1' x + b1) + b2, score z' A^-1 b + alpha sqrt(z' A^-1 z).
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from zoosim.core.claims import claim
 from zoosim.core.jit import inlined, jit
+from zoosim.core.limits import ANY_SINGLES, trained_flaws
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -53,6 +56,11 @@ class Memory(NamedTuple):
     rewards: nets.Float32Array
     order: IntArray
 
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if not np.array_equal(np.sort(self.order), np.arange(len(self.rewards))):
+            yield f"order holds other numbers than 0 to {len(self.rewards) - 1:,}, each once"
+
 
 SEEN, STEPS = 0, 1
 
@@ -64,7 +72,7 @@ class State(NamedTuple):
     """
 
     ridge: Ridge
-    trained: nets.Float32Array
+    trained: Annotated[nets.Float32Array, ANY_SINGLES]
     counts: IntArray
     memory: Memory
     key: np.ndarray
@@ -74,6 +82,10 @@ class State(NamedTuple):
     train_every: int
     training_steps: int
     recompute: bool
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        yield from trained_flaws(self.trained)
 
 
 @jit
@@ -268,6 +280,7 @@ class _NeuralLinear(KernelPolicy):
         self, memory: int, batch_size: int, train_every: int, training_steps: int = 1, recompute: bool = False
     ) -> State:
         dim = self.spec.user_dim + self.spec.product_dim
+        claim((dim + self.embedding) * self.hidden + memory)
         params = nets.new_params(dim, self.hidden, self.embedding, rng=self.rng)
         moments = np.zeros_like(params)
         store = Memory(np.zeros((memory, dim), np.float32), np.zeros(memory, np.float32), np.arange(memory))

@@ -29,7 +29,6 @@ from zoosim.linear.joint import joint, new_joint_ridge, with_lead
 from zoosim.linear.rank_one import rows_for_terms
 from zoosim.linear.ridge import clear, fade_by_turns, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
-from zoosim.monitoring.adwin import MAX_BUCKETS
 from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
 from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
 from zoosim.policies.open_decisions import hash_decision
@@ -347,11 +346,6 @@ class _SegmentLinear(KernelPolicy):
 
     def _signature(self) -> str:
         return f"{super()._signature()}, memory {self.memory}"
-
-    def _sound(self, saved: Mapping[str, Any]) -> bool:
-        numbers = np.append(saved["window.model"], saved["widths.first_model"])
-        sound = bool((numbers < len(self.state.last)).all() and (saved["adwin.filled"] <= MAX_BUCKETS).all())
-        return super()._sound(saved) and sound
 
 
 class SharedLinUCB(_SegmentLinear):

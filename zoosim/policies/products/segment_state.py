@@ -5,12 +5,13 @@ models of segment s are numbers s P to s P + P - 1; those with one model for all
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.id_table import UNKNOWN, IdTable, claim_slot, renew_slots
 from zoosim.core.jit import inlined, jit
+from zoosim.core.limits import COUNTS, NOT_NEGATIVE
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear import hypotheses
 from zoosim.linear.ridge import Ridge, clear, period_of
@@ -25,6 +26,10 @@ from zoosim.policies.products.segments import Segments, enter, shed
 
 MEMORIES = ("all", "discount", "window", "filter", "restart")
 ALL, DISCOUNT, WINDOW, FILTER, RESTART = range(len(MEMORIES))
+
+
+ROUNDING = 1e-6
+"""How far rounding may take the sum of the weights of hypotheses from 1."""
 
 
 class State(NamedTuple):
@@ -42,11 +47,11 @@ class State(NamedTuple):
     products: IdTable
     turns: IntArray
     ridge: Ridge
-    weights: FloatArray
-    last: FloatArray
+    weights: Annotated[FloatArray, NOT_NEGATIVE]
+    last: Annotated[FloatArray, COUNTS]
     widths: LateWidths
     arms: IdTable
-    shown: FloatArray
+    shown: Annotated[FloatArray, COUNTS]
     window: Window
     adwin: AdwinState
     page_hinkley: PageHinkleyState
@@ -60,6 +65,18 @@ class State(NamedTuple):
     alpha: float
     hazard: float
     due: float
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        models, segments, products = len(self.last), len(self.segments.clock), len(self.turns)
+        if self.window.model.max() >= models:
+            yield f"window.model holds {self.window.model.max()}, expected a model below {models:,}"
+        if self.turns.max() >= period_of(self.ridge):
+            yield f"turns holds {self.turns.max()}, expected a turn below {period_of(self.ridge)}"
+        if np.abs(self.weights.sum(axis=1) - 1.0).max() > ROUNDING:
+            yield "weights do not add up to 1 in each model"
+        if (self.last.reshape(segments, products) > self.segments.clock[:, None]).any():
+            yield "last holds a later reward than the segments' clocks"
 
 
 class Candidates(NamedTuple):

@@ -4,11 +4,13 @@ They are found as visitors come. Where no column is binary, all visitors are one
 is room for, the last segment takes all the rest.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import copy_vector
 
@@ -22,9 +24,14 @@ class Segments(NamedTuple):
 
     patterns: FloatArray
     binary: BoolArray
-    decided: FloatArray
-    clock: FloatArray
+    decided: Annotated[FloatArray, COUNTS]
+    clock: Annotated[FloatArray, COUNTS]
     found: IntArray
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if self.found[0] > len(self.clock):
+            yield f"found holds {self.found[0]}, expected at most {len(self.clock)} segments"
 
 
 def new_segments(room: int, user_dim: int) -> Segments:

@@ -1,12 +1,13 @@
 """The batch-learning baseline: trained offline on a log of the past, never again."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.jit import inlined, jit
+from zoosim.core.limits import IDS
 from zoosim.core.parameters import parameter
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, Progress
 from zoosim.linear.dense import add_product, copy_vector, dot
@@ -25,11 +26,16 @@ class State(NamedTuple):
     """
 
     upper: Float32Array
-    product_ids: IntArray
+    product_ids: Annotated[IntArray, IDS]
     lower: Float32Array
     w2: Float32Array
     b2: Float32Array
     w3: Float32Array
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if (self.product_ids[1:] <= self.product_ids[:-1]).any():
+            yield "product_ids are not ascending"
 
 
 class Candidates(NamedTuple):
@@ -186,10 +192,6 @@ class StaticMLP(KernelPolicy):
         if n >= 0:
             state = state._replace(product_ids=np.zeros(n, np.int64), lower=np.zeros((n + 1, 64), np.float32))
         return state
-
-    def _sound(self, saved: Mapping[str, Any]) -> bool:
-        ascending = bool((np.diff(saved["product_ids"]) > 0).all())
-        return ascending and super()._sound(saved)
 
     def _state_loaded(self) -> None:
         super()._state_loaded()

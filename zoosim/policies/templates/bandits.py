@@ -6,14 +6,15 @@ Thompson sampling: Agrawal & Goyal (2013). A discount below 1 follows a market t
 Cappe 2019).
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from zoosim.core.arrays import resized
 from zoosim.core.id_table import IN_USE, VERSION, IdTable, capacity_for, claim_slot, find_slots, grown, new_id_table
 from zoosim.core.jit import inlined, jit
+from zoosim.core.limits import MOST, NOT_NEGATIVE
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, FloatArray, IntArray
@@ -56,11 +57,18 @@ class State(NamedTuple):
     templates: IdTable
     turns: IntArray
     widths: LateWidths
-    moments: FloatArray
+    moments: Annotated[FloatArray, NOT_NEGATIVE]
     key: np.ndarray
     updates: IntArray
     alpha: float
     sampling: bool
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        if self.turns.max() >= period_of(self.ridge):
+            yield f"turns holds {self.turns.max()}, expected a turn below {period_of(self.ridge)}"
+        if self.moments[1] > MOST:
+            yield f"moments holds {self.moments[1]:g} rewards, expected at most {MOST:,}"
 
 
 class Candidates(NamedTuple):
@@ -235,10 +243,6 @@ class TemplateBandit(KernelPolicy):
 
     def _signature(self) -> str:
         return f"{super()._signature()}, context {self.context}, alpha {self.alpha:g}, discount {self.discount:.10g}"
-
-    def _sound(self, saved: Mapping[str, Any]) -> bool:
-        models = bool((saved["widths.first_model"] < len(saved["turns"])).all())
-        return super()._sound(saved) and models and bool((np.asarray(saved["moments"]) >= 0.0).all())
 
 
 class TemplateGreedy(TemplateBandit):

@@ -73,6 +73,12 @@ def service_configuration(service: Service) -> dict[str, Any]:
         "logRetentionDays": settings.keep_days or FOR_EVER,
         "lastConfigurationEditDate": _last_edit(service),
     }
+    agreement = service.agreement()
+    if agreement:
+        configuration["latestApprenticeModeMetrics"] = {
+            "numberOfEvents": agreement["decisions"],
+            "numberOfImitatedEvents": agreement["agreements"],
+        }
     configuration |= {name: default for name, default in KEPT.items() if default is not None}
     return {**configuration, **kept}
 

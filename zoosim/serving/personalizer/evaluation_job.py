@@ -1,8 +1,9 @@
 """Estimate what policies would have earned, from a service's own log: a process of its own, so that nobody waits.
 
-    python -m zoosim.serving.personalizer.evaluation_job FOLDER FILE
+    python -m zoosim.serving.personalizer.evaluation_job FILE
 
-FILE is the evaluation as JSON, into which the results go.
+FILE is the evaluation as JSON, into which the results go. Where the log lies, the environment says, as a service is
+told: the list of processes would show the password that an address may hold.
 """
 
 import json
@@ -23,6 +24,8 @@ from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.join import MICROSECONDS
 from zoosim.serving.served_log import read_served_log
+from zoosim.serving.settings import STORE
+from zoosim.serving.store.address import Address, parse_address
 
 NICENESS = 10
 WINDOW = 3_600 * MICROSECONDS
@@ -49,20 +52,20 @@ class Weighted(NamedTuple):
     times: IntArray
 
 
-def run(folder: Path, path: Path) -> None:
+def run(address: Address, path: Path) -> None:
     """Judge policies by the part of the log that an evaluation asks for, and note what comes of it."""
     evaluation = json.loads(path.read_text())
     try:
-        evaluation |= {"policyResults": _results(folder, evaluation["from"], evaluation["to"]), "status": "completed"}
+        evaluation |= {"policyResults": _results(address, evaluation["from"], evaluation["to"]), "status": "completed"}
     except ZoosimError as error:
         evaluation |= {"status": "failed", "message": str(error)}
     with atomic(path) as temporary:
         temporary.write_text(json.dumps(evaluation, allow_nan=False))
 
 
-def _results(folder: Path, start: float, stop: float) -> list[dict[str, Any]]:
+def _results(address: Address, start: float, stop: float) -> list[dict[str, Any]]:
     """Return the results of all policies between two times, in seconds since 1970."""
-    served = read_served_log(folder, action_space=ActionSpace.PRODUCTS)
+    served = read_served_log(address, action_space=ActionSpace.PRODUCTS)
     times = served.log.times
     assert times is not None
     is_inside = (times >= start * MICROSECONDS) & (times <= stop * MICROSECONDS)
@@ -160,4 +163,4 @@ def _iso(microseconds: int) -> str:
 
 if __name__ == "__main__":
     os.nice(NICENESS)
-    run(Path(sys.argv[1]), Path(sys.argv[2]))
+    run(parse_address(os.environ[STORE]), Path(sys.argv[1]))

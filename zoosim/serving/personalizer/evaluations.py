@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import sys
 import time
@@ -19,6 +20,7 @@ from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError, missing
 from zoosim.serving.refusals import Busy
 from zoosim.serving.service import Service
+from zoosim.serving.settings import STORE
 
 FOLDER = "evaluations"
 INVALID = "InvalidEvaluationContract"
@@ -155,8 +157,9 @@ class Evaluations:
 
     async def _run(self, evaluation_id: str) -> None:
         """Evaluate in another process, and wait for it."""
-        paths = str(self._service.folder.resolve()), str(self._path(evaluation_id).resolve())
-        job = await asyncio.create_subprocess_exec(sys.executable, "-m", JOB, *paths)
+        path = str(self._path(evaluation_id).resolve())
+        environment = {**os.environ, STORE: self._service.settings.store}
+        job = await asyncio.create_subprocess_exec(sys.executable, "-m", JOB, path, env=environment)
         try:
             await job.wait()
         finally:

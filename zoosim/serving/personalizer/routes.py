@@ -88,6 +88,8 @@ class Personalizer:
             entry, call = self._found(request)
             code = entry.code
             self._access.check(entry.role, _key_of(request))
+            if entry.role != ADMIN:
+                self._service.check_room()
             with self._metrics.timed(f"personalizer {'/'.join(entry.path)}"):
                 return await entry.handler(call)
         except Exception as error:

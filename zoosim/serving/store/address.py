@@ -1,8 +1,9 @@
 """Where a service keeps its log: the text of the setting `store`, read."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
@@ -13,6 +14,9 @@ LOG = "log.db"
 """The file of a log in SQLite, in the folder of its service."""
 
 DEFAULTS = {"name": "zoosim", "folder": "zoosim-service"}
+
+SERVERS = ("redis://", "rediss://")
+"""How addresses of logs on servers begin."""
 
 
 class Address(NamedTuple):
@@ -33,6 +37,15 @@ class Address(NamedTuple):
         if not self.server:
             return f"log and models in {self.folder}"
         return f"{log_name(self.server, self.loop)}, models in {self.folder}"
+
+    @property
+    def source(self) -> str:
+        """What tools that read the log call it: an address that names it, without a password."""
+        if not self.server:
+            return str(self.folder)
+        url = urlsplit(self.server)
+        host = url.netloc.rpartition("@")[2]
+        return url._replace(netloc=host, query=urlencode({"name": self.loop})).geturl()
 
 
 def log_name(server: str, loop: str) -> str:
@@ -61,6 +74,20 @@ def parse_address(text: str) -> Address:
     if not values["name"].replace("-", "").replace("_", "").isalnum():
         raise ConfigError(f"store: got the name {shown(values['name'])}, expected letters, digits, - and _")
     return Address(Path(values["folder"]), url._replace(query="", fragment="").geturl(), values["name"])
+
+
+def find_log(source: object) -> Address | None:
+    """Return where the log of a service lies that something names: its folder, or an address on a server.
+
+    None for what names no such log; raises `ConfigError` for an address that is none.
+    """
+    if isinstance(source, Address):
+        return source
+    if isinstance(source, str) and source.startswith(SERVERS):
+        return parse_address(source)
+    if isinstance(source, str | os.PathLike) and (Path(source) / LOG).is_file():
+        return Address(Path(source))
+    return None
 
 
 def open_store(address: Address, read_only: bool = False) -> Store:

@@ -93,6 +93,14 @@ class Store(Protocol):
         """Remove up to `limit` of the oldest rows that came before a time, as who leads; return how many."""
         ...
 
+    def replace(self, rows: Sequence[Row]) -> None:
+        """Put other bodies into rows of the log, so that nothing is left of what they held.
+
+        Raises:
+            StoreError: not all of it could be done; do it again.
+        """
+        ...
+
     def agree(self, name: str, content: bytes) -> bytes:
         """Return what all services of the log take a shared file to be: the first content that one of them gave."""
         ...
@@ -111,6 +119,10 @@ class Store(Protocol):
 
     def fetch(self, folder: Path, name: str = "") -> None:
         """Bring into a folder what it lacks of the files that are shared: of all, or one."""
+        ...
+
+    def resign(self) -> None:
+        """Lead no more: another service is to do so."""
         ...
 
     def close(self) -> None:

@@ -7,6 +7,8 @@ All keys of a log have the hash tag `{LOOP}`, so that a cluster keeps them toget
     {LOOP}:lease        the service that leads: which one, for how long
     {LOOP}:files        models, snapshots and the secret, by name
     {LOOP}:answer:NAME  what a service was answered to its last append
+    {LOOP}:copies       how often rows were replaced
+    {LOOP}:copy:NAME    the stream with other bodies in some rows, while it is made
 
 A script appends, and gives rows their positions. So rows of several services stand in one order, and each key once.
 """
@@ -33,12 +35,19 @@ from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row
 from zoosim.serving.store.address import log_name
 from zoosim.serving.store.base import LostRows
+from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
 
 SECONDS_TO_ANSWER = 5.0
 """How long the server may take to answer before that counts as a failure."""
 
 REMOVED_TOGETHER = 500
 """Old rows that one script removes; they are read for their keys, bodies and all."""
+
+COPIED_TOGETHER = 500
+"""Rows that one script copies, where some are replaced."""
+
+SECONDS_BETWEEN_LOOKS = 0.05
+"""Between two looks at whether the server has rewritten its file."""
 
 LEASE_SECONDS = 5.0
 """How long a service leads that does not say that it lives."""
@@ -50,70 +59,6 @@ TRIES = 2
 """How often an append is sent whose answer gets lost."""
 
 FENCED, LOST = b"fenced", b"lost"
-
-LEAD = """
-local leader = redis.call('GET', KEYS[1])
-if leader and leader ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-"""Take the lease where nobody has it, or renew it."""
-
-APPEND = """
-local answered = redis.call('HMGET', KEYS[3], 'number', 'positions', 'seal')
-if answered[1] == ARGV[1] then return {answered[2], answered[3]} end
-if answered[1] and tonumber(answered[1]) > tonumber(ARGV[1]) then return 'late' end
-if ARGV[2] ~= '0' then
-  local known = redis.call('XRANGE', KEYS[1], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
-  if known then
-    if known[2][10] ~= ARGV[3] then return 'lost' end
-  else
-    local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-    if not oldest or tonumber(string.match(oldest[1], '^%d+')) < tonumber(ARGV[2]) then return 'lost' end
-  end
-end
-local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local seq, time, seal = 0, '0', ARGV[3]
-if newest then seq, time = tonumber(string.match(newest[1], '^%d+')), newest[2][2] end
-local positions = {}
-for i = 5, #ARGV, 5 do
-  local key = ARGV[i + 2]
-  if key ~= '' and redis.call('HEXISTS', KEYS[2], key) == 1 then
-    positions[#positions + 1] = 0
-  else
-    seq = seq + 1
-    if tonumber(ARGV[i]) > tonumber(time) then time = ARGV[i] end
-    local place = string.format('%.0f', seq)
-    seal = redis.sha1hex(place .. ' ' .. time .. ' ' .. ARGV[i + 4])
-    if key ~= '' then redis.call('HSET', KEYS[2], key, place .. '-0') end
-    redis.call('XADD', KEYS[1], place .. '-0', 'time', time, 'kind', ARGV[i + 1], 'key', key, 'body', ARGV[i + 3],
-               'seal', seal)
-    positions[#positions + 1] = place
-  end
-end
-local answer = table.concat(positions, ' ')
-redis.call('HSET', KEYS[3], 'number', ARGV[1], 'positions', answer, 'seal', seal)
-redis.call('EXPIRE', KEYS[3], ARGV[4])
-return {answer, seal}
-"""
-"""Append rows whose keys are new, all or none; return the position of each, 0 for the others, and the newest's seal.
-
-The same number of a service gets the same answer again, and appends nothing. Where the newest row that the service
-stored is not in the log any more, or another stands in its place, nothing is appended.
-"""
-
-REMOVE = """
-if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
-for i = 3, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
-return redis.call('XTRIM', KEYS[1], 'MINID', ARGV[2])
-"""
-"""Remove the rows before an entry, and their keys."""
-
-CHANGE = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'fenced' end
-return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
-"""
-"""Do one command with a key."""
 
 FILE_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 
@@ -145,11 +90,12 @@ class RedisStore:
         )
         self._name = log_name(server, loop)
         self._service = secrets.token_hex(8)
-        self._log, self._keys, self._lease, self._files, self._answer = (
-            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "files", f"answer:{self._service}")
+        self._log, self._keys, self._lease, self._files, self._copies = (
+            f"{{{loop}}}:{part}" for part in ("log", "keys", "lease", "files", "copies")
         )
-        self._lead, self._append, self._remove, self._change = (
-            self._client.register_script(script) for script in (LEAD, APPEND, REMOVE, CHANGE)
+        self._answer, self._copy = (f"{{{loop}}}:{part}:{self._service}" for part in ("answer", "copy"))
+        self._lead, self._append, self._remove, self._change, self._copy_rows, self._swap = (
+            self._client.register_script(script) for script in (LEAD, APPEND, REMOVE, CHANGE, COPY, SWAP)
         )
         self._appends = 0
         self._position, self._seal = 0, b""
@@ -176,6 +122,7 @@ class RedisStore:
             values += [row.time, int(row.kind), row.key or b"", row.body, _digest(row)]
         outcome = self._run_again(self._append, [self._log, self._keys, self._answer], values)
         if outcome == LOST:
+            self.resign()
             raise LostRows(self._position)
         positions = [int(position) or None for position in outcome[0].split()]
         appended = [position for position in positions if position is not None]
@@ -220,6 +167,12 @@ class RedisStore:
                 break
         return removed
 
+    def replace(self, rows: Sequence[Row]) -> None:
+        """Let a copy with other bodies in some rows take the place of the stream: its entries cannot be changed."""
+        while rows and not self._replace_by_copy(rows):  # else another visitor was forgotten meanwhile
+            continue
+        self._rewrite_file()
+
     def agree(self, name: str, content: bytes) -> bytes:
         """Return the first content that a service gave to a file."""
         self._ask("HSETNX", self._files, name, content)
@@ -259,13 +212,17 @@ class RedisStore:
                     file.write(content)
                 Path(temporary).replace(path)
 
+    def resign(self) -> None:
+        """Give the lease back, and take it no more."""
+        self._closing.set()
+        if self.leads:
+            self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
+            self._leads_until = 0.0
+
     def close(self) -> None:
         """Give the lease back, and close connections."""
-        if not self._closing.is_set():
-            self._closing.set()
-            if self.leads:
-                self._run_quietly(self._as_leader, self._change, [self._lease, self._lease], ["DEL"])
-            self._client.close()
+        self.resign()
+        self._client.close()
 
     def _check_server(self) -> None:
         """Refuse a server that drops keys when its memory is full, and warn of one that keeps nothing on its disk."""
@@ -278,12 +235,61 @@ class RedisStore:
     def _try_to_lead(self) -> None:
         """Take the lease, or renew it."""
         asked_at = time.monotonic()
-        if self._run(self._lead, [self._lease], [self._service, round(LEASE_SECONDS * 1_000)]):
+        is_leader = self._run(self._lead, [self._lease], [self._service, round(LEASE_SECONDS * 1_000)])
+        if is_leader and not self._closing.is_set():
             self._leads_until = asked_at + LEASE_SECONDS
 
     def _renew(self) -> None:
         while not self._closing.wait(LEASE_SECONDS / 4):
             self._run_quietly(self._try_to_lead)
+
+    def _replace_by_copy(self, rows: Sequence[Row]) -> bool:
+        """Copy the stream with other bodies in some rows; tell whether the copy took its place."""
+        self._check_room()
+        self._ask("DEL", self._copy)
+        copies = self._ask("GET", self._copies) or b""
+        (oldest,), newest = self.read(0, 1), self.last()
+        assert newest is not None
+        position = oldest.seq - 1
+        while position < newest.seq:
+            stop = min(position + COPIED_TOGETHER, newest.seq)
+            values: list[Any] = [_entry(position + 1), _entry(stop)]
+            for row in rows:
+                if position < row.seq <= stop:
+                    values += [_entry(row.seq), row.body, _digest(NewRow(*row[1:]))]
+            self._run(self._copy_rows, [self._log, self._copy], values)
+            position = stop
+        return bool(self._run(self._swap, [self._log, self._copy, self._copies], [copies, _entry(position)]))
+
+    def _check_room(self) -> None:
+        """Refuse to copy the stream where the server's memory does not hold it twice."""
+        memory = self._ask("INFO", "memory")
+        needed = memory["used_memory"] + (self._ask("MEMORY", "USAGE", self._log) or 0)
+        if 0 < memory["maxmemory"] < needed:
+            raise StoreError(
+                f"{self._name}: maxmemory is {memory['maxmemory']:,}, expected {needed:,} bytes, which hold the log "
+                "twice while rows of it are replaced; raise it for that time"
+            )
+
+    def _rewrite_file(self) -> None:
+        """Let the server write its file anew, which has kept what was replaced, and wait until it has."""
+        if not self._ask("INFO", "persistence").get("aof_enabled"):
+            return
+        self._wait_for_rewriting()
+        self._ask("BGREWRITEAOF")
+        status = self._wait_for_rewriting().get("aof_last_bgrewrite_status", "ok")
+        if status != "ok":
+            raise StoreError(
+                f"{self._name}: the server cannot write its file anew, which still holds what was replaced"
+            )
+
+    def _wait_for_rewriting(self) -> dict[str, Any]:
+        """Return what the server says of its files, once it is not rewriting one."""
+        while True:
+            persistence = self._ask("INFO", "persistence")
+            if not persistence.get("aof_rewrite_in_progress") and not persistence.get("aof_rewrite_scheduled"):
+                return dict(persistence)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _as_leader(self, script: Callable[..., Any], keys: Sequence[str], values: Sequence[Any]) -> Any:
         """Run a script that compares the lease first; raises `StoreError` where another service has it."""

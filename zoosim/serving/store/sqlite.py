@@ -210,22 +210,19 @@ class SqliteStore:
         """Do nothing."""
 
     def replace(self, rows: Sequence[Row]) -> None:
-        """Put other bodies into rows; what they held is overwritten, not only let go of."""
+        """Put other bodies into rows; what they held is overwritten, and gone from the write-ahead log, too."""
+        change = "UPDATE log SET body = ?, checksum = ? WHERE seq = ?"
         try:
-            with self._connection:
-                for row in rows:
-                    self._rows(
-                        "UPDATE log SET body = ?, checksum = ? WHERE seq = ?", (row.body, row_checksum(row), row.seq)
-                    )
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                with self._connection:
+                    for row in rows[start : start + ROWS_AT_ONCE]:
+                        self._rows(change, (row.body, row_checksum(row), row.seq))
+            self._rows("PRAGMA wal_checkpoint(TRUNCATE)")  # as soon as nobody reads it
         except apsw.Error as error:
             raise _failure(self._path, error) from None
 
-    def wipe(self) -> None:
-        """Empty the write-ahead log, which keeps copies of what was replaced, as soon as nobody reads it."""
-        try:
-            self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        except apsw.Error as error:
-            raise _failure(self._path, error) from None
+    def resign(self) -> None:
+        """Do nothing: there is no other."""
 
     def close(self) -> None:
         """Close the file."""

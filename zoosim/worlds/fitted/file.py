@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.core.errors import ConfigError, DataError
+from zoosim.core.limits import NOT_NEGATIVE, first_flaw
 from zoosim.core.packed import Packing, packed_digest, read_packed, write_packed
 from zoosim.core.types import frozen
 from zoosim.schema.schema import FittedSchema
@@ -70,7 +71,7 @@ def _load(path: Path, digest: str) -> FittedShop:
     try:
         shop = _made(header, arrays, str(path))
         _check(shop)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # whatever a file that somebody made on purpose may raise
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: is no fitted world, or broken ({reason}); fit it anew (zoosim fit-world)") from None
     return shop
@@ -120,3 +121,32 @@ def _check(shop: FittedShop) -> None:
             raise ValueError(f"{name} of shape {getattr(shop, name).shape}, expected finite numbers of {shape}")
     if not rows or len(shop.names) not in (0, shop.n_products) or shop.facts["steps"] < 1:
         raise ValueError("no visits, or not a name for each product")
+    _check_effects(shop)
+
+
+def _check_effects(shop: FittedShop) -> None:
+    """Refuse numbers of visitors, segments and categories that are not there with `ValueError`."""
+    n_categories = len(shop.category_names)
+    _check_whole("users", shop.users, shop.n_rows)
+    _check_whole("categories", shop.categories, n_categories)
+    _check_whole("visitors", shop.visitors.keys, shop.n_users)
+    _check_whole("tastes", shop.tastes.keys, shop.n_users * n_categories)
+    for tastes in (shop.visitors, shop.tastes):
+        flaw = first_flaw("information", tastes.information, NOT_NEGATIVE) or first_flaw("target", tastes.target)
+        if flaw or not tastes.keys.shape == tastes.information.shape == tastes.target.shape:
+            raise ValueError(flaw or "effects of other lengths than their keys")
+    for change in shop.changes:
+        if change.effects.shape[1:] != (n_categories,) or not np.isfinite(change.effects).all():
+            raise ValueError(f"a change of shape {change.effects.shape}, expected finite numbers by category")
+        _check_whole("segments", shop.segments, len(change.effects))
+    if shop.sizes is not None:
+        sizes = shop.sizes
+        if sizes.coefficients.shape != shop.coefficients.shape or not sizes.residuals.shape[:1] > (0,):
+            raise ValueError(f"sizes of shape {sizes.coefficients.shape}, expected {shop.coefficients.shape}")
+        if not np.isfinite(sizes.coefficients).all() or not np.isfinite(sizes.residuals).all():
+            raise ValueError("sizes that are no finite numbers")
+
+
+def _check_whole(name: str, numbers: np.ndarray, stop: int) -> None:
+    if numbers.dtype.kind not in "iu" or numbers.min(initial=0) < 0 or numbers.max(initial=-1) >= stop:
+        raise ValueError(f"{name} of {numbers.dtype}, expected whole numbers from 0 to {stop - 1:,}")

@@ -233,7 +233,7 @@ class FittedShop:
         """Return the shop with `most` of its visits, evenly over time, and their visitors alone."""
         if self.n_rows <= most:
             return self
-        kept = np.linspace(0, self.n_rows - 1, most).astype(np.int64)
+        kept = kept_rows(self.n_rows, most)
         users, numbers = np.unique(self.users[kept], return_inverse=True)
         of_rows = {name: getattr(self, name)[kept] for name in ("features", "levels", "segments")}
         return replace(
@@ -244,3 +244,10 @@ class FittedShop:
             tastes=self.tastes.kept(users, len(self.category_names)),
             changes=tuple(change._replace(row=int(np.searchsorted(kept, change.row))) for change in self.changes),
         )
+
+
+def kept_rows(n_rows: int, most: int) -> IntArray:
+    """Return which of the rows of a log a shop of `most` visits keeps, evenly over time."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.linspace(0, n_rows - 1, most).astype(np.int64)

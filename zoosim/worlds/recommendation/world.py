@@ -6,12 +6,16 @@ import numpy as np
 
 from zoosim.core.config import UNLISTED, Availability, EnvConfig, Shock
 from zoosim.core.errors import ConfigError
+from zoosim.core.memory import check_memory
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
 from zoosim.worlds.table import Period, TableWorld
 
 NOISE_SD = 0.5
+ITEM_BYTES = 8
+TIMES_HELD = 2
+"""Features are in memory twice while their columns are put side by side."""
 
 
 def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
@@ -120,7 +124,14 @@ def _assign_segments(config: EnvConfig, seed: int) -> IntArray:
 
 
 def _features(labels: IntArray, count: int, noise: int, rng: np.random.Generator) -> FloatArray:
-    """Return the one-hot label of each row, with `noise` fixed columns N(0, .25) behind."""
+    """Return the one-hot label of each row, with `noise` fixed columns N(0, .25) behind.
+
+    Raises `ConfigError` where they do not fit in memory.
+    """
+    width = count + noise
+    what = f"env: a table of {len(labels):,} users or products with {width:,} features each"
+    advice = "lower env.n_users, env.n_products or env.noise_features"
+    check_memory(TIMES_HELD * ITEM_BYTES * len(labels) * width, what, advice)
     one_hot = np.eye(count)[labels]
     return np.hstack([one_hot, rng.normal(0, NOISE_SD, (len(labels), noise))])
 

@@ -23,6 +23,8 @@ class BehaviourParameters(NamedTuple):
     price: float
     private_label: float
     category: float
+    discount: float
+    bestseller: float
     utility_sd: float
     examine_satisfaction: float
     purchase_slope: float
@@ -67,7 +69,8 @@ def keys_of_replicate(keys: Keys, replicate: int) -> Keys:
 class Slate(NamedTuple):
     """The shown products as their visitor sees them, each `(k,)`: `products`, cosine with the query, log(1 + price).
 
-    `score` is the base ranker's, `label` 1 for a private label, `taste` the visitor's for the product's category.
+    `score` is the base ranker's, `label` 1 for a private label, `taste` the visitor's for the product's category,
+    `discount` and `bestseller` the product's.
     """
 
     products: IntArray
@@ -76,6 +79,8 @@ class Slate(NamedTuple):
     log_price: FloatArray
     label: FloatArray
     taste: FloatArray
+    discount: FloatArray
+    bestseller: FloatArray
 
 
 class Outcome(NamedTuple):
@@ -118,7 +123,8 @@ def mean_utility(behaviour: BehaviourParameters, slate: Slate, n: int, price_tas
     label = behaviour.private_label * label_taste * slate.label[n]
     relevance = behaviour.intercept + behaviour.score * slate.score[n]
     utility = behaviour.cosine * slate.cosine[n] + (price + label) + behaviour.category * slate.taste[n]
-    total: float = utility + relevance
+    offer = behaviour.discount * slate.discount[n] + behaviour.bestseller * slate.bestseller[n]
+    total: float = utility + relevance + offer
     return total
 
 

@@ -145,7 +145,7 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
         return LazyContext(
             user_id=visit.user,
             features=shop.features(visit),
-            product_ids=Later(lambda: frozen(product_ids(shop, candidates))),
+            product_ids=Later(lambda: frozen(product_ids(shop, visit, candidates))),
             product_table=Later(lambda: _copied(table.rows(candidates))),
             base_scores=Later(lambda: frozen(visit.base[candidates])),
             boost_features=Later(lambda: shop.boost_features(visit, candidates)),
@@ -153,7 +153,7 @@ def context_of(shop: SearchShop, visit: Visit, *, shared: bool = True) -> LazyCo
     return LazyContext(
         user_id=visit.user,
         features=shop.features(visit),
-        product_ids=Later(lambda: frozen(shop.world.catalogue.ids.copy())),
+        product_ids=Later(lambda: frozen(shop.world.markets[visit.market].catalogue.ids.copy())),
         product_table=table if shared else Later(lambda: _copied(table)),
         base_scores=Later(lambda: frozen(visit.base.copy())),
         boost_features=Later(lambda: shop.boost_features(visit)),
@@ -179,7 +179,7 @@ def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any
     `clicks (k,)`, `purchases (k,)`; and `reward_parts`.
     """
     return {
-        "shown": product_ids(shop, result.shown),
+        "shown": product_ids(shop, visit, result.shown),
         "products": table_of(shop, visit).rows(result.shown)._asdict(),
         "boost_features": shop.boost_features(visit, result.shown),
         "base_scores": visit.base[result.shown],
@@ -189,9 +189,9 @@ def feedback_of(shop: SearchShop, visit: Visit, result: Result) -> dict[str, Any
     }
 
 
-def product_ids(shop: SearchShop, products: IntArray) -> IntArray:
-    """Return the ids of products given by index."""
-    return shop.world.catalogue.ids[products]
+def product_ids(shop: SearchShop, visit: Visit, products: IntArray) -> IntArray:
+    """Return the ids of products at a visit, given by index."""
+    return shop.world.markets[visit.market].catalogue.ids[products]
 
 
 def check_boosts(action: Any, config: SearchConfig) -> FloatArray:

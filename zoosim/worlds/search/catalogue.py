@@ -26,9 +26,31 @@ class Catalogue(NamedTuple):
     strategic: BoolArray
     embeddings: FloatArray
 
+    def renewed(self, successors: "Catalogue", replaced: BoolArray) -> "Catalogue":
+        """Return the catalogue in which `successors` have the places of the products `replaced (K,)`."""
+        columns: list[Any] = [frozen(np.where(replaced, *pair)) for pair in zip(successors, self, strict=True)]
+        return Catalogue(*columns)
 
-def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalogue:
-    """Draw a catalogue from the distributions in `config`."""
+
+def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> tuple[Catalogue, Catalogue | None]:
+    """Draw a catalogue from the distributions in `config`, and a successor for each product if shifts renew it."""
+    products = _draw_properties(config, rng)
+    centres = _draw_centres(config, rng)
+    products = products._replace(embeddings=_draw_around(config, centres, products.category, rng))
+    if not config.renews:
+        return products, None
+    others = _draw_properties(config, rng)
+    embeddings = _draw_around(config, centres, others.category, rng)
+    return products, others._replace(ids=frozen(others.ids + len(others.ids)), embeddings=embeddings)
+
+
+def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
+    """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
+    return _draw_around(config, _draw_centres(config, rng), category, rng)
+
+
+def _draw_properties(config: SearchConfig, rng: np.random.Generator) -> Catalogue:
+    """Draw the products of a catalogue but for their embeddings."""
     count = config.n_products
     shares = np.array([category.share for category in config.categories.values()])
     category = rng.choice(len(shares), count, p=shares / np.sum(shares))
@@ -53,13 +75,15 @@ def draw_catalogue(config: SearchConfig, *, rng: np.random.Generator) -> Catalog
         label=frozen(label),
         bestseller=frozen(bestseller),
         strategic=frozen(per_row(config.categories, "strategic", category) > 0.0),
-        embeddings=draw_embeddings(config, category, rng=rng),
+        embeddings=np.zeros((config.embedding_dim, 0)),
     )
 
 
-def draw_embeddings(config: SearchConfig, category: IntArray, *, rng: np.random.Generator) -> FloatArray:
-    """Draw an embedding around the centre of its category for each product: `category (K,)` -> `(d, K)`."""
-    centres = rng.normal(size=(config.embedding_dim, len(config.categories)))
+def _draw_centres(config: SearchConfig, rng: np.random.Generator) -> FloatArray:
+    return rng.normal(size=(config.embedding_dim, len(config.categories)))
+
+
+def _draw_around(config: SearchConfig, centres: FloatArray, category: IntArray, rng: np.random.Generator) -> FloatArray:
     embeddings = rng.normal(size=(config.embedding_dim, len(category)))
     embeddings *= per_row(config.categories, "embedding_sd", category)
     embeddings += centres[:, category]

@@ -32,14 +32,14 @@ from zoosim.core.types import FloatArray
 from zoosim.logs.checks import Fault, sound_rows
 from zoosim.logs.importing.columns import numbers, rewards
 from zoosim.logs.importing.tables import read_table
-from zoosim.logs.importing.times import read_times
+from zoosim.logs.importing.times import TimeNotation, read_times
 from zoosim.logs.records import faults_within_visits, misplaced_positions
 from zoosim.logs.schema import A_MAX, SCHEMA_VERSION
 from zoosim.logs.searches import write_shop
 from zoosim.ranking.product_table import ProductTable
 from zoosim.ranking.search_requests import SearchRequests, SearchSchema
-from zoosim.schema.column import Epoch, Zone
-from zoosim.schema.values import texts_of
+from zoosim.schema.column import Zone
+from zoosim.schema.values import DateOrder, Epoch, texts_of
 from zoosim.worlds.search.queries import QueryTable
 from zoosim.worlds.search.tables import (
     load_catalogue,
@@ -84,6 +84,12 @@ class SearchLogSchema(Strict):
     columns: SearchColumns
     time_zone: Zone | None = None
     epoch: Epoch | None = None
+    dates: DateOrder | None = None
+
+    @property
+    def notation(self) -> TimeNotation:
+        """How the table writes times."""
+        return TimeNotation(self.time_zone, self.epoch, self.dates)
 
 
 def describes_searches(schema: Any) -> bool:
@@ -183,7 +189,7 @@ class _SearchTable:
         if columns.density:
             read["density"] = numbers(self.table[columns.density])
         if columns.time:
-            read["time"] = read_times(self.table[columns.time], self.schema.time_zone, self.schema.epoch, self.source)
+            read["time"] = read_times(self.table[columns.time], self.schema.notation, self.source)
         if "segment" not in read:
             read["segment"] = pl.Series([ALL] * n)
         frame = pl.DataFrame({role: column.alias(role) for role, column in read.items()})

@@ -29,22 +29,34 @@ class Market(NamedTuple):
     shares: Shares
 
 
-def markets_of(config: SearchConfig, catalogue: Catalogue, users: Users, key: np.uint64) -> tuple[Market, ...]:
-    """Return the opening market of a world, and that after each shift; `key` draws the products on promotion."""
+def markets_of(
+    config: SearchConfig,
+    catalogue: Catalogue,
+    successors: Catalogue | None,
+    users: Users,
+    keys: tuple[np.uint64, np.uint64],
+) -> tuple[Market, ...]:
+    """Return the opening market of a world, and that after each shift.
+
+    `keys` draw the products on promotion, and those whose places `successors` take.
+    """
     types = _cumulative([query_type.share for query_type in config.query_types.values()])
     shares = [Shares(_cumulative(list(mix.values())), types) for mix in config.mixes]
     markets = [Market(0, catalogue, users, shares[0])]
     tastes: Mapping[str, Any] = {}
-    prices: tuple[Any, Any] = ({}, {})
+    offers: tuple[Any, ...] = ({}, {}, None)
     for shift, shares_after in zip(in_force(config.shifts), shares[1:], strict=True):
         before = markets[-1]
         shifted_catalogue = before.catalogue
         shifted_users = before.users
-        if prices != (shift.prices, shift.promotions):
-            shifted_catalogue = _shifted_catalogue(config, catalogue, shift, key)
+        if offers != _offers(shift):
+            on_sale = catalogue
+            if successors is not None and shift.renewal:
+                on_sale = catalogue.renewed(successors, _drawn(keys[1], len(catalogue.ids)) < shift.renewal)
+            shifted_catalogue = _shifted_catalogue(config, on_sale, shift, keys[0])
         if tastes != shift.tastes:
             shifted_users = _shifted_users(config, users, shift)
-        prices = (shift.prices, shift.promotions)
+        offers = _offers(shift)
         tastes = shift.tastes
         markets.append(Market(shift.step, shifted_catalogue, shifted_users, shares_after))
     return tuple(markets)
@@ -56,13 +68,23 @@ def only_segment(market: Market, segment: int) -> Market:
     return market._replace(shares=market.shares._replace(segments=cumulative))
 
 
+def _offers(shift: MarketShift) -> tuple[Any, ...]:
+    """Return what a shift changes about products."""
+    return (shift.prices, shift.promotions, shift.renewal)
+
+
+def _drawn(key: np.uint64, count: int) -> FloatArray:
+    """Return a draw from U[0, 1) for each of `count` products."""
+    products = np.arange(count)
+    return uniforms(key, products, np.zeros_like(products))
+
+
 def _shifted_catalogue(config: SearchConfig, catalogue: Catalogue, shift: MarketShift, key: np.uint64) -> Catalogue:
     slope = per_row(config.categories, "cm2_slope", catalogue.category)
     price = catalogue.price * _by_name(config.categories, shift.prices, 1.0)[catalogue.category]
     promotions = {name: (promotion.share, promotion.discount) for name, promotion in shift.promotions.items()}
     share, discount = _by_name(config.categories, promotions, (0.0, 0.0))[catalogue.category].T
-    products = np.arange(len(price))
-    promoted = uniforms(key, products, np.zeros_like(products)) < share
+    promoted = _drawn(key, len(price)) < share
     return catalogue._replace(
         price=frozen(price),
         cm2=frozen(catalogue.cm2 + slope * (price - catalogue.price)),

@@ -27,17 +27,19 @@ JUDGED_START = 2**42
 STRATUM_SPACING = 2**32
 """From the first of these visits of one segment to the first of the next."""
 
-ROUGH_VISITS = 512
-"""Visits per segment on which the search begins."""
-
-FINE_VISITS = 4_096
-"""Visits per segment on which it ends."""
-
-JUDGED_VISITS = 16_000
-"""Visits per segment on which its result is judged."""
-
 Strata = list[tuple[float, Group]]
 """Parts of a group with their shares."""
+
+
+class Sizes(NamedTuple):
+    """Visits per segment on which a search begins, on which it ends, and on which its result is judged."""
+
+    rough: int
+    fine: int
+    judged: int
+
+
+USUAL = Sizes(512, 4_096, 16_000)
 
 
 class Optimum(NamedTuple):
@@ -104,27 +106,31 @@ def search_optimum(
 
 
 def best_of_group(
-    shop: SearchShop, market: int, group: Group, progress: Callable[[str], None] = lambda line: None
+    shop: SearchShop,
+    market: int,
+    group: Group,
+    progress: Callable[[str], None] = lambda line: None,
+    sizes: Sizes | None = None,
 ) -> Optimum:
     """Return the optimum of a group of visits in a market; from disk where it was computed before."""
+    sizes = sizes or USUAL
     config = shop.world.config.model_copy(update={"context": "simple"})  # what is observed changes nothing else
-    sizes = (ROUGH_VISITS, FINE_VISITS, JUDGED_VISITS)
-    key = (config.model_dump_json(), digest(config), shop.world.seed, market, group, sizes)
+    key = (config.model_dump_json(), digest(config), shop.world.seed, market, group, tuple(sizes))
 
     def make() -> dict[str, Any]:
-        return _search(shop, market, group, progress)._asdict()
+        return _search(shop, market, group, progress, sizes)._asdict()
 
     saved = kept("optima", key, Optimum._fields, make)
     return Optimum(**{**saved, "template": int(saved["template"])})
 
 
-def _search(shop: SearchShop, market: int, group: Group, progress: Callable[[str], None]) -> Optimum:
+def _search(shop: SearchShop, market: int, group: Group, progress: Callable[[str], None], sizes: Sizes) -> Optimum:
     strata = strata_of(shop, market, group)
-    boosts = best_boosts(shop, market, group, strata, progress)
-    fit_rewards, _ = _rewards_of(shop, market, strata, FIT_START, FINE_VISITS, boosts)
+    boosts = best_boosts(shop, market, group, strata, progress, sizes)
+    fit_rewards, _ = _rewards_of(shop, market, strata, FIT_START, sizes.fine, boosts)
     template = int(fit_rewards[1:].argmax())
-    progress(f"{group.name}: judging by {JUDGED_VISITS:,} visits")
-    rewards, errors = _rewards_of(shop, market, strata, JUDGED_START, JUDGED_VISITS, boosts)
+    progress(f"{group.name}: judging by {sizes.judged:,} visits")
+    rewards, errors = _rewards_of(shop, market, strata, JUDGED_START, sizes.judged, boosts)
     return Optimum(template, boosts, rewards, errors)
 
 
@@ -144,7 +150,7 @@ def _rewards_of(
 
 
 def best_boosts(
-    shop: SearchShop, market: int, group: Group, strata: Strata, progress: Callable[[str], None]
+    shop: SearchShop, market: int, group: Group, strata: Strata, progress: Callable[[str], None], sizes: Sizes
 ) -> FloatArray:
     """Search the boosts `(10,)` that earn most in a group of visits: widely on few visits, then closely on many."""
     a_max = shop.world.config.a_max
@@ -152,7 +158,7 @@ def best_boosts(
     wide = CEMConfig(n_samples=64, n_iters=40, a_max=a_max)
     close = CEMConfig(n_samples=40, n_iters=12, a_max=a_max, init_std=0.1 * a_max)
     rng = stream(shop.world.seed, "optimum", group.name)
-    for search, n in ((wide, ROUGH_VISITS), (close, FINE_VISITS)):
+    for search, n in ((wide, sizes.rough), (close, sizes.fine)):
         progress(f"{group.name}: searching by {n:,} visits")
         parts = [
             (share, visits_of(shop, market, part, FIT_START + number * STRATUM_SPACING, n))

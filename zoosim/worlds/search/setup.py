@@ -10,7 +10,7 @@ import numpy as np
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Shock, build
 from zoosim.core.market_shift import MarketShift
-from zoosim.core.search_config import SearchConfig
+from zoosim.core.search_config import Floors, SearchConfig
 from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
@@ -99,21 +99,26 @@ class SearchSetup(WorldSetup):
         The strategic share of purchases; the shares of visits below the floor of CM2, and below that of strategic goods
         among the products shown.
         """
-        visits = {name: part[chosen] for name, part in parts.items()}
-        n_purchases = visits["purchases"].sum()
-        return {
-            "gmv": float(visits["gmv"].mean()),
-            "cm2": float(visits["cm2"].mean()),
-            "strategic_share": float(visits["strategic"].sum() / n_purchases) if n_purchases > 0 else 0.0,
-            "rank_change": float(visits["rank_change"].mean()),
-            "below_cm2_floor": float((visits["cm2"] < self.config.floors.cm2).mean()),
-            "below_strategic_floor": float((visits["exposure"] < self.config.floors.strategic).mean()),
-        }
+        return measures_of(parts, chosen, self.config.floors)
 
     def segments(self, parts: Mapping[str, FloatArray]) -> FloatArray:
         """Return the number of each visit's segment of users; cells are kept, pairs of segment and query type."""
         segments: FloatArray = parts["segment"] // len(self.config.query_types)
         return segments
+
+
+def measures_of(parts: Mapping[str, FloatArray], chosen: Any, floors: Floors) -> dict[str, float]:
+    """Return what the visits that `chosen` picks came to; see `SearchSetup.measures`."""
+    visits = {name: part[chosen] for name, part in parts.items()}
+    n_purchases = visits["purchases"].sum()
+    return {
+        "gmv": float(visits["gmv"].mean()),
+        "cm2": float(visits["cm2"].mean()),
+        "strategic_share": float(visits["strategic"].sum() / n_purchases) if n_purchases > 0 else 0.0,
+        "rank_change": float(visits["rank_change"].mean()),
+        "below_cm2_floor": float((visits["cm2"] < floors.cm2).mean()),
+        "below_strategic_floor": float((visits["exposure"] < floors.strategic).mean()),
+    }
 
 
 def _fits(shift: MarketShift, config: SearchConfig) -> bool:

@@ -47,7 +47,17 @@ def slate_of(arrays: ShopArrays, user: int, query: FloatArray, base: FloatArray,
                 cosine[n] += query[i] * index.embeddings[i, p]
             cosine[n] *= index.inverse_lengths[p] / length
         taste[n] = arrays.users.category_tastes[user, index.category[p]]
-    return Slate(shown, cosine, base[shown], arrays.log_price[shown], arrays.catalogue.label[shown], taste)
+    catalogue = arrays.catalogue
+    return Slate(
+        shown,
+        cosine,
+        base[shown],
+        arrays.log_price[shown],
+        catalogue.label[shown],
+        taste,
+        catalogue.discount[shown],
+        catalogue.bestseller[shown],
+    )
 
 
 @jit

@@ -22,23 +22,29 @@ from zoosim.worlds.search.users import Users, draw_users
 
 @dataclass(frozen=True, eq=False)
 class SearchWorld:
-    """A search world of one seed: `config`, and the opening `catalogue` and `users`; visits never run out."""
+    """A search world of one seed: `config`, and the opening `catalogue` and `users`; visits never run out.
+
+    `successors` are the products that take the places of the catalogue's when shifts renew it, one each.
+    """
 
     config: SearchConfig
     seed: int
     catalogue: Catalogue
     users: Users
+    successors: Catalogue | None = None
 
     @cached_property
     def keys(self) -> dict[str, np.uint64]:
         """Return the keys of counter-based draws, by purpose."""
-        names = ("visits", "queries", "relevance", "utility", "examination", "clicks", "purchases", "promotions")
-        return {name: stream_key(self.seed, "search", name) for name in names}
+        of_visits = ("visits", "queries", "relevance", "utility", "examination", "clicks", "purchases")
+        of_products = ("promotions", "renewal")
+        return {name: stream_key(self.seed, "search", name) for name in (*of_visits, *of_products)}
 
     @cached_property
     def markets(self) -> tuple[Market, ...]:
         """Return the market from visit 0 on, and that after each shift, in the order of their steps."""
-        return markets_of(self.config, self.catalogue, self.users, self.keys["promotions"])
+        keys = (self.keys["promotions"], self.keys["renewal"])
+        return markets_of(self.config, self.catalogue, self.successors, self.users, keys)
 
     @cached_property
     def table(self) -> QueryTable:
@@ -98,7 +104,11 @@ def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
     catalogue_rng = stream(seed, "search", "catalogue")
     users_rng = stream(seed, "search", "users")
     config = resolve_files(config)
-    catalogue = load_catalogue(config) if config.catalogue_file else draw_catalogue(config, rng=catalogue_rng)
+    successors = None
+    if config.catalogue_file:
+        catalogue = load_catalogue(config)
+    else:
+        catalogue, successors = draw_catalogue(config, rng=catalogue_rng)
     if not catalogue.embeddings.shape[1]:
         catalogue = catalogue._replace(embeddings=draw_embeddings(config, catalogue.category, rng=catalogue_rng))
     users = load_users(config) if config.users_file else draw_users(config, rng=users_rng)
@@ -106,4 +116,4 @@ def build_search_world(config: SearchConfig, *, seed: int) -> SearchWorld:
         users = users._replace(embeddings=frozen(np.zeros((len(users.segment), config.embedding_dim))))
     elif not len(users.embeddings):
         users = users._replace(embeddings=frozen(users_rng.normal(size=(len(users.segment), config.embedding_dim))))
-    return SearchWorld(config, seed, catalogue, users)
+    return SearchWorld(config, seed, catalogue, users, successors)

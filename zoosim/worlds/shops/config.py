@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from zoosim.core.config import Strict, check_shares
 
 
-def _in_order(ends: list[float]) -> list[float]:
+def in_order(ends: list[float]) -> list[float]:
     if ends[0] > ends[1]:
         raise ValueError(f"the lower end comes first, got {ends}")
     return ends
@@ -22,7 +22,7 @@ Positive = Annotated[float, Field(gt=0)]
 Size = Annotated[float, Field(ge=0, le=5)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = TypeVar("Number")
-Range = Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
+Range = Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(in_order)]
 ShareRange = Range[Share]
 RateRange = Range[Annotated[float, Field(gt=0, le=0.5)]]
 SizeRange = Range[Size]
@@ -30,7 +30,7 @@ PositiveRange = Range[Positive]
 CountRange = Range[Annotated[int, Field(ge=0, le=100)]]
 
 
-def _between(low: float, high: float) -> Any:
+def between(low: float, high: float) -> Any:
     """Return the default of a range."""
     return Field(default_factory=lambda: [low, high])
 
@@ -115,18 +115,18 @@ class ShopsConfig(Strict):
             returned purchases make negative; or a mixture of clicks and margin.
     """
 
-    click_rate: RateRange = _between(0.005, 0.1)
-    purchase_rate: RateRange = _between(0.005, 0.05)
-    products: PositiveRange = _between(20.0, 20_000.0)
-    offered: PositiveRange = _between(20.0, 300.0)
-    visitors: PositiveRange = _between(500.0, 20_000.0)
-    visits_per_day: PositiveRange = _between(500.0, 5_000.0)
-    categories: PositiveRange = _between(3.0, 40.0)
-    brands: CountRange = _between(0, 40)
-    product_numbers: CountRange = _between(1, 4)
-    words: CountRange = _between(1, 3)
+    click_rate: RateRange = between(0.005, 0.1)
+    purchase_rate: RateRange = between(0.005, 0.05)
+    products: PositiveRange = between(20.0, 20_000.0)
+    offered: PositiveRange = between(20.0, 300.0)
+    visitors: PositiveRange = between(500.0, 20_000.0)
+    visits_per_day: PositiveRange = between(500.0, 5_000.0)
+    categories: PositiveRange = between(3.0, 40.0)
+    brands: CountRange = between(0, 40)
+    product_numbers: CountRange = between(1, 4)
+    words: CountRange = between(1, 3)
     levels: Annotated[int, Field(ge=2, le=50)] = 6
-    numbers: CountRange = _between(0, 8)
+    numbers: CountRange = between(0, 8)
     effects: Effects = Effects()
     popular: Share = 0.5
     drift: Annotated[dict[Drift, Share], AfterValidator(_adding_up)] = Field(default_factory=DRIFTS.copy)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
+from benchmarks.peers.vowpal_wabbit import INTERACTIONS, as_text
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.log import Log
 
@@ -13,7 +14,7 @@ FITTING = 0.9
 """Share of the rows, the earliest, on which a peer is fitted while its settings are chosen by the rest."""
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 LEAVES, SMOOTHINGS, MOST_ROUNDS, PATIENCE = (7, 31), (10.0, 100.0), 1_000, 30
-VW_OPTIONS = "--cb_adf --cb_type mtr -q up -q uc --learning_rate 0.05 --random_seed 1 --quiet"
+VW_OPTIONS = f"--cb_adf --cb_type mtr {INTERACTIONS} --learning_rate 0.05 --random_seed 1 --quiet"
 """The best of rates .01, .05 and .5, and of mtr and dr, on the shop of seed 0."""
 
 
@@ -77,23 +78,19 @@ def vowpal_wabbit(log: Log) -> Scores:
     """
     from vowpalwabbit import Workspace
 
-    products = [f"|p {k} |c {_as_text(row)}" for k, row in enumerate(np.asarray(log.products, float))]
+    products = [f"|p {k} |c {as_text(row)}" for k, row in enumerate(np.asarray(log.products, float))]
     model = Workspace(VW_OPTIONS)
     for row in range(len(log)):
         action = log.actions[row]
         lines = products.copy()
         lines[action] = f"{action}:{-log.rewards[row]}:{log.propensities[row]:.6g} {lines[action]}"
-        model.learn([f"shared |u {_as_text(log.features[row])}", *lines])
+        model.learn([f"shared |u {as_text(log.features[row])}", *lines])
 
     def scores(visitors: FloatArray) -> FloatArray:
-        costs = [model.predict([f"shared |u {_as_text(visitor)}", *products]) for visitor in visitors]
+        costs = [model.predict([f"shared |u {as_text(visitor)}", *products]) for visitor in visitors]
         return -np.array(costs)
 
     return scores
-
-
-def _as_text(features: FloatArray) -> str:
-    return " ".join(f"{number}:{value:.5g}" for number, value in enumerate(features) if value != 0.0)
 
 
 def _earlier(log: Log) -> slice:

@@ -1,0 +1,231 @@
+"""Which policies are worth trying in a shop: from its log to a page, from Python and from the command line."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import zoosim
+from tests.fitting.shops import shop_log
+from tests.logs.own_searches import write_searches
+from zoosim.api import runs
+from zoosim.api.recommend import Recommendation, _rehearse
+from zoosim.cli import app
+from zoosim.core.errors import ConfigError, PolicyError
+from zoosim.logs.log import Log
+from zoosim.rehearsal.advice import FIRST
+from zoosim.rehearsal.shop import Delay
+
+SMALL: dict[str, Any] = {"policies": ["random", "linucb", "linear"], "seeds": 3, "visits": 600, "jobs": 1}
+
+
+def made_log(n: int = 3_000) -> Log:
+    """A shop whose segments like products of different categories, and which shows these a little more often."""
+    return shop_log(np.random.default_rng(0), n, rows_a_user=2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recommended") / "out"
+
+
+@pytest.fixture(scope="module")
+def recommended(folder: Path) -> Recommendation:
+    return zoosim.recommend(made_log(), out=folder, **SMALL)
+
+
+def named(advice: Any) -> list[str]:
+    return [each.policy for each in advice if each.place == FIRST]
+
+
+def test_a_policy_that_learns_is_named_with_what_it_gains_and_costs(recommended: Recommendation) -> None:
+    """Both double what the log's choices earn: 3 seeds x 600 visits."""
+    assert named(recommended.advice) == ["linear"]
+    rows = {row.policy: row for row in recommended.rehearsal.policies} if recommended.rehearsal else {}
+    assert set(rows) == {"random", "linucb", "linear"}
+    assert rows["linear"].gain.low is not None
+    assert rows["linear"].gain.low > 0.0
+    assert rows["linear"].worth_after is not None
+    assert rows["linear"].worth_after < 50
+    assert rows["random"].worth_after is None
+    assert rows["random"].gain.mean < 0.0
+    assert 0.0 < rows["linucb"].seconds < 1.0
+    assert recommended.evaluation is not None
+    assert {row.policy for row in recommended.evaluation.results} == {"linear"}, "linucb learns online"
+
+
+def test_todays_choices_earn_in_the_rehearsal_what_the_log_earned(recommended: Recommendation) -> None:
+    assert recommended.rehearsal is not None
+    assert recommended.rehearsal.today.mean == pytest.approx(made_log().rewards.mean(), rel=0.1)
+
+
+def test_the_shop_is_described_with_what_cannot_be_known(recommended: Recommendation) -> None:
+    facts = {fact.name: fact for fact in recommended.facts}
+    assert facts["visits"].found == "3,000, times unknown"
+    assert facts["products"].found == "20, all of them shown"
+    assert facts["returning visitors"].found.startswith("1,500 visitors; 50% of the visits")
+    assert facts["columns of visitors that tell"].found.startswith("column ")
+    assert not facts["delay of rewards"].is_known
+    assert "no change" in facts["drift"].found
+
+
+def test_the_folder_holds_the_page_and_each_part(recommended: Recommendation, folder: Path) -> None:
+    for part in ("world/shop.world", "world/report.html", "rehearsal/report.html", "judged/report.html"):
+        assert (folder / part).is_file()
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for words in ("Ahead of today", "What to take", "The shop", "Which columns tell", "zoosim train"):
+        assert words in page
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert summary["advice"][0]["place"] == FIRST
+    assert summary["believe_rehearsal"]["word"] == "trust"
+
+
+def test_a_repeated_call_finds_its_trials(recommended: Recommendation, folder: Path) -> None:
+    trials = {path: path.stat().st_mtime_ns for path in (folder / "rehearsal" / "cells").glob("*/*")}
+    lines: list[str] = []
+    again = zoosim.recommend(made_log(), out=folder, progress=lines.append, **SMALL)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "rehearsal" / "cells").glob("*/*")} == trials
+    assert not any(line.startswith("rehearsing") for line in lines)
+    assert without_seconds(again.summary) == without_seconds(recommended.summary)
+
+
+def without_seconds(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key != "seconds"}
+
+
+def test_late_rewards_are_rehearsed_late(recommended: Recommendation, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "world", tmp_path / "world")
+    delay = Delay(5.0, 40, 10)
+    result = _rehearse(tmp_path, {"linucb": "linucb"}, (0,), 50, 3_000, delay, 1, lambda line: None)
+    assert result.plan.feedback.delay == 40
+
+
+def test_a_folder_of_another_log_is_refused(recommended: Recommendation, folder: Path) -> None:
+    before = (folder / "world" / "shop.world").read_bytes()
+    with pytest.raises(ConfigError, match="is about another log, or about log before it grew; name another folder"):
+        zoosim.recommend(made_log(2_000), out=folder, **SMALL)
+    assert (folder / "world" / "shop.world").read_bytes() == before
+
+
+@pytest.mark.parametrize(("n", "reason"), [(60, "expected at least"), (400, "too few responses")])
+def test_a_small_log_names_no_policy_and_rehearses_none(n: int, reason: str, tmp_path: Path) -> None:
+    few = made_log(n)
+    result = zoosim.recommend(
+        replace(few, rewards=few.rewards * (np.arange(n) % 3 == 0)), out=tmp_path / "out", **SMALL
+    )
+    assert result.rehearsal is None
+    assert named(result.advice) == []
+    assert result.verdict.startswith("No policy is named")
+    assert reason in result.verdict
+    assert not (tmp_path / "out" / "rehearsal").exists()
+
+
+def test_rewards_that_nothing_tells_name_no_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = made_log()
+    shuffled = replace(log, rewards=np.random.default_rng(1).permutation(log.rewards))
+    result = zoosim.recommend(shuffled, **SMALL)
+    assert named(result.advice) == []
+    assert "do not use" in result.verdict
+    assert result.path == Path("runs/recommend-log")
+
+
+class Blind(zoosim.Policy):
+    """Fails at its tenth decision."""
+
+    decided = 0
+
+    def select_action(self, context: zoosim.Context) -> int:
+        self.decided += 1
+        return 1 // int(self.decided < 10)
+
+    def update(self, *visit: Any, **more: Any) -> None:
+        """Learn nothing."""
+
+
+def test_a_policy_that_fails_is_said_to(tmp_path: Path) -> None:
+    options = {**SMALL, "policies": ["linucb", Blind], "seeds": 2, "visits": 100}
+    result = zoosim.recommend(made_log(), out=tmp_path / "out", **options)
+    told = {each.policy: each.reason for each in result.advice}
+    assert told["blind"].startswith("failed in the rehearsal: ZeroDivisionError")
+    assert result.evaluation is None, "none of them learns from a log alone"
+
+
+def test_what_is_no_policy_over_products_is_refused_before_any_work() -> None:
+    for policies, told in (
+        (["item-critic"], "policy item-critic: chooses no products; leave it out of --policies"),
+        (["nosuch"], "unknown policy 'nosuch'"),
+        ([], "policies: got none"),
+    ):
+        with pytest.raises((ConfigError, PolicyError), match=told):
+            zoosim.recommend(made_log(), policies=policies)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    log = made_log(1_500)
+    columns = {"action": log.actions, "propensity": log.propensities, "reward": log.rewards}
+    user = pl.Series("user", log.features.tolist())
+    ids = [f"d{i}" for i in range(len(log))]
+    pl.DataFrame({"decision_id": ids, "user": user, **columns}).write_parquet(path)
+    return path
+
+
+def ask(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["recommend", *arguments])
+
+
+def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    small = ("--policies", "random,linear", "--seeds", "2", "--visits", "200", "--jobs", "1", "--out", str(out))
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "_finish", interrupted)  # once the trials are there
+        stopped = ask(str(file), *small)
+    assert stopped.exit_code == 130
+    assert "interrupted; finished trials are saved, repeat the command to resume" in stopped.output
+    trials = sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*"))
+    assert len(trials) == 4
+    done = ask(str(file), *small)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*")) == trials
+    for words in ("The shop", "The rehearsal", "linear", "It took: fitting the shop", "Page: file://"):
+        assert words in done.output
+    printed = ask(str(file), *small, "--json")
+    assert json.loads(printed.stdout)["log"] == str(file)
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("{file}", "--seeds", "x"), "seeds: got 'x', expected a count"),
+        (("{file}", "--visits", "0"), "visits: got 0, expected a whole number"),
+        (("{file}", "--policies", "nosuch"), "unknown policy 'nosuch'"),
+        (("{file}", "--policies", ","), "policies: got none, expected at least one"),
+        (("{file}", "--data", "nowhere"), "data: goes with a log open-bandit:"),
+        (("{missing}",), "no such file"),
+    ],
+)
+def test_bad_input_is_refused(arguments: tuple[str, ...], told: str, file: Path, tmp_path: Path) -> None:
+    texts = [part.format(file=file, missing=tmp_path / "none.parquet") for part in arguments]
+    done = ask(*texts, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, zoosim.ZoosimError), done.output
+    assert told in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_of_searches_is_sent_elsewhere(tmp_path: Path) -> None:
+    log = write_searches(tmp_path, 50)
+    with pytest.raises(ConfigError, match="is a log of searches, expected one of products; zoosim fit-world makes"):
+        zoosim.recommend(log, out=tmp_path / "out")

@@ -1,0 +1,255 @@
+"""Commands under bad conditions: one line or a right result, nothing saved is lost, and nothing is left behind."""
+
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+
+import zoosim
+
+ROOT = Path(__file__).parents[2]
+NOBODY = 65_534
+RUN = "run gauntlet --policies random,greedy --seeds 2 --steps 200 --jobs 1 --out run --set env.n_users=20"
+POLICY = """import os
+import time
+
+
+class Mine:
+    def select_action(self, context):
+        {body}
+        return 0
+
+    def update(self, context, action, reward):
+        pass
+"""
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line that says what went wrong; notes may stand beside it."""
+        assert "Traceback" not in self.err, self.err
+        [line] = [line for line in self.err.splitlines() if line.startswith("zoosim: ")]
+        return line
+
+
+def command(text: str, cwd: Path, *, shell: str = "", **options: Any) -> Ended:
+    """Run a command line; `shell` is what a shell does with its output, such as `>&-`."""
+    python = [*options.pop("prefix", ()), sys.executable, *options.pop("interpreter", ())]
+    words = [*python, "-m", "zoosim", *shlex.split(text)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
+    environment = {key: value for key, value in environment.items() if value is not None}
+    line = ["bash", "-o", "pipefail", "-c", f"{shlex.join(words)} {shell}"] if shell else words
+    done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, timeout=200, **options)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "Exception ignored" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def rows_of(run: Path) -> pl.DataFrame:
+    return zoosim.read_run(run).rows
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".*")]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    folder = tmp_path_factory.mktemp("sound")
+    assert command(RUN, folder).code == 0
+    return rows_of(folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("shell", "code"),
+    [(">&-", 0), ("<&- >&- 2>&-", 0), ("| true", 1), ("> /dev/full", 2)],
+    ids=["closed", "all closed", "broken", "full"],
+)
+def test_a_run_ends_well_wherever_its_output_goes(shell: str, code: int, tmp_path: Path, sound: pl.DataFrame) -> None:
+    ended = command(RUN, tmp_path, shell=shell)
+    assert ended.code == code, ended.err
+    if code == 2:
+        assert "standard output: cannot be read or written" in ended.line
+    assert rows_of(tmp_path / "run").equals(sound)
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", [">&-", "| true", "> /dev/full"])
+def test_a_list_ends_well_wherever_its_output_goes(shell: str, tmp_path: Path) -> None:
+    assert command("list", tmp_path, shell=shell).code in (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"environment": {"HOME": None, "ZOOSIM_CACHE": None, "XDG_CACHE_HOME": None}},
+        {"umask": 0o077},
+        {"umask": 0o000},
+        {"interpreter": ["-O"]},
+    ],
+    ids=["no home", "umask 077", "umask 000", "-O"],
+)
+def test_a_run_is_the_same_in_an_odd_surrounding(options: dict[str, Any], tmp_path: Path, sound: pl.DataFrame) -> None:
+    assert command(RUN, tmp_path, **options).code == 0
+    assert rows_of(tmp_path / "run").equals(sound)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    assert leftovers(tmp_path) == []
+
+
+UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
+"""What makes permissions hold for an administrator, too."""
+
+
+@pytest.mark.skipif(UNPRIVILEGED != () and shutil.which("setpriv") is None, reason="permissions do not hold")
+@pytest.mark.parametrize("text", [RUN, "report run", "log log.parquet --n 100", "describe recommendation"])
+def test_a_folder_that_cannot_be_written_is_refused(text: str, tmp_path: Path) -> None:
+    command(RUN, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    folders = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    ended = command(text, tmp_path, prefix=UNPRIVILEGED)
+    for folder in folders:
+        folder.chmod(0o755)
+    assert ended.code == 2
+    assert "cannot be " in ended.line
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("harm", ["others may write to the cache", "belongs to another user"])
+def test_a_cache_that_is_not_ours_alone_is_not_used(harm: str, tmp_path: Path) -> None:
+    """It is said once, and nothing is read from it or written to it."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    if harm.startswith("others"):
+        cache.chmod(0o777)
+    elif os.geteuid() == 0:
+        os.chown(cache, NOBODY, NOBODY)
+    else:
+        pytest.skip("only an administrator can give a folder away")
+    text = "run gauntlet --policies random --seeds 1 --steps 100 --out run"
+    ended = command(text, tmp_path, environment={"ZOOSIM_CACHE": str(cache)})
+    assert ended.code == 0
+    assert ended.err.count(harm) == 1
+    assert list(cache.iterdir()) == []
+
+
+def limit_files(size: int) -> Callable[[], None]:
+    """Stands in for a full disk: no file grows beyond a size."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("size", [0, 1_000, 3_000, 20_000, 1_000_000])
+def test_a_full_disk_is_told_in_one_line(size: int, tmp_path: Path, sound: pl.DataFrame) -> None:
+    ended = command(RUN, tmp_path, preexec_fn=limit_files(size))
+    assert ended.code == 2
+    assert "run/" in ended.line or "cannot be written" in ended.line
+    assert leftovers(tmp_path) == []
+    assert command(RUN, tmp_path).code == 0
+    assert rows_of(tmp_path / "run").equals(sound)
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "os._exit(3)", "os.kill(os.getpid(), 11)", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("text", ["check-policy mine.py:Mine", "log log.parquet --n 9 --policy mine.py:Mine"])
+def test_no_policy_ends_a_command_unnoticed(text: str, body: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(body=body))
+    ended = command(text, tmp_path)
+    assert ended.code == 1
+    assert "ended before it was done" in ended.line
+
+
+def test_a_policy_that_ends_its_process_fails_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(body="os._exit(0)"))
+    ended = command(f"{RUN} --policy mine.py:Mine", tmp_path)
+    assert ended.code == 1
+    assert "policy mine failed, seed 0, step 0: its process died" in ended.line
+    assert rows_of(tmp_path / "run")["policy"].unique().sort().to_list() == ["greedy", "random"]
+
+
+def test_a_check_has_a_time_limit(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(body="time.sleep(1_000)"))
+    ended = command("check-policy mine.py:Mine --limit 3", tmp_path)
+    assert ended.code == 1
+    assert ended.line == "zoosim: mine.py:Mine: the check 'acts' took longer than 3 s, and was stopped"
+
+
+def test_a_check_refuses_the_name_that_a_run_refuses(tmp_path: Path) -> None:
+    text = POLICY.format(body="pass").replace("class Mine:", "class Mine:\n    name = 'linucb'\n")
+    (tmp_path / "mine.py").write_text(text)
+    ended = command("check-policy mine.py:Mine", tmp_path)
+    assert ended.code == 2
+    assert "'linucb' is a built-in policy; give your class another `name`" in ended.line
+
+
+@pytest.mark.parametrize("text", [f"{RUN} --config big.yaml", "describe search --config big.yaml"])
+def test_what_grows_without_bound_is_refused_with_bounded_memory(text: str, tmp_path: Path) -> None:
+    """Aliases ten deep, ten each: 10**10 words in 370 bytes. 4 GB of addresses have to do."""
+    tens = [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]" for n in range(9)]
+    (tmp_path / "big.yaml").write_text("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *tens, "env: *a9"]))
+    ended = command(text, tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30)))
+    assert ended.code == 2
+    assert "big.yaml:5: not valid YAML: holds more than 100,000 keys and values" in ended.line
+
+
+def killed_run(text: str, cwd: Path, delay: float, number: int) -> int:
+    """Start a command, send it a signal after a while, and return how it ended."""
+    words = [sys.executable, "-m", "zoosim", *shlex.split(text)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        words, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(delay)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=100)
+    assert "Traceback" not in err, err
+    return process.returncode
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(4, id="short"),
+        pytest.param(200, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(3_000)]),
+    ],
+)
+def test_a_run_that_is_killed_goes_on(moments: int, tmp_path: Path, sound: pl.DataFrame) -> None:
+    """At moments spread over the command: what was saved stays as it is, and the same rows come of it."""
+    begun = time.monotonic()
+    command(RUN, tmp_path)
+    longest = time.monotonic() - begun
+    rng = np.random.default_rng(0)
+    ends = {"killed": 0, "done": 0}
+    for moment, delay in enumerate(np.sort(rng.uniform(0.0, longest, moments))):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        number = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[moment % 3]
+        code = killed_run(RUN, folder, delay, number)
+        ends["done" if code == 0 else "killed"] += 1
+        saved = {path: path.read_bytes() for path in folder.glob("run/cells/*/*.parquet")}
+        result = zoosim.run(
+            "gauntlet", policies=["random", "greedy"], seeds=2, steps=200, jobs=1, out=folder / "run",
+            settings=["env.n_users=20"],
+        )  # fmt: skip
+        assert result.rows.equals(sound), (moment, delay)
+        assert {path: path.read_bytes() for path in saved} == saved
+        assert leftovers(folder) == []
+    print(f"\n{moments} moments: {ends}")
+    assert ends["killed"] > 0

@@ -1,0 +1,347 @@
+"""Files of runs and of the cache, damaged, edited and swapped: one line names the file, or nothing changes."""
+
+import itertools
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import zoosim
+from tests.fault.mutations import bit_flips, truncations
+from tests.fault.runs import POLICIES, STEPS, Outcome, count_outcomes, make_run, outcome
+from zoosim.arena.store import RunFolder, TrialKey
+from zoosim.core import kernel_cache
+from zoosim.core.array_cache import kept
+from zoosim.core.jit import jit
+from zoosim.core.kernel_cache import _SealedFiles
+from zoosim.core.parquet import read_meta, write_parquet
+
+KEY = TrialKey("greedy", 1)
+TRIAL = "cells/greedy/1.parquet"
+FORMS = [
+    pytest.param(100, 20, id="short"),
+    pytest.param(10_000, 500, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(3_000)]),
+]
+"""Bits that are flipped, and truncations beyond the first 4 kB, of which the short form takes each 64th."""
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "sound"
+    make_run(folder)
+    return folder
+
+
+@pytest.fixture
+def run(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sound, tmp_path / "run"))
+
+
+def figures(result: zoosim.RunResult) -> Any:
+    """Return what a run says, but for how long it took."""
+    summary = {key: value for key, value in result.summary.items() if key != "wall_seconds"}
+    return summary, result.rows.to_dicts()
+
+
+def read_trial(run: Path) -> Any:
+    rows, parts = RunFolder(run).read_whole_trial(KEY)
+    return [array.tolist() for array in (*rows, *parts.values())]
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    TRIAL: read_trial,
+    "rows.parquet": lambda run: RunFolder(run).read_rows().to_dicts(),
+    "summary.json": lambda run: RunFolder(run).old_summary(),
+    "config.yaml": lambda run: RunFolder(run).read_config(),
+}
+
+
+def damaged_copies(content: bytes, flips: int, lengths: int) -> Iterator[tuple[str, bytes]]:
+    """Yield bits flipped, and the beginnings of a file."""
+    yield from bit_flips(content, flips, seed=0)
+    every = 1 if flips >= 10_000 else 64
+    yield from itertools.islice(truncations(content, lengths, seed=0), 0, None, every)
+
+
+def assert_none_passes(name: str, counts: Counter[Outcome], faults: list[str]) -> None:
+    print(f"\n{name}: {counts.total():,} copies, {dict(counts)}")
+    assert counts.total() > 0
+    assert not faults, faults[:5]
+
+
+@pytest.mark.parametrize(("flips", "lengths"), FORMS)
+@pytest.mark.parametrize("name", READERS)
+def test_no_flipped_bit_and_no_cut_passes(name: str, flips: int, lengths: int, run: Path) -> None:
+    content = (run / name).read_bytes()
+    copies = damaged_copies(content, flips, lengths)
+    assert_none_passes(name, *count_outcomes(run / name, copies, lambda: READERS[name](run)))
+
+
+def edited_table(path: Path, edit: Callable[[pl.DataFrame], pl.DataFrame], *, keeps_meta: bool) -> None:
+    """Edit a table as a notebook would, or as one who knows what zoosim keeps beside it."""
+    meta = {key: json.dumps(read_meta(path)) for key in ("zoosim",)} if keeps_meta else {}
+    edit(pl.read_parquet(path)).write_parquet(path, metadata=meta)
+
+
+TABLE_EDITS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "as it is": lambda frame: frame,
+    "a reward more": lambda frame: frame.with_columns(reward=pl.col("reward") + 1),
+    "a row less": lambda frame: frame.head(-1),
+    "no rows": lambda frame: frame.clear(),
+    "another order": lambda frame: frame.reverse(),
+    "a column less": lambda frame: frame.drop("reward"),
+    "another name": lambda frame: frame.rename({"reward": "click"}),
+    "other types": lambda frame: frame.cast(pl.String),
+    "nothing in it": lambda frame: frame.with_columns(reward=pl.lit(None, pl.Float64)),
+}
+
+
+@pytest.mark.parametrize("keeps_meta", [False, True])
+@pytest.mark.parametrize("edit", TABLE_EDITS.values(), ids=TABLE_EDITS)
+def test_no_edited_trial_passes(edit: Callable[[pl.DataFrame], pl.DataFrame], keeps_meta: bool, run: Path) -> None:
+    sound = read_trial(run)
+    edited_table(run / TRIAL, edit, keeps_meta=keeps_meta)
+    assert outcome(lambda: read_trial(run), sound, "1.parquet") == Outcome.DETECTED
+
+
+def _set(values: dict[str, Any], *path: Any, value: Any) -> None:
+    for key in path[:-1]:
+        values = values[key]
+    values[path[-1]] = value
+
+
+CONFIG_EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another hash": lambda values: _set(values, "config_hash", value="feed"),
+    "another world": lambda values: _set(values, "env", "n_users", value=21),
+    "another length": lambda values: _set(values, "run", "steps", value=STEPS - 1),
+    "another seed": lambda values: _set(values, "run", "seeds", value=[0, 1, 2]),
+    "another parameter": lambda values: _set(values, "policies", 1, "epsilon", value=0.5),
+    "a policy less": lambda values: values["policies"].pop(),
+    "older": lambda values: _set(values, "older_trials", value=["greedy/1"]),
+    "no policies": lambda values: values.pop("policies"),
+}
+
+
+@pytest.mark.parametrize("edit", CONFIG_EDITS.values(), ids=CONFIG_EDITS)
+def test_no_edited_configuration_passes(edit: Callable[[dict[str, Any]], Any], run: Path) -> None:
+    path = run / "config.yaml"
+    sound = figures(zoosim.read_run(run))
+    content = path.read_text()
+    for has_digest in (True, False):
+        values = yaml.safe_load(content)
+        edit(values)
+        if not has_digest:
+            values.pop("digest", None)
+        path.write_text(yaml.safe_dump(values, sort_keys=False))
+        assert outcome(lambda: figures(zoosim.read_run(run)), sound, "config.yaml") == Outcome.DETECTED
+
+
+@pytest.mark.parametrize("has_digest", [True, False])
+def test_no_edited_summary_passes(has_digest: bool, run: Path) -> None:
+    path = run / "summary.json"
+    values = json.loads(path.read_text())
+    values["wall_seconds"] += 1.0
+    if not has_digest:
+        del values["digest"]
+    path.write_text(json.dumps(values))
+    assert outcome(lambda: RunFolder(run).old_summary(), None, "summary.json") == Outcome.DETECTED
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _noise(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(0).bytes(5_000))
+
+
+def _a_bomb(path: Path) -> None:
+    """300 MB of zeros, which take no room on the disk."""
+    with path.open("r+b") as file:
+        file.truncate(300_000_000)
+
+
+@pytest.mark.parametrize("name", [TRIAL, "rows.parquet", "summary.json", "config.yaml", "report.html"])
+@pytest.mark.parametrize("harm", [Path.unlink, _emptied, _a_folder, _noise, _a_bomb])
+def test_a_run_says_what_is_wrong_or_mends_it(harm: Callable[[Path], None], name: str, run: Path, sound: Path) -> None:
+    """`read_run` refuses or is right, and running again is right wherever it is possible."""
+    expected = figures(zoosim.read_run(sound))
+    harm(run / name)
+    first = outcome(lambda: figures(zoosim.read_run(run)), expected, name if name != TRIAL else "1.parquet")
+    is_gone = harm is Path.unlink and name == TRIAL
+    assert first in ((Outcome.SILENT,) if is_gone else (Outcome.DETECTED, Outcome.HARMLESS)) or _names(run, name)
+    again = outcome(lambda: figures(make_run(run)), expected, "config.yaml")
+    assert again in (Outcome.DETECTED, Outcome.HARMLESS) or _names(run, name)
+    assert again == Outcome.HARMLESS or name in ("config.yaml", "rows.parquet", "report.html")
+
+
+def _names(run: Path, name: str) -> bool:
+    """Whether what is raised is an `OSError` that names the file: the command line prints it in a line."""
+    try:
+        zoosim.read_run(run)
+    except OSError as error:
+        return name in str(error)
+    return False
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make runs that differ from the sound one in one thing each, and one that differs in nothing."""
+    folder = tmp_path_factory.mktemp("others")
+    make_run(folder / "same")
+    make_run(folder / "seeds", seeds=[2, 3])
+    make_run(folder / "policies", policies=["random", "linucb"])
+    make_run(folder / "world", config={"env": {"n_products": 6, "n_users": 21}})
+    make_run(folder / "parameters", settings=["policies.greedy.epsilon=0.5"])
+    make_run(folder / "length", steps=STEPS + 1)
+    return folder
+
+
+SWAPS = ("seeds", "policies", "world", "parameters", "length", "same")
+
+
+def swapped_trials(others: Path, which: str) -> Iterator[Path]:
+    yield from sorted((others / which / "cells").glob("*/*.parquet"))
+
+
+@pytest.mark.parametrize("which", SWAPS)
+def test_no_sound_trial_passes_for_another(which: str, run: Path, others: Path) -> None:
+    """Each trial of another run, put in each place of this one."""
+    folder = RunFolder(run)
+    harmless = 0
+    for place in folder.trials():
+        path = folder.trial_path(place)
+        rows, _ = folder.read_whole_trial(place)
+        expected = [array.tolist() for array in rows]
+        content = path.read_bytes()
+        for other in swapped_trials(others, which):
+            path.write_bytes(other.read_bytes())
+            read = RunFolder(run).read_whole_trial
+            result = outcome(lambda: [array.tolist() for array in read(place)[0]], expected, path.name)  # noqa: B023
+            assert result in (Outcome.DETECTED, Outcome.HARMLESS), (place, other)
+            harmless += result == Outcome.HARMLESS
+        path.write_bytes(content)
+    # Where policy, parameters, seed and world are the same, so are the rows.
+    assert harmless == {"same": 4, "policies": 2, "parameters": 2}.get(which, 0)
+
+
+@pytest.mark.parametrize("which", SWAPS)
+@pytest.mark.parametrize("name", ["summary.json", "config.yaml", "rows.parquet"])
+def test_no_sound_file_passes_for_that_of_another_run(name: str, which: str, run: Path, others: Path) -> None:
+    expected = figures(zoosim.read_run(run))
+    (run / name).write_bytes((others / which / name).read_bytes())
+    # To a configuration of another run it is trials or the summary that do not belong.
+    named = str(run) if name == "config.yaml" else name
+    result = outcome(lambda: figures(zoosim.read_run(run)), expected, named)
+    assert result in (Outcome.DETECTED, Outcome.HARMLESS)
+    if name == "rows.parquet" or which == "same":
+        assert result == Outcome.HARMLESS
+
+
+@pytest.mark.parametrize(("flips", "lengths"), FORMS)
+def test_no_damaged_array_is_taken_from_the_cache(
+    flips: int, lengths: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    made = {"weights": np.arange(200.0), "bias": np.ones(3)}
+
+    def read() -> Any:
+        return {name: array.tolist() for name, array in kept("models", ("a",), tuple(made), lambda: made).items()}
+
+    read()
+    [path] = (tmp_path / "models").iterdir()
+    counts, faults = count_outcomes(path, damaged_copies(path.read_bytes(), flips, lengths), read)
+    assert_none_passes("arrays", counts, faults)
+    assert counts[Outcome.HARMLESS] == counts.total()
+
+
+def test_no_array_passes_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZOOSIM_CACHE", str(tmp_path))
+    for value in (1.0, 2.0):
+        kept("models", (value,), ("weights",), lambda: {"weights": np.full(3, value)})  # noqa: B023
+    one, two = sorted((tmp_path / "models").iterdir())
+    contents = one.read_bytes(), two.read_bytes()
+    one.write_bytes(contents[1])
+    two.write_bytes(contents[0])
+    for value in (1.0, 2.0):
+        arrays = kept("models", (value,), ("weights",), lambda: {"weights": np.full(3, value)})  # noqa: B023
+        assert arrays["weights"].tolist() == [value] * 3
+
+
+def halved(x: float) -> float:
+    return x / 2.0
+
+
+def doubled(x: float) -> float:
+    return x * 2.0
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep compiled code of two functions, as if they stood in the package, in a folder."""
+    monkeypatch.setattr(kernel_cache, "FOLDER", tmp_path)
+    for function in (halved, doubled):
+        monkeypatch.setattr(function, "__module__", "zoosim.core.rng")
+        jit(function)(1.0)
+    return next(path for path in tmp_path.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize(("flips", "lengths"), FORMS)
+def test_no_damaged_kernel_is_run(flips: int, lengths: int, suffix: str, kernels: Path) -> None:
+    """What is damaged is not even unpickled; each 100th copy is met by a process's first call, too."""
+    path = next(kernels.glob(f"*halved*.{suffix}"))
+    base = path.name.split(".py")[0]
+    files: Any = _SealedFiles(str(kernels), base, "")
+    content = path.read_bytes()
+    copies = list(damaged_copies(content, flips, lengths))
+    for what, damaged in copies:
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is damaged"):
+            files._read(path.name)
+        assert damaged != content, what
+    for _, damaged in copies[::100]:
+        path.write_bytes(damaged)
+        compiled: Any = jit(halved)
+        assert compiled(3.0) == 1.5
+    print(f"\nkernel, {suffix}: {len(copies):,} copies, all detected")
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_no_kernel_passes_for_another(suffix: str, kernels: Path) -> None:
+    one, two = (next(kernels.glob(f"*{name}*.{suffix}")) for name in ("halved", "doubled"))
+    contents = one.read_bytes(), two.read_bytes()
+    one.write_bytes(contents[1])
+    two.write_bytes(contents[0])
+    assert (jit(halved)(3.0), jit(doubled)(3.0)) == (1.5, 6.0)
+
+
+def test_what_is_computed_again_is_what_was_lost(run: Path, sound: Path) -> None:
+    """All trials damaged at once, and the summary: running again gives the same figures, and keeps what it found."""
+    expected = figures(zoosim.read_run(sound))
+    for path in [*run.glob("cells/*/*.parquet"), run / "summary.json"]:
+        path.write_bytes(path.read_bytes()[:-1])
+    result = make_run(run)
+    assert figures(result) == expected
+    assert len(list((run / "damaged").iterdir())) == 2 * len(POLICIES) + 1
+    assert len(result.notes) >= 2 * len(POLICIES) + 1
+
+
+def test_a_seal_is_of_content_and_not_of_a_name(tmp_path: Path) -> None:
+    """A sound table that zoosim wrote, but that is no trial, is refused for what it lacks."""
+    folder = RunFolder(tmp_path)
+    write_parquet(pl.DataFrame({"x": [1]}), folder.trial_path(KEY), KEY._asdict())
+    with pytest.raises(zoosim.ZoosimError, match=r"1.parquet is damaged or truncated"):
+        folder.read_trial(KEY)

@@ -1,0 +1,131 @@
+"""Shrunk effects against what can be computed otherwise."""
+
+import numpy as np
+import pytest
+
+from zoosim.core.types import FloatArray
+from zoosim.models.shrunk_effects import (
+    Effects,
+    Offer,
+    Row,
+    draw,
+    forget_product,
+    grown_effects,
+    learn_amount,
+    learn_chance,
+    look,
+    new_effects,
+)
+
+NONE = np.zeros(0, np.int64)
+
+
+def priors(**changed: float) -> FloatArray:
+    values = {
+        "base": 2.0,
+        "user": 0.5,
+        "number": 0.3,
+        "cross": 0.0,
+        "column": 0.4,
+        "taste": 0.2,
+        "own": 0.0,
+        "tau": 0.0,
+        "width": 1.0,
+    }
+    return np.array([list({**values, **changed}.values())])
+
+
+def row(user: list[float], numbers: list[float] = [], columns: list[int] = [], product: int = 0) -> Row:  # noqa: B006
+    return Row(np.array([1.0, *user]), np.array(numbers, float), np.array(columns, np.int64), product)
+
+
+def offer_of(*rows: Row) -> Offer:
+    columns = np.unique(np.concatenate([one.columns for one in rows]))
+    starts = np.cumsum([0, *(len(one.columns) for one in rows)])
+    active = np.searchsorted(columns, np.concatenate([one.columns for one in rows]))
+    numbers = np.array([one.numbers for one in rows]).reshape(len(rows), -1)
+    return Offer(numbers, columns, starts, active, np.array([one.product for one in rows]))
+
+
+def test_one_block_is_bayesian_linear_regression() -> None:
+    rng = np.random.default_rng(0)
+    prior, noise = priors(), 0.7
+    effects = new_effects(prior, 3, 2, 0, 1, 2)
+    x, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    for t in range(40):
+        learn_amount(effects, prior, 0, float(t), row(x[t, :2].tolist(), x[t, 2:].tolist()), y[t], noise)
+    design = np.column_stack([np.ones(40), x])
+    precision = np.diag(1 / np.array([2.0, 0.5, 0.5, 0.3, 0.3])) + design.T @ design / noise
+    assert np.allclose(effects.shared[0], np.linalg.solve(precision, design.T @ y / noise))
+    assert np.allclose(effects.shared_cov[0], np.linalg.inv(precision))
+
+
+def test_a_product_is_shrunk_towards_its_column() -> None:
+    prior = priors(own=0.5, user=0.0, taste=0.0)
+    effects = new_effects(prior, 1, 0, 0, 3, 10)
+    rng = np.random.default_rng(1)
+    for t in range(2_000):
+        product = int(rng.integers(1, 9))
+        learn_chance(
+            effects,
+            prior,
+            0,
+            float(t),
+            row([], [], [1 + product % 2], product),
+            bool(rng.random() < [0.1, 0.6][product % 2]),
+        )
+    offer = offer_of(row([], [], [1], 2), row([], [], [2], 3), row([], [], [1], 0), row([], [], [2], 9))
+    view = look(effects, prior, 0, 2_000.0, np.ones(1), offer)
+    chances = 1 / (1 + np.exp(-view.mean))
+    assert np.allclose(chances, [0.1, 0.6, 0.1, 0.6], atol=0.08), "unknown products are judged by their column"
+    assert (view.own[2:] > 2 * view.own[:2]).all()
+    out = np.empty(4)
+    draw(view, offer, 0.5, np.zeros(6), out)
+    assert np.array_equal(out, view.mean)
+    draw(view, offer, 0.5, np.r_[0.0, 1.0, np.zeros(4)], out)
+    assert np.allclose(out - view.mean, [0.0, 0.5 * view.of_columns[1]] * 2)
+
+
+def full_of(effects: Effects, prior: FloatArray, clock: float, rows: list[Row]) -> FloatArray:
+    return look(effects, prior, 0, clock, rows[0].user, offer_of(*rows)).mean
+
+
+@pytest.mark.parametrize("clock", [101.0, 300.0])
+def test_looking_sees_what_learning_would_reckon(clock: float) -> None:
+    """After learning at visit 100, a prediction made later must be the same by `look` and by what `learn` expects."""
+    prior = priors(cross=0.3, own=0.5, tau=150.0)
+    rng = np.random.default_rng(2)
+    effects = new_effects(prior, 3, 2, 2, 3, 5)
+    for t in range(100):
+        some = row(
+            rng.normal(size=2).tolist(), rng.normal(size=2).tolist(), [int(rng.integers(1, 3))], int(rng.integers(1, 5))
+        )
+        learn_amount(effects, prior, 0, float(t + 1), some, float(rng.normal()), 1.0)
+    asked = row([0.3, -1.0], [1.0, 0.5], [1], 2)
+    seen = look(effects, prior, 0, clock, asked.user, offer_of(asked))
+    error, variance = learn_amount(effects, prior, 0, clock, asked, 0.0, 1.0)
+    assert np.isclose(-error, seen.mean[0])
+    assert variance - 1.0 > seen.own[0] ** 2 + seen.of_columns[0] ** 2 - 0.5
+
+
+def test_what_is_long_past_is_forgotten() -> None:
+    prior = priors(own=0.5, tau=10.0)
+    effects = new_effects(prior, 1, 0, 0, 2, 2)
+    for t in range(50):
+        learn_amount(effects, prior, 0, float(t), row([], [], [1], 1), 3.0, 0.1)
+    offer = offer_of(row([], [], [1], 1))
+    later = look(effects, prior, 0, 1_000.0, np.ones(1), offer)
+    assert np.isclose(later.mean[0], effects.shared[0, 0]), "the constant stays"
+    assert np.allclose([later.own[0] ** 2, later.of_columns[0] ** 2], [0.5, 0.4])
+
+
+def test_more_room_changes_nothing_and_a_product_can_be_forgotten() -> None:
+    prior = priors(own=0.5, cross=0.2)
+    effects = new_effects(prior, 2, 1, 1, 2, 2)
+    asked = row([0.5], [1.0], [1], 1)
+    learn_amount(effects, prior, 0, 1.0, asked, 2.0, 0.3)
+    larger = grown_effects(effects, prior, 4, 8)
+    assert full_of(effects, prior, 1.0, [asked]) == full_of(larger, prior, 1.0, [asked])
+    assert larger.own[0, 1] > 0.0
+    forget_product(larger, prior, 1)
+    assert (larger.own[0, 1], larger.own_var[0, 1]) == (0.0, 0.5)

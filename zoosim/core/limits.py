@@ -1,0 +1,127 @@
+"""What the arrays of a state may hold: declared beside each field, and checked before a saved state is taken over.
+
+A state is a named tuple of arrays, or of such tuples. A field declares its limits by its type, as in
+`Annotated[IntArray, FLAGS]`; without, whole numbers are counts, and others are no larger than sums of what policies
+learn from can become: beyond, products of a few of them would overflow. What its arrays have to do with each other, a
+tuple tells by a method `flaws`. Compiled code trusts both.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+import numpy as np
+
+
+class Limits(NamedTuple):
+    """The least and the largest number that may stand in an array."""
+
+    low: float
+    high: float
+
+
+MOST = 2**53
+"""The largest count: up to it, every whole number is a float as well."""
+
+COUNTS = Limits(0, MOST)
+FLAGS = Limits(0, 1)
+IDS = Limits(-np.inf, np.inf)
+NUMBERS = Limits(-1e45, 1e45)
+NOT_NEGATIVE = Limits(0.0, 1e45)
+INPUTS = Limits(-1e10, 1e10)
+"""Of features and rewards, which are 1e9 at most in size, and of a few of them."""
+
+PRODUCTS = Limits(-1e20, 1e20)
+"""Of products of two features."""
+
+SINGLES = Limits(-1e10, 1e10)
+"""Of numbers of 32 bits, which overflow at 3e38."""
+
+ANY_SINGLES = Limits(-1e38, 1e38)
+
+INDEFINITE = 1e-6
+"""How far below 0 rounding may bring an eigenvalue of a covariance, as a share of its largest variance."""
+
+
+LEAST_RAISED = 1e-9
+"""What rounding may bring it below 0 in any case."""
+
+
+def first_flaw(name: str, value: Any, limits: Limits | None = None) -> str:
+    """Return what is wrong with an array, or a named tuple of such, that is called `name`; empty where nothing is."""
+    return next(_flaws(name, value, limits), "")
+
+
+def first_flaw_of(state: Any, fields: Iterable[str]) -> str:
+    """Return what is wrong with some fields of a state, or with how they go together; empty where nothing is."""
+    flaws = (
+        _flaws(field, getattr(state, field), _declared_limits(type(state), field))  # type: ignore[arg-type]
+        for field in fields
+    )
+    return next(chain.from_iterable(flaws), "") or next(iter(getattr(state, "flaws", tuple)()), "")
+
+
+def _flaws(name: str, value: Any, limits: Limits | None) -> Iterator[str]:
+    if isinstance(value, np.ndarray):
+        yield from _beyond(name, value, limits or _default_limits(value))
+    elif isinstance(value, tuple):
+        for field, inner in zip(type(value).__annotations__, value, strict=True):
+            yield from _flaws(f"{name}.{field}", inner, _declared_limits(type(value), field))
+        # Only where all numbers are within their limits does anybody ask for more, so these may rely on them.
+        yield from (f"{name}.{flaw}" for flaw in getattr(value, "flaws", tuple)())
+
+
+@cache
+def _declared_limits(kind: type, field: str) -> Limits | None:
+    declared = kind.__annotations__[field]
+    if get_origin(declared) is not Annotated:  # type: ignore[comparison-overlap]
+        return None
+    return next((limits for limits in get_args(declared)[1:] if isinstance(limits, Limits)), None)
+
+
+def _default_limits(array: np.ndarray) -> Limits:
+    if array.dtype.kind == "i":
+        return COUNTS
+    if array.dtype.kind != "f":
+        return IDS
+    return SINGLES if array.dtype.itemsize < np.dtype(np.float64).itemsize else NUMBERS
+
+
+def _beyond(name: str, array: np.ndarray, limits: Limits) -> Iterator[str]:
+    """Yield what numbers of an array are outside of limits, NaN among them."""
+    if not array.size or limits == IDS:
+        return
+    least = array.min()
+    largest = array.max()
+    if not limits.low <= least:  # NaN is the least of all
+        yield f"{name} holds {least:g}, expected at least {limits.low:g}"
+    if not largest <= limits.high:
+        yield f"{name} holds {largest:g}, expected at most {limits.high:g}"
+
+
+def trained_flaws(trained: np.ndarray) -> Iterator[str]:
+    """Yield what is wrong with weights and their first and second moments `(..., 3, p)`, which Adam moves."""
+    weights, second = trained[..., 0, :], trained[..., 2, :]
+    if weights.size and np.abs(weights).max() > SINGLES.high:
+        yield f"trained holds weights of {np.abs(weights).max():g}, expected at most {SINGLES.high:g}"
+    if second.size and second.min() < 0.0:
+        yield f"trained holds a second moment of {second.min():g}, expected at least 0"
+
+
+def covariance_flaws(name: str, covariances: np.ndarray, largest: float = 0.0) -> Iterator[str]:
+    """Yield what is wrong with covariances `(..., d, d)`: none may be negative in any direction, beyond rounding.
+
+    `largest` is the variance that rounding was relative to, where that was more than what is left.
+    """
+    if not covariances.size:
+        return
+    if not np.allclose(covariances, np.swapaxes(covariances, -1, -2), rtol=1e-6, atol=1e-6 * (1.0 + largest)):
+        yield f"{name} is no covariance, expected one that is symmetric"
+        return
+    most = np.diagonal(covariances, axis1=-2, axis2=-1).max(axis=-1).clip(min=largest)
+    raise_by = INDEFINITE * most[..., None, None] + LEAST_RAISED
+    try:
+        np.linalg.cholesky(covariances + raise_by * np.eye(covariances.shape[-1]))
+    except np.linalg.LinAlgError:
+        yield f"{name} is no covariance, expected one that is positive semidefinite"

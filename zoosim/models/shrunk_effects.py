@@ -1,0 +1,445 @@
+"""Effects of products and visitors on a reward, each shrunk towards what it has in common with others.
+
+What a visitor's features x_u and a product add up to is
+
+    a' [1, x_u, p] + x_u' C p + sum over the product's columns j of b_j' [1, x_u] + own effect of the product
+
+with p the product's numbers and j the columns of which it is 1, such as its category and brand. Every effect has a
+normal prior around 0, so what was seldom shown is judged by its columns, and these by what all have in common. The
+posterior is normal, with a covariance within each of the blocks a, C, b_j and none between them: a Kalman filter that
+costs what the blocks of one product cost, however many there are. For yes or no it goes by the moments of a
+logistic model (Opper 1998). Effects may wander: after tau observations they keep 1/e of what was learned (an
+Ornstein-Uhlenbeck process), reckoned when a block is next touched.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from zoosim.core.arrays import copy_overlap
+from zoosim.core.jit import jit
+from zoosim.core.limits import COUNTS, NOT_NEGATIVE, covariance_flaws
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.linear.dense import dot, quadratic_forms
+
+BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU, WIDTH = range(9)
+"""Columns of `priors (M, 9)`: variances of the constant, a visitor's features, a product's numbers, products of both,
+a column, a visitor's features in it, and a product's own effect; tau, 0 for never forgetting; and how wide a model is
+drawn, as a share of its standard deviations."""
+
+WANDER = 0.1
+"""Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
+
+MODERATION = np.pi / 8
+"""How much the variance of a logit draws its probability to one half (MacKay 1992)."""
+
+
+class Effects(NamedTuple):
+    """The posteriors of M models over visitors [1, x_u] `(d,)`, n numbers, c of them crossed, B columns, P products.
+
+    `shared (M, d + n)`, `crossed (M, (d - 1) c)`, `columns (M, B, d)` and `own (M, P)` are means; `_cov` of the first
+    three and `own_var` their covariances; `_time` the observation up to which each was reckoned.
+    """
+
+    shared: FloatArray
+    shared_cov: FloatArray
+    shared_time: Annotated[FloatArray, COUNTS]
+    crossed: FloatArray
+    crossed_cov: FloatArray
+    columns: FloatArray
+    columns_cov: FloatArray
+    columns_time: Annotated[FloatArray, COUNTS]
+    own: FloatArray
+    own_var: Annotated[FloatArray, NOT_NEGATIVE]
+    own_time: Annotated[FloatArray, COUNTS]
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what does not fit together."""
+        for name in ("shared_cov", "crossed_cov", "columns_cov"):
+            yield from covariance_flaws(name, getattr(self, name))
+
+    def latest(self) -> float:
+        """Return the latest observation up to which a block was reckoned."""
+        times = self.shared_time, self.columns_time, self.own_time
+        return float(max(time.max() for time in times))
+
+
+class Row(NamedTuple):
+    """One visitor and product: `user (d,)` with a leading 1, `numbers (n,)`, `columns (b,)` and `product`, as slots."""
+
+    user: FloatArray
+    numbers: FloatArray
+    columns: IntArray
+    product: int
+
+
+class Gains(NamedTuple):
+    """What a prediction leaves for the correction after it: covariance times features, by block."""
+
+    shared: FloatArray
+    crossed: FloatArray
+    columns: FloatArray
+    mean: float
+    variance: float
+
+
+def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns: int, products: int) -> Effects:
+    """Return models that have seen nothing: `priors (M, 9)`, and the dimensions of `Effects`."""
+    models, size = len(priors), (d - 1) * crossed
+    effects = Effects(
+        shared=np.zeros((models, d + numbers)),
+        shared_cov=np.zeros((models, d + numbers, d + numbers)),
+        shared_time=np.zeros(models),
+        crossed=np.zeros((models, size)),
+        crossed_cov=np.zeros((models, size, size)),
+        columns=np.zeros((models, columns, d)),
+        columns_cov=np.zeros((models, columns, d, d)),
+        columns_time=np.zeros((models, columns)),
+        own=np.zeros((models, products)),
+        own_var=np.repeat(priors[:, OWN, None], products, axis=1),
+        own_time=np.zeros((models, products)),
+    )
+    for m, prior in enumerate(priors):
+        variances = np.r_[prior[BASE], np.full(d - 1, prior[USER]), np.full(numbers, prior[NUMBER])]
+        np.fill_diagonal(effects.shared_cov[m], variances)
+        np.fill_diagonal(effects.crossed_cov[m], prior[CROSS])
+        effects.columns_cov[m] = np.diag(np.r_[prior[COLUMN], np.full(d - 1, prior[TASTE])])
+    return effects
+
+
+def grown_effects(effects: Effects, priors: FloatArray, columns: int, products: int) -> Effects:
+    """Return the models with room for more columns and products, of which nothing is known."""
+    d = effects.columns.shape[2]
+    numbers = effects.shared.shape[1] - d
+    crossed = effects.crossed.shape[1] // (d - 1) if d > 1 else 0
+    larger = new_effects(priors, d, numbers, crossed, columns, products)
+    for old, new in zip(effects, larger, strict=True):
+        copy_overlap(old, new)
+    return larger
+
+
+@jit
+def forget_product(effects: Effects, priors: FloatArray, product: int) -> None:
+    """Let nothing be known of a product any more."""
+    for m in range(priors.shape[0]):
+        effects.own[m, product] = 0.0
+        effects.own_var[m, product] = priors[m, OWN]
+
+
+@jit
+def kept_of(prior: FloatArray, elapsed: float) -> float:
+    """Return the share of an effect that is left after so many observations."""
+    return float(np.exp(-elapsed / prior[TAU])) if prior[TAU] > 0.0 else 1.0
+
+
+@jit
+def _fade(mean: FloatArray, cov: FloatArray, kept: float, lead: float, rest: float) -> None:
+    """Draw effects towards 0 and widen them towards the prior: variance `lead` of the first, `rest` of the others."""
+    for i in range(mean.shape[0]):
+        mean[i] *= kept
+        for j in range(mean.shape[0]):
+            cov[i, j] *= kept * kept
+        cov[i, i] += (1.0 - kept * kept) * (lead if i == 0 else rest)
+
+
+@jit
+def _fade_shared(mean: FloatArray, cov: FloatArray, kept: float, prior: FloatArray, d: int) -> None:
+    """Fade the shared block, but let the constant wander."""
+    for i in range(1, mean.shape[0]):
+        mean[i] *= kept
+        cov[0, i] *= kept
+        cov[i, 0] *= kept
+        for j in range(1, mean.shape[0]):
+            cov[i, j] *= kept * kept
+        cov[i, i] += (1.0 - kept * kept) * (prior[USER] if i < d else prior[NUMBER])
+    cov[0, 0] += (1.0 - kept * kept) * WANDER
+
+
+@jit
+def _settle(effects: Effects, prior: FloatArray, m: int, clock: float, row: Row) -> None:
+    """Reckon the blocks of a row up to now."""
+    if prior[TAU] > 0.0:
+        d = row.user.shape[0]
+        kept = kept_of(prior, clock - effects.shared_time[m])
+        _fade_shared(effects.shared[m], effects.shared_cov[m], kept, prior, d)
+        _fade(effects.crossed[m], effects.crossed_cov[m], kept, prior[CROSS], prior[CROSS])
+        effects.shared_time[m] = clock
+        for b in row.columns:
+            kept = kept_of(prior, clock - effects.columns_time[m, b])
+            _fade(effects.columns[m, b], effects.columns_cov[m, b], kept, prior[COLUMN], prior[TASTE])
+            effects.columns_time[m, b] = clock
+        kept = kept_of(prior, clock - effects.own_time[m, row.product])
+        effects.own[m, row.product] *= kept
+        effects.own_var[m, row.product] *= kept * kept
+        effects.own_var[m, row.product] += (1.0 - kept * kept) * prior[OWN]
+        effects.own_time[m, row.product] = clock
+
+
+@jit
+def _times(matrix: FloatArray, x: FloatArray, out: FloatArray) -> float:
+    """Write M x to `out (m,)` and return x' M x."""
+    out[:] = 0.0
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            for j in range(x.shape[0]):
+                out[j] += x[i] * matrix[i, j]
+    return dot(out, x)
+
+
+@jit
+def _shared_features(row: Row) -> FloatArray:
+    d = row.user.shape[0]
+    x = np.empty(d + row.numbers.shape[0])
+    for i in range(d):
+        x[i] = row.user[i]
+    for i in range(row.numbers.shape[0]):
+        x[d + i] = row.numbers[i]
+    return x
+
+
+@jit
+def _crossed_features(row: Row, size: int) -> FloatArray:
+    x = np.zeros(size)
+    users = row.user.shape[0] - 1
+    crossed = size // users if users > 0 else 0
+    for i in range(users):
+        for j in range(min(crossed, row.numbers.shape[0])):
+            x[i * crossed + j] = row.user[1 + i] * row.numbers[j]
+    return x
+
+
+@jit
+def predict(effects: Effects, priors: FloatArray, m: int, clock: float, row: Row) -> Gains:
+    """Return mean and variance of the sum of effects, reckoned up to now, for `correct` to learn by."""
+    _settle(effects, priors[m], m, clock, row)
+    x = _shared_features(row)
+    shared = np.empty(x.shape[0])
+    used = x.shape[0]
+    mean = dot(x, effects.shared[m, :used])
+    variance = _times(effects.shared_cov[m, :used, :used], x, shared)
+    cross = _crossed_features(row, effects.crossed.shape[1])
+    crossed = np.empty(cross.shape[0])
+    if cross.shape[0] > 0:
+        mean += dot(cross, effects.crossed[m])
+        variance += _times(effects.crossed_cov[m], cross, crossed)
+    columns = np.empty((row.columns.shape[0], row.user.shape[0]))
+    for i in range(row.columns.shape[0]):
+        b = row.columns[i]
+        mean += dot(row.user, effects.columns[m, b])
+        variance += _times(effects.columns_cov[m, b], row.user, columns[i])
+    mean += effects.own[m, row.product]
+    variance += effects.own_var[m, row.product]
+    return Gains(shared, crossed, columns, mean, variance)
+
+
+@jit
+def _move(mean: FloatArray, cov: FloatArray, gain: FloatArray, step: float, told: float) -> None:
+    for i in range(gain.shape[0]):
+        if gain[i] != 0.0:
+            mean[i] += gain[i] * step
+            share = gain[i] * told
+            for j in range(gain.shape[0]):
+                cov[i, j] -= share * gain[j]
+
+
+@jit
+def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told: float) -> None:
+    """Move the effects of a row by the slope of the log-likelihood at the prediction, `step`, and its curve, `told`."""
+    used = gains.shared.shape[0]
+    _move(effects.shared[m, :used], effects.shared_cov[m, :used, :used], gains.shared, step, told)
+    if gains.crossed.shape[0] > 0:
+        _move(effects.crossed[m], effects.crossed_cov[m], gains.crossed, step, told)
+    for i in range(row.columns.shape[0]):
+        b = row.columns[i]
+        _move(effects.columns[m, b], effects.columns_cov[m, b], gains.columns[i], step, told)
+    own = effects.own_var[m, row.product]
+    effects.own[m, row.product] += own * step
+    effects.own_var[m, row.product] -= own * own * told
+
+
+@jit
+def moderation(variance: float) -> float:
+    """Return what a logit known up to a variance is multiplied by for its average probability (MacKay 1992, eq. 11)."""
+    return float(1.0 / np.sqrt(1.0 + MODERATION * variance))
+
+
+@jit
+def chance_of(logit: float, variance: float) -> float:
+    """Return the probability of a yes whose logit is known up to a variance."""
+    return float(1.0 / (1.0 + np.exp(-moderation(variance) * logit)))
+
+
+@jit
+def learn_chance(effects: Effects, priors: FloatArray, m: int, clock: float, row: Row, yes: bool) -> float:
+    """Learn whether a yes came, by moments (Opper 1998); return the probability that was expected."""
+    gains = predict(effects, priors, m, clock, row)
+    chance = chance_of(gains.mean, gains.variance)
+    slope = moderation(gains.variance)
+    told = slope * slope * chance * (1.0 - chance)
+    correct(effects, m, row, gains, slope * ((1.0 if yes else 0.0) - chance), told)
+    return chance
+
+
+@jit
+def learn_amount(
+    effects: Effects, priors: FloatArray, m: int, clock: float, row: Row, amount: float, noise: float
+) -> tuple[float, float]:
+    """Learn an amount whose own variance is `noise`; return the error of its prediction, and the variance of that."""
+    gains = predict(effects, priors, m, clock, row)
+    error = amount - gains.mean
+    told = 1.0 / (noise + gains.variance)
+    correct(effects, m, row, gains, error * told, told)
+    return error, noise + gains.variance
+
+
+class Offer(NamedTuple):
+    """K candidates before one visitor: `numbers (K, n)`; the A columns they are 1 of, as slots `columns (A,)`.
+
+    Candidate k is 1 in `columns[active[i]]` for i from `starts[k]` to `starts[k + 1]`, `starts (K + 1,)`; `products
+    (K,)` are slots, as are columns; 0 stands for what nothing is known of.
+    """
+
+    numbers: FloatArray
+    columns: IntArray
+    starts: IntArray
+    active: IntArray
+    products: IntArray
+
+
+class View(NamedTuple):
+    """What a visitor's K candidates add up to: `mean (K,)`, and how far it may be off, in standard deviations.
+
+    Of the A columns, `of_columns (A,)`, which all candidates that are 1 of a column share; of single candidates, `own
+    (K,)`. What all candidates share, such as the constant, is left out: it orders nothing. `width` is how wide the
+    model is drawn.
+    """
+
+    mean: FloatArray
+    of_columns: FloatArray
+    own: FloatArray
+    width: float
+
+
+NOTHING = View(np.zeros(0), np.zeros(0), np.zeros(0), 1.0)
+"""The view of nobody."""
+
+
+@jit
+def look(
+    effects: Effects, priors: FloatArray, m: int, clock: float, user: FloatArray, offer: Offer, spreads: bool = True
+) -> View:
+    """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads if asked; moves nothing."""
+    prior, count, numbers = priors[m], offer.products.shape[0], offer.numbers.shape[1]
+    kept = kept_of(prior, clock - effects.shared_time[m])
+    base = of_visitor(effects, prior, m, clock, user)
+    on_numbers = _of_numbers(effects, m, kept, user, numbers)
+    by_column = of_columns(effects, prior, m, clock, user, offer.columns)
+    mean, own = np.empty(count), np.zeros(count)
+    for k in range(count):
+        product = offer.products[k]
+        still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
+        mean[k] = base + dot(offer.numbers[k], on_numbers) + still * effects.own[m, product]
+        for i in range(offer.starts[k], offer.starts[k + 1]):
+            mean[k] += by_column[offer.active[i]]
+    column_spreads = np.zeros(offer.columns.shape[0])
+    if spreads:
+        _spread_columns(effects, prior, m, clock, user, offer.columns, column_spreads)
+        quadratic_forms(offer.numbers, _numbers_covariance(effects, prior, m, kept, user, numbers), own)
+        for k in range(count):
+            product = offer.products[k]
+            still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
+            own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
+            own[k] = np.sqrt(max(own[k], 0.0))
+    return View(mean, column_spreads, own, float(prior[WIDTH]))
+
+
+@jit
+def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: FloatArray) -> None:
+    """Write one draw of what each candidate adds up to, to `out (K,)`: `normals (A + K,)`, scaled by a width."""
+    columns, width = view.of_columns.shape[0], width * view.width
+    for k in range(out.shape[0]):
+        out[k] = view.mean[k] + width * view.own[k] * normals[columns + k]
+    for k in range(out.shape[0]):
+        noise = 0.0
+        for i in range(offer.starts[k], offer.starts[k + 1]):
+            noise += view.of_columns[offer.active[i]] * normals[offer.active[i]]
+        out[k] += width * noise
+
+
+@jit
+def of_visitor(effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray) -> float:
+    """Return what a visitor adds, whatever is shown."""
+    d = user.shape[0]
+    kept = kept_of(prior, clock - effects.shared_time[m])
+    return float(user[0] * effects.shared[m, 0] + kept * dot(user[1:], effects.shared[m, 1:d]))
+
+
+@jit
+def _of_numbers(effects: Effects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
+    """Return the effect of each number `(n,)` for a visitor."""
+    d, users = user.shape[0], user.shape[0] - 1
+    crossed = effects.crossed.shape[1] // users if users > 0 else 0
+    effect = np.empty(numbers)
+    for j in range(numbers):
+        effect[j] = kept * effects.shared[m, d + j]
+    for i in range(users):
+        for j in range(min(crossed, numbers)):
+            effect[j] += kept * user[1 + i] * effects.crossed[m, i * crossed + j]
+    return effect
+
+
+@jit
+def _numbers_covariance(
+    effects: Effects, prior: FloatArray, m: int, kept: float, user: FloatArray, numbers: int
+) -> FloatArray:
+    """Return the covariance `(n, n)` of the effects of numbers for a visitor."""
+    d, users = user.shape[0], user.shape[0] - 1
+    crossed = effects.crossed.shape[1] // users if users > 0 else 0
+    cov = np.empty((numbers, numbers))
+    lost = 1.0 - kept * kept
+    for j in range(numbers):
+        for i in range(numbers):
+            cov[j, i] = kept * kept * effects.shared_cov[m, d + j, d + i]
+        cov[j, j] += lost * prior[NUMBER]
+    for a in range(users):
+        for j in range(min(crossed, numbers)):
+            cov[j, j] += lost * user[1 + a] ** 2 * prior[CROSS]
+        for b in range(users):
+            scale = kept * kept * user[1 + a] * user[1 + b]
+            if scale != 0.0:
+                for j in range(min(crossed, numbers)):
+                    for i in range(min(crossed, numbers)):
+                        cov[j, i] += scale * effects.crossed_cov[m, a * crossed + j, b * crossed + i]
+    return cov
+
+
+@jit
+def of_columns(
+    effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray, columns: IntArray
+) -> FloatArray:
+    """Return what each column adds for a visitor `(A,)`."""
+    out = np.zeros(columns.shape[0])
+    for a in range(columns.shape[0]):
+        if columns[a] > 0:
+            kept = kept_of(prior, clock - effects.columns_time[m, columns[a]])
+            out[a] = kept * dot(user, effects.columns[m, columns[a]])
+    return out
+
+
+@jit
+def _spread_columns(
+    effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
+) -> None:
+    """Write the standard deviation of what each column adds for a visitor to `out (A,)`."""
+    unknown = prior[COLUMN]
+    for i in range(1, user.shape[0]):
+        unknown += user[i] ** 2 * prior[TASTE]
+    scratch = np.empty(user.shape[0])
+    for a in range(columns.shape[0]):
+        variance, b = unknown, columns[a]
+        if b > 0:
+            kept = kept_of(prior, clock - effects.columns_time[m, b])
+            known = _times(effects.columns_cov[m, b], user, scratch)
+            variance = kept * kept * known + (1.0 - kept * kept) * unknown
+        out[a] = np.sqrt(max(variance, 0.0))

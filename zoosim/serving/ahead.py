@@ -1,0 +1,58 @@
+"""What a service's own decisions move before its learner has read of them.
+
+A tenth of a second passes until the learner tells of a decision. If it moved nothing until then, all visitors that come
+meanwhile would be shown what is overdue, since nobody seems to have been shown it.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from zoosim.core.types import Context
+from zoosim.policies.base import Policy
+
+MOST_NOTED = 500
+"""Decisions that are noted, the newest: each is noted again whenever the learner tells of others."""
+
+
+class Ahead:
+    """Keeps the decisions of which the learner has not told yet, and lets them move a policy's clocks."""
+
+    def __init__(self) -> None:
+        self._noted: deque[tuple[int, Context, int]] = deque(maxlen=MOST_NOTED)
+        self._learned: dict[str, np.ndarray] | None = None
+
+    def note(self, policy: Policy, position: int, context: Context, action: int) -> None:
+        """Let a decision move the clocks of the policy that made it.
+
+        Args:
+            policy: The policy.
+            position: The row of the decision.
+            context: Its request.
+            action: What was shown, a place among the request's candidates.
+        """
+        if not policy.ahead:
+            return
+        if self._learned is None:
+            self._learned = {name: array.copy() for name, array in policy.arrays_ahead().items()}
+        self._noted.append((position, context, action))
+        policy.note_ahead(context, action)
+
+    def take_back(self, policy: Policy) -> None:
+        """Give the clocks of a policy back what the learner told of them last, so that it can tell what changed."""
+        if self._learned is not None:
+            for name, array in policy.arrays_ahead().items():
+                np.copyto(array, self._learned[name])
+        self._learned = None
+
+    def note_again(self, policy: Policy, position: int) -> None:
+        """Let decisions behind a position, up to which the learner has told now, move the clocks of the policy."""
+        waiting = [noted for noted in self._noted if noted[0] > position]
+        self.forget()
+        for noted in waiting:
+            self.note(policy, *noted)
+
+    def forget(self) -> None:
+        """Forget all decisions: another policy decides."""
+        self._noted.clear()
+        self._learned = None

@@ -1,0 +1,100 @@
+"""What a server of a log does in one step: scripts in Lua, which nothing comes between."""
+
+LEAD = """
+local leader = redis.call('GET', KEYS[1])
+if leader and leader ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+"""Take the lease where nobody has it, or renew it."""
+
+APPEND = """
+local answered = redis.call('HMGET', KEYS[3], 'number', 'positions', 'seal')
+if answered[1] == ARGV[1] then return {answered[2], answered[3]} end
+if answered[1] and tonumber(answered[1]) > tonumber(ARGV[1]) then return 'late' end
+if ARGV[2] ~= '0' then
+  local known = redis.call('XRANGE', KEYS[1], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
+  if known then
+    if known[2][10] ~= ARGV[3] and known[2][12] ~= ARGV[3] then return 'lost' end
+  else
+    local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+    if not oldest or tonumber(string.match(oldest[1], '^%d+')) < tonumber(ARGV[2]) then return 'lost' end
+  end
+end
+local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+local seq, time, seal = 0, '0', ARGV[3]
+if newest then seq, time = tonumber(string.match(newest[1], '^%d+')), newest[2][2] end
+local positions = {}
+for i = 5, #ARGV, 5 do
+  local key = ARGV[i + 2]
+  if key ~= '' and redis.call('HEXISTS', KEYS[2], key) == 1 then
+    positions[#positions + 1] = 0
+  else
+    seq = seq + 1
+    if tonumber(ARGV[i]) > tonumber(time) then time = ARGV[i] end
+    local place = string.format('%.0f', seq)
+    seal = redis.sha1hex(place .. ' ' .. time .. ' ' .. ARGV[i + 4])
+    if key ~= '' then redis.call('HSET', KEYS[2], key, place .. '-0') end
+    redis.call('XADD', KEYS[1], place .. '-0', 'time', time, 'kind', ARGV[i + 1], 'key', key, 'body', ARGV[i + 3],
+               'seal', seal)
+    positions[#positions + 1] = place
+  end
+end
+local answer = table.concat(positions, ' ')
+redis.call('HSET', KEYS[3], 'number', ARGV[1], 'positions', answer, 'seal', seal)
+redis.call('EXPIRE', KEYS[3], ARGV[4])
+return {answer, seal}
+"""
+"""Append rows whose keys are new, all or none; return the position of each, 0 for the others, and the newest's seal.
+
+The same number of a service gets the same answer again, and appends nothing. Where the newest row that the service
+stored is not in the log any more, or another stands in its place, nothing is appended; where its body was replaced, it
+says by which seal it was stored.
+"""
+
+REMOVE = """
+if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'fenced' end
+for i = 3, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]) end
+return redis.call('XTRIM', KEYS[1], 'MINID', ARGV[2])
+"""
+"""Remove the rows before an entry, and their keys."""
+
+CHANGE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'fenced' end
+return redis.call(ARGV[2], KEYS[2], unpack(ARGV, 3))
+"""
+"""Do one command with a key."""
+
+COPY = """
+local replaced = {}
+for i = 3, #ARGV, 3 do replaced[ARGV[i]] = {ARGV[i + 1], ARGV[i + 2]} end
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2])) do
+  local name, fields = entry[1], entry[2]
+  if replaced[name] then
+    local body, digest = unpack(replaced[name])
+    local seal = redis.sha1hex(string.match(name, '^%d+') .. ' ' .. fields[2] .. ' ' .. digest)
+    fields = {'time', fields[2], 'kind', fields[4], 'key', fields[6], 'body', body, 'seal', seal,
+              'was', fields[12] or fields[10]}
+  end
+  redis.call('XADD', KEYS[2], name, unpack(fields))
+end
+redis.call('EXPIRE', KEYS[2], 60)
+"""
+"""Copy the entries of a stream from one to another, with other bodies in some of them."""
+
+SWAP = """
+local is_changed = (redis.call('GET', KEYS[3]) or '') ~= ARGV[1]
+if is_changed or redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[2], '+')) do
+  redis.call('XADD', KEYS[2], entry[1], unpack(entry[2]))
+end
+redis.call('XTRIM', KEYS[2], 'MINID', redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1][1])
+redis.call('RENAME', KEYS[2], KEYS[1])
+redis.call('PERSIST', KEYS[1])
+redis.call('INCR', KEYS[3])
+return 1
+"""
+"""Let the copy of a stream take its place, with what came behind an entry, and without what was removed meanwhile.
+
+Nothing is done where another copy has taken its place since this one was begun, or the copy has expired.
+"""

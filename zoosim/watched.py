@@ -1,0 +1,148 @@
+"""Run the command line in a process that another one watches: code of the user's cannot end it unnoticed.
+
+A policy may call `os._exit(0)`, crash the interpreter, or never return. The command's process says when it is done, and
+what has a time limit; the process that was started waits for that word, and tells what happened where it does not come.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP")
+
+_channel: int | None = None
+"""Where the command's process tells the one that watches it; None in one that nobody watches."""
+
+
+def watch(name: str, command: Callable[[], None]) -> NoReturn:
+    """Run a command, which ends by `SystemExit`, in a process of its own, and end as it does.
+
+    `name` is what the command is called in the line that tells of its end, where it ended before it was done.
+    """
+    if not hasattr(os, "fork"):
+        command()
+        sys.exit(0)
+    told, telling = os.pipe()
+    lifeline, held_open = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        os.close(told)
+        os.close(held_open)  # the other end: it closes when the process that watches ends
+        _run(command, telling, lifeline)
+    os.close(telling)
+    os.close(lifeline)
+    for name in FORWARDED:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: _send(process, number))
+    sys.exit(_Watch(name, process, told).exit_code())
+
+
+def limit_time(seconds: float | None, what: str = "") -> None:
+    """Set how long `what` comes next may take, None for any time; where nobody watches, nothing is limited."""
+    _tell({"limit": seconds, "what": what})
+
+
+def _run(command: Callable[[], None], telling: int, lifeline: int) -> NoReturn:
+    """Run the command in the process that is watched, and say with which exit code it ended."""
+    global _channel
+    _channel = telling
+    threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
+    code: Any = 0
+    try:
+        command()
+    except SystemExit as end:
+        code = end.code
+        raise
+    finally:  # of an error that nobody expected Python prints the traceback, and exits with code 1
+        _tell({"done": code if isinstance(code, int) else 0 if code is None else 1})
+    sys.exit(0)
+
+
+def _end_with_watcher(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os._exit(1)
+
+
+def _tell(message: dict[str, Any]) -> None:
+    if _channel is not None:
+        os.write(_channel, json.dumps(message).encode() + b"\n")
+
+
+class _Watch:
+    """What the watching process knows of the other one."""
+
+    def __init__(self, name: str, process: int, told: int) -> None:
+        self._name = name
+        self._process = process
+        self._told = told
+        self._deadline: float | None = None
+        self._seconds = 0.0
+        self._what = ""
+        self._code: int | None = None
+
+    def exit_code(self) -> int:
+        """Return the exit code of the command; where it was not done, say why, and return 1."""
+        while self._listen():
+            pass
+        is_late = self._deadline is not None and time.monotonic() >= self._deadline
+        if is_late:
+            _send(self._process, signal.SIGKILL)
+        _, status = os.waitpid(self._process, 0)
+        if is_late:
+            return _stop(f"{self._what} took longer than {self._seconds:g} s, and was stopped")
+        if self._code is not None:
+            return self._code
+        during = f" during {self._what}" if self._what else ""
+        return _stop(f"{self._name} ended before it was done{during}: {_reason(status)}")
+
+    def _listen(self) -> bool:
+        """Take in what the process says; False when it says no more, or time is over."""
+        left = None if self._deadline is None else self._deadline - time.monotonic()
+        if left is not None and left <= 0.0:
+            return False
+        ready, _, _ = select.select([self._told], [], [], left)
+        if not ready:
+            return True
+        text = os.read(self._told, 65_536)
+        for line in text.splitlines():
+            self._take_in(json.loads(line))
+        return bool(text)
+
+    def _take_in(self, message: dict[str, Any]) -> None:
+        if "done" in message:
+            self._code = message["done"]
+            self._deadline = None
+            return
+        self._what = message["what"]
+        self._seconds = message["limit"] or 0.0
+        self._deadline = None if message["limit"] is None else time.monotonic() + message["limit"]
+
+
+def _reason(status: int) -> str:
+    """Say how a process ended."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"code that it ran ended its process with exit code {code}, as os._exit does"
+    if -code == signal.SIGKILL:
+        return "its process was killed, maybe for its memory"
+    return f"its process crashed ({signal.Signals(-code).name})"
+
+
+def _send(process: int, number: int) -> None:
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:  # it has just ended
+        return
+
+
+def _stop(line: str) -> int:
+    print(f"zoosim: {line}", file=sys.stderr)
+    return 1

@@ -287,7 +287,7 @@ def test_logs_that_cannot_be_learned_from_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="60 rows, too few to learn from some and judge by the others"):
         zoosim.train(few, ["linear"])
     with pytest.raises(DataError, match=r"log: does not say how its features were made, .* by zoosim import"):
-        zoosim.train(pl.read_parquet(imported(tmp_path, n=300)), ["linear"])
+        zoosim.train(pl.read_parquet(imported(tmp_path, n=300)).drop("catalogue"), ["linear"])
     boosts = pl.DataFrame({"action": [[0.5, 1.0]] * 90, "propensity": [0.1] * 90, "reward": [0.0] * 90})
     with pytest.raises(DataError, match=r"column action holds values of type List.*, expected whole numbers"):
         zoosim.train(boosts, ["linear"])

@@ -202,7 +202,7 @@ def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: py
     assert json.loads(printed.stdout)["log"] == str(file)
 
 
-def interrupted(*_: Any) -> None:
+def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 

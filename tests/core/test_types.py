@@ -101,8 +101,11 @@ def test_a_spec_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"user_dim": -1, "product_dim": 2}, "PolicySpec.user_dim: got -1, expected at least 0"),
-        ({"user_dim": 1, "product_dim": 2, "steps": -1}, "PolicySpec.steps: got -1, expected at least 0"),
+        ({"user_dim": -1, "product_dim": 2}, "PolicySpec.user_dim: got -1, expected a whole number of at least 0"),
+        (
+            {"user_dim": 1, "product_dim": 2, "steps": -1},
+            "PolicySpec.steps: got -1, expected a whole number of at least 0",
+        ),
         ({"user_dim": 0, "product_dim": 0}, "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
     ],
 )

@@ -328,7 +328,7 @@ def test_a_broken_table_of_products_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=words):
             read_log(tmp_path / "log.parquet")
     table.write_bytes(table.read_bytes()[:100])
-    with pytest.raises(DataError, match="is no table of products, or broken"):
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
         read_log(tmp_path / "log.parquet")
 
 

@@ -65,7 +65,7 @@ def test_a_file_that_is_not_there_or_not_a_table_is_refused(tmp_path: Path) -> N
         read_table(LabelledConfig(data=str(tmp_path / "none.csv")))
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="cannot be read as a table"):
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
         read_table(LabelledConfig(data=str(broken)))
 
 

@@ -105,7 +105,15 @@ def evaluate(
     defaults = {name: known.default for name, known in inspect.signature(evaluate_on).parameters.items()}
     changed = {name: value for name, value in options.items() if repr(value) != repr(defaults.get(name))}
     are_rankings = loaded.action_space is ActionSpace.RANKINGS
-    typed = {**changed, "train": train, "a_max": a_max, "data": data, "skip_bad": skip_bad, "rankings": are_rankings}
+    typed = {
+        **changed,
+        "train": train,
+        "a_max": a_max,
+        "data": data,
+        "skip_bad": skip_bad,
+        "rankings": are_rankings,
+        "out": out,
+    }
     try:
         with threadpool_limits(1):  # with more, the last digits of linear algebra depend on how many there are
             evaluation = evaluate_on(
@@ -242,7 +250,7 @@ def _write_evaluation(
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
     typed = f"{typed_policies(policies)}{typed_options(options)}"
-    command = f"zoosim evaluate {evaluation.source}{typed} --out {folder}"
+    command = f"zoosim evaluate {evaluation.source}{typed}"
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
     write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))

@@ -157,7 +157,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file; give a CSV or Parquet file"):
         SearchEnv({"catalogue_file": str(tmp_path / "none.csv")})
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="cannot be read as a table"):
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
         SearchEnv({"users_file": str(tmp_path / "broken.parquet")})
 
 

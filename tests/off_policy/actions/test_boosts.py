@@ -231,7 +231,7 @@ class Moved(Own):
         (lambda features: 1 / 0, "policy p: row 0: ZeroDivisionError: division by zero"),
         (lambda features: np.zeros(3), r"policy p: row 0: gives array\(\[0., 0., 0.\]\), expected 4 boosts"),
         (lambda features: None, "policy p: row 0: gives None, expected 4 boosts"),
-        (lambda features: "high", "policy p: row 0: ValueError: could not convert"),
+        (lambda features: "high", "policy p: row 0: got 'high', expected a number for each boost"),
     ],
 )
 def test_what_a_policy_of_ones_own_does_wrong_is_told_in_one_line(answer: Any, words: str) -> None:

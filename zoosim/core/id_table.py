@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from zoosim.core.jit import jit
+from zoosim.core.jit import inlined, jit
 from zoosim.core.limits import IDS
 from zoosim.core.rng import mix
 from zoosim.core.types import IntArray
@@ -83,7 +83,7 @@ def index_ids(table: IdTable) -> None:
     """Compute the places anew from the ids in the slots."""
     table.places[:] = UNKNOWN
     for slot in range(1, table.counts[IN_USE]):
-        table.places[_place_of(table, table.ids[slot])] = slot
+        table.places[_place_of(table.places, table.ids, table.ids[slot])] = slot
 
 
 @jit
@@ -97,17 +97,17 @@ def forget_ids(table: IdTable) -> None:
 
 
 @jit
-def _first_place(table: IdTable, key: int) -> int:
+def _first_place(last: int, key: int) -> int:
     # int() would stay unsigned when compiled.
-    return np.int64(mix(np.uint64(key)) & np.uint64(table.places.shape[0] - 1))  # type: ignore[return-value]
+    return np.int64(mix(np.uint64(key)) & np.uint64(last))  # type: ignore[return-value]
 
 
-@jit
-def _place_of(table: IdTable, key: int) -> int:
+@inlined
+def _place_of(places: IntArray, ids: IntArray, key: int) -> int:
     """Return the place where an id stands, or the empty one where it would."""
-    last = table.places.shape[0] - 1
-    place = _first_place(table, key)
-    while table.places[place] != UNKNOWN and table.ids[table.places[place]] != key:
+    last = places.shape[0] - 1
+    place = _first_place(last, key)
+    while places[place] != UNKNOWN and ids[places[place]] != key:
         place = (place + 1) & last
     return place
 
@@ -115,15 +115,16 @@ def _place_of(table: IdTable, key: int) -> int:
 @jit
 def find_slot(table: IdTable, key: int) -> int:
     """Return the slot of an id, `UNKNOWN` when it has none."""
-    slot: int = table.places[_place_of(table, key)]
+    slot: int = table.places[_place_of(table.places, table.ids, key)]
     return slot
 
 
 @jit
 def find_slots(table: IdTable, ids: IntArray, slots: IntArray) -> None:
     """Write the slot of each of `ids (K,)` to `slots (K,)`."""
+    places, known = table.places, table.ids
     for k in range(ids.shape[0]):
-        slots[k] = find_slot(table, ids[k])
+        slots[k] = places[_place_of(places, known, ids[k])]
 
 
 @jit
@@ -138,8 +139,9 @@ def renew_slots(table: IdTable, ids: IntArray, slots: IntArray, version: IntArra
 def count_unknown(table: IdTable, ids: IntArray) -> int:
     """Return how many of `ids (K,)` have no slot."""
     unknown = 0
+    places, known = table.places, table.ids
     for k in range(ids.shape[0]):
-        unknown += find_slot(table, ids[k]) == UNKNOWN
+        unknown += places[_place_of(places, known, ids[k])] == UNKNOWN
     return unknown
 
 
@@ -156,7 +158,7 @@ def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
 
     When no slot is free, the id that was used longest ago loses its own.
     """
-    place = _place_of(table, key)
+    place = _place_of(table.places, table.ids, key)
     slot = table.places[place]
     is_new = slot == UNKNOWN
     if is_new:
@@ -166,8 +168,8 @@ def claim_slot(table: IdTable, key: int) -> tuple[int, bool]:
             table.counts[IN_USE] += 1
         else:
             slot = 1 + int(np.argmin(table.used[1:]))
-            _vacate(table, _place_of(table, table.ids[slot]))
-            place = _place_of(table, key)
+            _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
+            place = _place_of(table.places, table.ids, key)
         table.ids[slot] = key
         table.places[place] = slot
     use_slot(table, slot)
@@ -180,9 +182,9 @@ def release_slot(table: IdTable, slot: int) -> int:
     table.counts[VERSION] += 1
     table.counts[IN_USE] -= 1
     last = int(table.counts[IN_USE])
-    _vacate(table, _place_of(table, table.ids[slot]))
+    _vacate(table, _place_of(table.places, table.ids, table.ids[slot]))
     if slot != last:
-        table.places[_place_of(table, table.ids[last])] = slot
+        table.places[_place_of(table.places, table.ids, table.ids[last])] = slot
         table.ids[slot] = table.ids[last]
         table.used[slot] = table.used[last]
     table.ids[last] = 0
@@ -197,7 +199,7 @@ def _vacate(table: IdTable, hole: int) -> None:
     table.places[hole] = UNKNOWN
     place = (hole + 1) & last
     while table.places[place] != UNKNOWN:
-        first = _first_place(table, table.ids[table.places[place]])
+        first = _first_place(last, table.ids[table.places[place]])
         # Whether `first` lies cyclically in (hole, place]: then the id is found without the hole.
         if hole < place:
             stays = hole < first <= place

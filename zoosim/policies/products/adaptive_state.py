@@ -190,8 +190,7 @@ def clear_cells(cells: Cells, g: int) -> None:
 def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray) -> Candidates:
     """Return the candidates with features `products (K, d_p)`; the columns in `binary (d_p,)` tell categories."""
     keys, group_of = distinct_patterns(products, binary)
-    is_one = (products != 0.0) & binary
-    columns = np.flatnonzero(is_one.any(axis=0))
+    columns, starts, active = _ones(products, binary)
     return Candidates(
         ids=ids,
         products=products,
@@ -203,6 +202,31 @@ def new_candidates(ids: IntArray, products: FloatArray, binary: BoolArray) -> Ca
         slots=np.zeros(len(ids), np.int64),
         slots_version=np.full(1, -1),
         columns=columns,
-        starts=np.r_[0, np.cumsum(is_one.sum(axis=1))],
-        active=np.searchsorted(columns, np.nonzero(is_one)[1]),
+        starts=starts,
+        active=active,
     )
+
+
+@jit
+def _ones(products: FloatArray, binary: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return `columns (A,)`, `starts (K + 1,)` and `active` of candidates, as they have them."""
+    found = np.flatnonzero(binary)
+    starts = np.zeros(products.shape[0] + 1, np.int64)
+    place = np.full(products.shape[1], -1)
+    if found.shape[0] > 0:
+        for k in range(products.shape[0]):
+            starts[k + 1] = starts[k]
+            for column in found:
+                if products[k, column] != 0.0:
+                    starts[k + 1] += 1
+                    place[column] = 0
+    columns = np.flatnonzero(place == 0)
+    for a in range(columns.shape[0]):
+        place[columns[a]] = a
+    active, count = np.empty(starts[-1], np.int64), 0
+    for k in range(products.shape[0] if columns.shape[0] > 0 else 0):
+        for column in columns:
+            if products[k, column] != 0.0:
+                active[count] = place[column]
+                count += 1
+    return columns, starts, active

@@ -173,7 +173,7 @@ def test_no_policy_ends_a_command_unnoticed(text: str, body: str, tmp_path: Path
     (tmp_path / "mine.py").write_text(POLICY.format(body=body))
     ended = command(text, tmp_path)
     assert ended.code == 1
-    assert "ended before it was done" in ended.line
+    assert ended.line.startswith(f"zoosim: {text.split()[0]} ended before it was done")
 
 
 def test_a_policy_that_ends_its_process_fails_alone(tmp_path: Path) -> None:

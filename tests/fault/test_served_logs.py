@@ -27,7 +27,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def serve() -> None:
         async with running(folder, model, wait=WAIT) as service:
             for number in range(VISITS):
-                visitor = {"country": COUNTRIES[number % len(COUNTRIES)]}
+                visitor: dict[str, Any] = {"country": COUNTRIES[number % len(COUNTRIES)]}
                 body = DecideBody(visitor, candidates=list(PRODUCTS[:3]), visitor_id=f"v{number % 7}")
                 answer = await service.decide(body)
                 if number % 2:

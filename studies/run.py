@@ -53,10 +53,11 @@ def run_study(
     return StudyResult(study, rows, page, folder)
 
 
-def _command(name: str, folder: Path, options: Mapping[str, Any]) -> str:
+def _command(name: str, folder: Path, options: Mapping[str, Any]) -> list[str]:
     """Say how to do a study again, as far as the command line can."""
-    chosen = [_flag(key, "config.yaml" if isinstance(value, Mapping) else value) for key, value in options.items()]
-    return " ".join(["python -m studies", name, *chosen, f"--out {folder}"])
+    flags = [_flag(key, "config.yaml" if isinstance(value, Mapping) else value) for key, value in options.items()]
+    chosen = [word for flag in flags for word in flag.split(" ", 1)]
+    return ["python", "-m", "studies", name, *chosen, "--out", str(folder)]
 
 
 def _flag(key: str, value: object) -> str:

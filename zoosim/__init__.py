@@ -1,9 +1,17 @@
 """A shop you can experiment on: simulate visitors, compare policies, trust the winner."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import _signal  # type: ignore[import-not-found]  # the module signal takes long enough to import to be interrupted
+import sys
 
-from zoosim.envs.registration import register_envs
+_COMMAND = sys.argv[0] if sys.argv else ""
+if _COMMAND.endswith("/zoosim") or (_COMMAND == "-m" and "zoosim" in sys.orig_argv):
+    # Until the command line answers it, Ctrl-C ends the process without a traceback.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from zoosim.envs.registration import register_envs  # noqa: E402
 
 if TYPE_CHECKING:
     from zoosim.api.logs import evaluate, fit_world

@@ -1,9 +1,11 @@
 """The command line: a thin skin over the Python calls. Heavy modules are imported inside the commands."""
 
+import _thread
 import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +43,7 @@ def run_command() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _Interrupt())
+    sys.unraisablehook = _interrupt_again
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         if code == 130:  # how typer reports Ctrl-C
@@ -83,6 +86,16 @@ class _Interrupt:
         self._last = now
         if not is_echo:
             raise KeyboardInterrupt
+
+
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Interrupt once more where an interrupt came inside of a callback, such as a compiler's, which drops errors."""
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    timer = threading.Timer(ECHO, _thread.interrupt_main)
+    timer.daemon = True
+    timer.start()
 
 
 def _open_closed_streams() -> None:

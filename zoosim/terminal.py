@@ -2,6 +2,7 @@
 
 import math
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -209,7 +210,7 @@ def print_world(shop: "FittedShop", checks: "Checks", folder: Path) -> None:
     lines = [
         checks.held_out.sentence,
         f"{len(shop.changes)} changes of what visitors respond to",
-        f"World: zoosim run {folder / 'shop.world'}",
+        f"World: {shlex.join(['zoosim', 'run', str(folder / 'shop.world')])}",
     ]
     _print_lines(console, lines)
     print_address(console, folder)

@@ -39,9 +39,9 @@ def watch(name: str, command: Callable[[], None]) -> NoReturn:
         _run(command, telling, lifeline)
     os.close(telling)
     os.close(lifeline)
-    for name in FORWARDED:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda number, _: _send(process, number))
+    for forwarded in FORWARDED:
+        if hasattr(signal, forwarded):
+            signal.signal(getattr(signal, forwarded), lambda number, _: _send(process, number))
     sys.exit(_Watch(name, process, told).exit_code())
 
 

@@ -1,8 +1,10 @@
 """Judging policies by a log, from Python and from the command line."""
 
+import html
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -221,6 +223,15 @@ def test_progress_is_shown_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys:
         for line in ("random: judged 1 of 3 rows", "[2 of 3]", "random: judged 3 of 3 rows"):
             status.show(line)
     assert capsys.readouterr().err == "[2 of 3]\n"
+
+
+def test_the_command_on_a_page_is_quoted_for_a_shell(tmp_path: Path) -> None:
+    out = tmp_path / "a b'c$(touch x)`touch y`\"z;&"
+    frame().write_parquet(tmp_path / "log.parquet")
+    zoosim.evaluate(tmp_path / "log.parquet", ["random"], out=out)
+    [line] = re.findall('<code class="command">(.*?)</code>', (out / "report.html").read_text())
+    words = shlex.split(html.unescape(line))
+    assert words == ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random", "--out", str(out)]
 
 
 def test_the_open_bandit_dataset_is_judged_on_the_command_line(tmp_path: Path) -> None:

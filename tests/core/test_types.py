@@ -101,11 +101,17 @@ def test_a_spec_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"user_dim": -1, "product_dim": 2}, "PolicySpec.user_dim: got -1, expected a whole number of at least 0"),
         (
-            {"user_dim": 1, "product_dim": 2, "steps": -1},
-            "PolicySpec.steps: got -1, expected a whole number of at least 0",
+            {"user_dim": -1, "product_dim": 2},
+            "PolicySpec.user_dim: got -1, expected a whole number from 0 to 1,000,000",
         ),
+        ({"user_dim": 1, "product_dim": 2, "steps": -1}, "PolicySpec.steps: got -1, expected a whole number from 0 to"),
+        ({"user_dim": float("nan"), "product_dim": 2}, "PolicySpec.user_dim: got nan, expected a whole number"),
+        (
+            {"user_dim": 1, "product_dim": 10**30},
+            "PolicySpec.product_dim: got 1000000000000000000000000000000, expected",
+        ),
+        ({"user_dim": 1, "product_dim": 2, "n_users": 2**60}, "PolicySpec.n_users: got 1152921504606846976, expected"),
         ({"user_dim": 0, "product_dim": 0}, "PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one"),
     ],
 )

@@ -84,7 +84,9 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "recommend": recommended,
     "train": lambda folder: trained(folder, imported, ["random", "linear", "mlp"]),
     "train boosts": lambda folder: trained(folder, lambda at: write_searches(at, 400), ["item-critic", "q-offline"]),
-    "study": lambda _: render_sections("boost-curves", "Which?", build_study_page(made_up()), "python -m studies"),
+    "study": lambda _: render_sections(
+        "boost-curves", "Which?", build_study_page(made_up()), ["python", "-m", "studies"]
+    ),
 }
 
 

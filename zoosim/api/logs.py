@@ -249,32 +249,32 @@ def _write_evaluation(
     from zoosim.report.evaluation import build_page
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
-    typed = f"{typed_policies(policies)}{typed_options(options)}"
-    command = f"zoosim evaluate {evaluation.source}{typed}"
+    command = ["zoosim", "evaluate", evaluation.source, *typed_policies(policies), *typed_options(options)]
     question = f"What would these policies have earned, by {evaluation.source}?"
     page = build_page(evaluation)
     write_text(folder / "report.html", render_sections("Policies judged by a log", question, page, command))
 
 
-def typed_policies(policies: Mapping[str, Any]) -> str:
-    """Return policies by name as the command line takes them."""
-    return "".join(f" --policy {policy if isinstance(policy, str) else name}" for name, policy in policies.items())
+def typed_policies(policies: Mapping[str, Any]) -> list[str]:
+    """Return policies by name as the words that the command line takes."""
+    names = [policy if isinstance(policy, str) else name for name, policy in policies.items()]
+    return [word for name in names for word in ("--policy", name)]
 
 
-def typed_options(options: Mapping[str, Any]) -> str:
-    """Return options by name as the command line takes them."""
-    return "".join(_as_typed(*option) for option in options.items())
+def typed_options(options: Mapping[str, Any]) -> list[str]:
+    """Return options by name as the words that the command line takes."""
+    return [word for option in options.items() for word in _as_typed(*option)]
 
 
-def _as_typed(name: str, value: Any) -> str:
-    """Return an option as the command line takes it; nothing where it was left out."""
+def _as_typed(name: str, value: Any) -> list[str]:
+    """Return the words of an option; none where it was left out."""
     if value is None or value is False:
-        return ""
-    flag = f" --{name.replace('_', '-')}"
+        return []
+    flag = f"--{name.replace('_', '-')}"
     if value is True:
-        return flag
+        return [flag]
     parts = [str(part) for part in value] if not isinstance(value, str) and hasattr(value, "__len__") else [str(value)]
-    return f"{flag} {(':' if name == 'reward_range' else ',').join(parts)}"
+    return [flag, (":" if name == "reward_range" else ",").join(parts)]
 
 
 def describe_table(
@@ -393,7 +393,7 @@ def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
     file = folder / "shop.world"
     summary = json.dumps({"schema_version": 2, **shop.facts, **checks.summary}, indent=1, allow_nan=False)
     question = f"What shop wrote {shop.facts['log']}?"
-    page = render_sections("A world from a log", question, build_page(shop, checks), f"zoosim run {file}")
+    page = render_sections("A world from a log", question, build_page(shop, checks), ["zoosim", "run", str(file)])
     save_world(shop, file)  # once all that goes beside it is made, so that a world and its page belong together
     write_text(folder / "summary.json", summary + "\n")
     write_text(folder / "report.html", page)

@@ -188,7 +188,7 @@ def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options
         uses = {} if kept.later.searches is not None else column_uses(training.model.policy, kept.later)
     source = kept.later.source
     page = build_page(training, kept.earlier, kept.later, uses)
-    command = f"zoosim train {source}{typed_policies(policies)}{typed_options(options)}"
+    command = ["zoosim", "train", source, *typed_policies(policies), *typed_options(options)]
     return render_sections("Policies trained on a log", f"Which policy is best, by {source}?", page, command)
 
 

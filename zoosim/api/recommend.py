@@ -63,7 +63,7 @@ class Recommendation:
     checks: "Checks | None"
     visits_a_day: float | None
     seconds: dict[str, float]
-    command: str
+    command: Sequence[str]
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
@@ -385,12 +385,17 @@ def _figures(result: "RunResult", log: "Log", shop: "FittedShop") -> "Rehearsal 
     return rehearsal_figures(result.plan, result.path, comparison.ranked, comparison.shared_seeds, actions)
 
 
-def _command(source: str, named: "Mapping[str, Any] | None", options: Mapping[str, Any], path: Path) -> str:
-    """Return the command that does all this again."""
+def _command(source: str, named: "Mapping[str, Any] | None", options: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the words of the command that does all this again."""
     from zoosim.api.logs import typed_options
 
     policies = (
         None if named is None else [source if isinstance(source, str) else name for name, source in named.items()]
     )
     seeds = None if options["seeds"] == SEEDS else options["seeds"]
-    return f"zoosim recommend {source}{typed_options({'policies': policies, **options, 'seeds': seeds, 'out': path})}"
+    return [
+        "zoosim",
+        "recommend",
+        source,
+        *typed_options({"policies": policies, **options, "seeds": seeds, "out": path}),
+    ]

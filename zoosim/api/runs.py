@@ -303,8 +303,9 @@ def write_log(
     from zoosim.arena.loop import play
     from zoosim.arena.past import fit_policy
     from zoosim.arena.recording import check_logged, record_frames, write_records
+    from zoosim.core.checks import check_whole
     from zoosim.core.errors import ConfigError
-    from zoosim.experiments.plan import make_plan
+    from zoosim.experiments.plan import MAX_STEPS, make_plan
     from zoosim.experiments.request import Request
     from zoosim.policies.registry import find_class
 
@@ -313,6 +314,7 @@ def write_log(
         raise ConfigError(f"log: got {str(out)!r}, expected a file that ends in .parquet")
     seeds = [seed] if isinstance(seed, int) else seed
     experiment = LOGGED_EXPERIMENTS[find_class(policy).chooses[0]] if world is None else os.fspath(world)
+    check_whole("n", n, 1, MAX_STEPS)
     plan = make_plan(Request(experiment, seeds, n, [policy], (), config, settings))
     entry = plan.entries[0]
     check_logged(plan, entry)

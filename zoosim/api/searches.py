@@ -45,7 +45,7 @@ def fit_search_world(
     with threadpool_limits(1):  # with more, the last digits depend on how many there are
         world = fit(loaded, Path(folder), progress=progress)
     question = f"What search shop wrote {loaded.source}?"
-    command = f"zoosim fit-world {loaded.source} --out {folder}"
+    command = ["zoosim", "fit-world", loaded.source, "--out", str(folder)]
     page = render_sections("A search shop from a log", question, build_page(world), command)
     write_text(folder / "summary.json", json.dumps(world.summary, indent=1, allow_nan=False) + "\n")
     write_text(folder / "report.html", page)

@@ -11,9 +11,28 @@ ZoosimError
   StoreError           a service cannot read or write its log now
 """
 
+LONGEST = 2_000
+"""Characters of a message; files may hold names of any length."""
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line that a terminal prints as it is, whatever names out of files it quotes."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _written(char) for char in text)
+
+
+def _written(char: str) -> str:
+    return " " if char.isspace() else char.encode("unicode_escape").decode()
+
 
 class ZoosimError(Exception):
     """Base of all errors that a user can cause; the message says what came, what was expected, what to do."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class ConfigError(ZoosimError, ValueError):
@@ -50,7 +69,7 @@ class PolicyFailure(PolicyError):
 
     def __str__(self) -> str:
         where = f" at {self.place}" if self.place else ""
-        return f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}"
+        return one_line(f"policy {self.policy} failed, seed {self.seed}, step {self.step}{where}: {self.reason}")
 
 
 class WorldError(ZoosimError):

@@ -13,7 +13,7 @@ import polars as pl
 from zoosim.core.errors import DataError
 from zoosim.core.files import atomic
 from zoosim.core.memory import available_memory, gigabytes
-from zoosim.core.parquet_footer import TAIL, declared_bytes, footer_start
+from zoosim.core.parquet_footer import TAIL, check_pages, declared_bytes, footer_start
 from zoosim.core.seal import BLANK, KEY, SealState, seal_file, seal_state
 
 META = "zoosim"
@@ -87,11 +87,13 @@ def check_parquet(path: Path) -> None:
             raise ValueError("it is empty")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             start = footer_start(size, content[-TAIL:])
-            is_as_written = content.rfind(WRITER) < 0 or seal_state(content) != SealState.BROKEN
-            declared = declared_bytes(content[start:-TAIL]) if is_as_written else 0
+            state = seal_state(content) if content.rfind(WRITER) >= 0 else SealState.NONE
+            declared = declared_bytes(content[start:-TAIL]) if state != SealState.BROKEN else 0
+            if state == SealState.NONE:
+                check_pages(content, start)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: {_unreadable(path)}: {error}") from None
-    if not is_as_written:
+    if state == SealState.BROKEN:
         raise DataError(
             f"{path}: differs from what zoosim wrote (its digest does not match), so it is damaged or was edited; "
             f"restore it or write it anew, and save an edited table without its metadata"

@@ -1,6 +1,7 @@
-"""What the footer of a Parquet file declares, read without a library, which would allocate what it declares.
+"""What the footer and the pages of a Parquet file declare, read without a library, which would allocate it.
 
-The footer is a struct in Thrift's compact protocol (https://github.com/apache/parquet-format, `parquet.thrift`).
+The footer, and what stands before each page, are structs in Thrift's compact protocol
+(https://github.com/apache/parquet-format, `parquet.thrift`).
 """
 
 import struct
@@ -19,7 +20,17 @@ DEEPEST = 16
 COLUMNS_OF_GROUP, COLUMN_META = 1, 3
 ROWS_OF_FILE, GROUPS_OF_FILE, ROWS_OF_GROUP = 3, 4, 3
 VALUES, BYTES = 5, 6
+DATA_PAGE, DICTIONARY_PAGE = 9, 11
 """Fields of `FileMetaData`, `RowGroup`, `ColumnChunk` and `ColumnMetaData`."""
+
+PAGE_KIND, BYTES_OF_PAGE, STORED_BYTES = 1, 2, 3
+DATA, DICTIONARY, DATA_V2 = 0, 2, 3
+HEADER_OF = {DATA: 5, DICTIONARY: 7, DATA_V2: 8}
+VALUES_OF_PAGE = 1
+"""Fields of `PageHeader`, kinds of pages, and where a page says how many values it holds."""
+
+LONGEST_HEADER = 1_000_000
+"""Bytes before a page; it may quote the column's largest words."""
 
 
 def footer_start(size: int, tail: bytes) -> int:
@@ -46,6 +57,44 @@ def _size(column: dict[int, Any], group: dict[int, Any]) -> int:
     if column[VALUES] < group[ROWS_OF_GROUP] or group[ROWS_OF_GROUP] < 0 or column[BYTES] < 0:
         raise ValueError("a column has fewer values than rows")
     return int(max(8 * column[VALUES], column[BYTES]))
+
+
+def check_pages(content: Any, start: int) -> None:
+    """Raise `ValueError` unless the pages of each column hold what the footer, from `start`, says of the column.
+
+    A library would trust the pages: one that holds fewer values than it says ends the process in some releases.
+
+    Args:
+        content: The file's bytes, or a map of them.
+        start: Where the footer starts.
+    """
+    try:
+        for group in _Reader(content[start:-TAIL]).struct(0)[GROUPS_OF_FILE]:
+            for column in group[COLUMNS_OF_GROUP]:
+                _check_pages_of(column[COLUMN_META], content, start)
+    except (LookupError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(f"its pages are broken ({type(error).__name__})") from None
+
+
+def _check_pages_of(column: dict[int, Any], content: Any, end: int) -> None:
+    place = column[DATA_PAGE]
+    if 0 < column.get(DICTIONARY_PAGE, 0) < place:
+        place = column[DICTIONARY_PAGE]
+    n_values = 0
+    while n_values < column[VALUES]:
+        if not len(MAGIC) <= place < end:
+            raise ValueError("a column has fewer values than it says")
+        reader = _Reader(content[place : min(end, place + LONGEST_HEADER)])
+        page = reader.struct(0)
+        place += reader.place + page[STORED_BYTES]
+        if page[STORED_BYTES] < 0 or place > end or not 0 <= page[BYTES_OF_PAGE] <= column[BYTES]:
+            raise ValueError("a page is larger than its column")
+        values = page[HEADER_OF[page[PAGE_KIND]]][VALUES_OF_PAGE]
+        if values < 0:
+            raise ValueError("a page has fewer values than none")
+        n_values += values if page[PAGE_KIND] != DICTIONARY else 0
+    if n_values != column[VALUES]:
+        raise ValueError("a column has more values than it says")
 
 
 class _Reader:

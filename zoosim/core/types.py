@@ -95,18 +95,25 @@ class LazyContext(LazyDict, Context):
     """A context whose large arrays are made when they are first asked for."""
 
 
+MOST_FEATURES = 1_000_000
+"""The most features that a visitor or a product may have."""
+
+MOST_COUNT = 2**53
+"""The largest number of visitors or of decisions."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicySpec:
     """What a policy knows about its task when it is made: dimensions and length, never a list of products.
 
     Args:
-        user_dim: Number of features of a visitor, 0 or more.
-        product_dim: Number of features of a product, 0 or more; of boosts, how many there are.
+        user_dim: Number of features of a visitor, 0 to 1,000,000.
+        product_dim: Number of features of a product, 0 to 1,000,000; of boosts, how many there are.
         n_users: Number of known visitors, whose ids are 0 to n_users - 1; 0 when visitors are never recognised.
         steps: Planned number of decisions; 0 when unknown.
 
     Raises:
-        ConfigError: a number is below its least, or neither visitors nor products have a feature.
+        ConfigError: a number is out of its range, or neither visitors nor products have a feature.
     """
 
     user_dim: int
@@ -118,9 +125,11 @@ class PolicySpec:
         """Check the numbers; a task needs at least one feature."""
         for name in ("user_dim", "product_dim", "n_users", "steps"):
             value = getattr(self, name)
+            most = MOST_FEATURES if name in ("user_dim", "product_dim") else MOST_COUNT
             is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not is_whole or value < 0:
-                raise ConfigError(f"PolicySpec.{name}: got {shown(value)}, expected a whole number of at least 0")
+            if not is_whole or not 0 <= value <= most:
+                expected = f"expected a whole number from 0 to {most:,}"
+                raise ConfigError(f"PolicySpec.{name}: got {shown(value)}, {expected}")
         if self.user_dim + self.product_dim < 1:
             raise ConfigError("PolicySpec: got user_dim 0 and product_dim 0, expected at least 1 of one of them")
 

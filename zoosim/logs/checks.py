@@ -28,15 +28,20 @@ class Fault(NamedTuple):
     bad: BoolArray
 
 
+def check_names(names: Sequence[str], source: str, required: Sequence[str]) -> None:
+    """Refuse a table that lacks a `required` column with `DataError`."""
+    missing = [name for name in required if name not in names]
+    if missing:
+        expected = f"a log has {', '.join(required)}; it has {', '.join(names)}"
+        raise DataError(f"{source}: column {missing[0]} is missing, {expected}; zoosim import makes a log of a table")
+
+
 def check_columns(frame: pl.DataFrame, source: str, required: Sequence[str], *, lists: bool = False) -> None:
     """Refuse a frame that is no log at all: no rows, a `required` column missing or one of a wrong type: `DataError`.
 
     Actions are whole numbers, or `lists` of numbers.
     """
-    missing = [name for name in required if name not in frame.columns]
-    if missing:
-        have = ", ".join(frame.columns)
-        raise DataError(f"{source}: column {missing[0]} is missing, a log has {', '.join(required)}; it has {have}")
+    check_names(frame.columns, source, required)
     if not frame.height:
         raise DataError(f"{source}: got no rows, expected at least one interaction")
     types = {**TYPES, "action": "lists of numbers" if lists else "whole numbers"}

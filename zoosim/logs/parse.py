@@ -16,11 +16,11 @@ from zoosim.core.parameters import unknown
 from zoosim.core.parquet import UNREADABLE, check_parquet, read_meta, read_parquet
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
-from zoosim.logs.checks import Fault, check_columns, check_numeric, floats, reward_faults, sound_rows
+from zoosim.logs.checks import Fault, check_columns, check_names, check_numeric, floats, reward_faults, sound_rows
 from zoosim.logs.importing.columns import whole_numbers
 from zoosim.logs.log import Log
 from zoosim.logs.records import RECORDS
-from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, READ, REWARDS
+from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, READ, REQUIRED, REWARDS
 from zoosim.logs.searches import COLUMNS as SEARCH_COLUMNS
 from zoosim.logs.searches import Searches, faults_of_searches, read_requests
 from zoosim.policies.boosts.base import BOX
@@ -164,9 +164,12 @@ def _read_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     wanted = {*READ, *columns, A_MAX, *SEARCH_COLUMNS, *(MARGINAL + name for name in ("propensity", *columns))}
     try:
         known = list(pl.read_parquet_schema(path))
+        check_names(known, str(path), REQUIRED)
         missing = [name for name in columns if name not in known]
         if not missing:
             return pl.read_parquet(path, columns=[name for name in known if name in wanted])
+    except DataError:
+        raise
     except UNREADABLE as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: cannot be read as Parquet, perhaps truncated: {reason}") from None

@@ -37,9 +37,8 @@ from zoosim.policies.choice import add_share, pick
 from zoosim.policies.requests import (
     LARGEST,
     Request,
-    check_finite,
-    check_shape,
     checked_action,
+    checked_past_features,
     checked_request,
     checked_reward,
 )
@@ -217,9 +216,7 @@ class KernelPolicy(DrawingPolicy):
 
     def fit(self, log: PastLog, progress: Progress = lambda line: None) -> dict[str, float]:
         """Take the logged choices one after another as decisions and rewards of its own, by the kernel."""
-        users = np.ascontiguousarray(log.features, np.float64)
-        check_shape("features", users, (len(log), self.spec.user_dim))
-        check_finite("features", users)
+        users = checked_past_features(log, self.spec)
         for reward in (log.rewards.min(), log.rewards.max()) if len(log) else ():
             checked_reward(float(reward), *self.rewards)
         user_ids = np.zeros(len(log), np.int64) if log.user_ids is None else log.user_ids

@@ -8,7 +8,7 @@ from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.jit import jit
 from zoosim.core.parameters import shown
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
+from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec
 
 LARGEST = 1e9
 """The largest feature or reward, in size, that policies take: larger ones overflow when they are squared and summed."""
@@ -27,7 +27,10 @@ def checked_request(context: Context, spec: PolicySpec) -> Request:
     user = _numbers("user", context.user).view()
     check_shape("user", user, (spec.user_dim,))
     check_finite("user", user)
-    available = np.ascontiguousarray(context.available, np.bool_).view()
+    available = np.asarray(context.available)
+    if available.dtype.kind not in "biu":
+        raise PolicyError(f"available: got {shown(context.available)}, expected a mask (K,) of True and False")
+    available = np.ascontiguousarray(available, np.bool_).view()
     check_shape("available", available, (len(context.product_ids),))
     if not available.any():
         raise PolicyError("available: got no product that may be shown, expected at least one")
@@ -44,6 +47,17 @@ def checked_candidates(context: Context, spec: PolicySpec) -> tuple[IntArray, Fl
     check_shape("products", products, (len(ids), spec.product_dim))
     check_finite("products", products)
     return np.ascontiguousarray(ids, np.int64), products
+
+
+def checked_past_features(log: PastLog, spec: PolicySpec) -> FloatArray:
+    """Return the features `(n, d_u)` of a log's visitors, or raise `PolicyError` for them or those of products."""
+    users = _numbers("features", log.features)
+    check_shape("features", users, (len(log), spec.user_dim))
+    check_finite("features", users)
+    products = _numbers("products", log.products)
+    check_shape("products", products, (len(log.product_ids), spec.product_dim))
+    check_finite("products", products)
+    return users
 
 
 def _numbers(what: str, value: Any) -> FloatArray:

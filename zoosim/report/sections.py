@@ -1,5 +1,6 @@
 """Pages of tables and figures below a verdict, for studies, evaluations and fitted worlds."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,7 +43,7 @@ class Page:
     terms: Mapping[str, str] = field(default_factory=dict)
 
 
-def render_sections(title: str, question: str, page: Page, command: str) -> str:
+def render_sections(title: str, question: str, page: Page, command: Sequence[str]) -> str:
     """Render one self-contained HTML page."""
     figures = {str(number): drawing.figure for number, drawing in enumerate(page.drawings)}
-    return render("sections.html", figures, title=title, question=question, page=page, command=command)
+    return render("sections.html", figures, title=title, question=question, page=page, command=shlex.join(command))

@@ -19,7 +19,7 @@ from zoosim.schema.infer import REWARD
 from zoosim.serving.events import Row, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LogReader, Visit
-from zoosim.serving.store.address import Address, find_log, open_store
+from zoosim.serving.store.address import LOG, Address, find_log, open_store
 from zoosim.serving.store.base import Store
 
 ROWS_AT_ONCE = 10_000
@@ -62,7 +62,7 @@ def read_served_log(
         raise ConfigError(
             f"log: got {str(source)!r}, expected the folder of a service, or redis://HOST:PORT/DB?name=LOOP"
         )
-    with _opened(address) as (store, folder):
+    with _opened(address) as (store, folder), _naming(address):
         reader = LogReader(folder, store)
         newest = store.last()
         for row in _rows(store, 0 if newest is None else newest.seq):
@@ -85,6 +85,19 @@ def _opened(address: Address) -> Iterator[tuple[Store, Path]]:
             for part in (MODELS, SNAPSHOTS):
                 (folder / part).mkdir()
         yield opened.enter_context(contextlib.closing(open_store(address, read_only=True))), folder
+
+
+@contextlib.contextmanager
+def _naming(address: Address) -> Iterator[None]:
+    """Raise a `DataError` of rows as one that names the log."""
+    log = address.source if address.server else str(address.folder / LOG)
+    try:
+        yield
+    except DataError as error:
+        message = str(error)
+        if message.startswith(log):
+            raise
+        raise DataError(f"{log}: {message}") from None
 
 
 def _rows(store: Store, newest: int) -> Iterator[Row]:

@@ -401,3 +401,28 @@ def test_rankings_need_a_visit_and_a_position(tmp_path: Path) -> None:
     columns = {name: own for name, own in VISITS.items() if name != "position"}
     with pytest.raises(ConfigError, match="rankings: got no column of decision_id or position"):
         import_log(SHOWN, {**RANKED, "columns": columns}, tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("item\tclick\n2\t1\n", "has tabs between its columns, expected commas"),
+        ("item;click\n2;1\n", "has semicolons between its columns, expected commas"),
+        ('{"item": 2, "click": 1}\n', "holds JSON, expected CSV or Parquet"),
+        ("item,click,item \n2,1,3\n", "calls two columns 'item', expected each name once"),
+    ],
+)
+def test_what_is_no_csv_file_is_told_by_its_first_line(content: str, message: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(content)
+    with pytest.raises(DataError, match=f"table.csv: {message}"):
+        zoosim.import_log(
+            table, {"columns": {"action": "item"}, "rewards": {"click": "click"}}, tmp_path / "log.parquet"
+        )
+
+
+def test_a_table_that_is_no_log_is_told_with_its_columns(tmp_path: Path) -> None:
+    table = tmp_path / "table.parquet"
+    pl.DataFrame({"item": [1], "click": [0]}).write_parquet(table)
+    with pytest.raises(DataError, match="column action is missing, a log has action, reward; it has item, click; zoos"):
+        zoosim.evaluate(table, ["random"])

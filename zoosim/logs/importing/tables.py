@@ -1,6 +1,7 @@
 """Read a user's table as it is: CSV as words, so that nothing is guessed; Parquet and data frames with their types."""
 
 import csv
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from zoosim.core.errors import DataError
 from zoosim.core.parameters import shown
 from zoosim.core.parquet import UNREADABLE, read_parquet
 from zoosim.schema.values import MISSING
+
+LONGEST_HEADER = 1_000_000
+"""Characters in which the names of all columns have to stand."""
 
 
 def read_table(table: Any) -> tuple[pl.DataFrame, str]:
@@ -58,8 +62,8 @@ def _read_file(path: Path) -> pl.DataFrame:
     if path.suffix.lower() in (".parquet", ".pq"):
         return read_parquet(path)
     try:
-        frame = pl.read_csv(path, infer_schema=False, null_values=sorted(MISSING))
         _check_header(path)
+        frame = pl.read_csv(path, infer_schema=False, null_values=sorted(MISSING))
         return _checked_end(path, frame)
     except DataError:
         raise
@@ -69,10 +73,20 @@ def _read_file(path: Path) -> pl.DataFrame:
         raise DataError(f"{path}: cannot be read as a table, {hint}: {reason}") from None
 
 
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What stands between values in tables that are not read."""
+
+
 def _check_header(path: Path) -> None:
-    """Refuse a CSV file that calls two columns the same."""
+    """Refuse what is no CSV file by its first line, or calls two columns the same."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        names = [name.strip() for name in next(csv.reader(file), [])]
+        start = file.read(LONGEST_HEADER)
+    if start.lstrip().startswith(("{", "[")):
+        raise DataError(f"{path}: holds JSON, expected CSV or Parquet; convert it, such as by pandas or polars")
+    names = [name.strip() for name in next(csv.reader(io.StringIO(start, newline="")), [])]
+    separators = [what for separator, what in SEPARATORS.items() if len(names) == 1 and separator in names[0]]
+    if separators:
+        raise DataError(f"{path}: has {separators[0]} between its columns, expected commas; save it with commas")
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
         raise DataError(f"{path}: calls two columns {shown(repeated[0])}, expected each name once; rename one")

@@ -114,7 +114,7 @@ class QOffline(BoostPolicy):
         """Return the boosts that the log supports; none before `fit`."""
         if not self._fitted[0]:
             return np.zeros(self.spec.product_dim)
-        state = np.asarray(context.features, float)
+        state = check_array("q-offline: features", context.features, (self.spec.user_dim,))
         search = CEMConfig.fast(self.spec.a_max)
         beta = -self.kappa if self.pessimism == "std" else 0.0
         members = [self._net]

@@ -15,7 +15,7 @@ from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog,
 from zoosim.policies.base import policy_name
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.from_log.traits import Traits
-from zoosim.policies.requests import check_finite, check_shape, checked_request
+from zoosim.policies.requests import check_finite, checked_past_features, checked_request
 
 
 class FromLog(AttachingPolicy):
@@ -79,8 +79,7 @@ class FromLog(AttachingPolicy):
         Raises:
             PolicyError: the log has other features than the policy is made for, or too few.
         """
-        check_shape("features", log.features, (len(log), self.spec.user_dim))
-        check_shape("products", log.products, (len(log.product_ids), self.spec.product_dim))
+        checked_past_features(log, self.spec)
         order = np.argsort(log.product_ids)
         with threadpool_limits(1):  # with more, the last digits depend on how many there are
             traits, model = self._fit_model(log, progress)

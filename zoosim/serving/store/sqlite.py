@@ -59,7 +59,9 @@ class SqliteStore:
         try:
             self._connection = self._connect(flags)
             self._connection.set_busy_timeout(5_000)
-            if not read_only:
+            if read_only:
+                self._check_pages()
+            else:
                 self._prepare()
             newest = self.last()
         except apsw.NotADBError:
@@ -227,6 +229,12 @@ class SqliteStore:
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
+
+    def _check_pages(self) -> None:
+        """Raise `DataError` for a damaged tree of pages: rows that it no longer leads to would be missed by nobody."""
+        [(finding,)] = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+        if finding != "ok":
+            raise DataError(f"{self._path}: is broken ({finding}); restore a backup, or name another folder")
 
     def _connect(self, flags: int) -> apsw.Connection:
         return self._opened.enter_context(contextlib.closing(apsw.Connection(os.fspath(self._path), flags=flags)))

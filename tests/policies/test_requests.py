@@ -1,0 +1,42 @@
+"""What comes in with a request or a log and is no array of real numbers is refused, by every policy over products."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zoosim.core.errors import ZoosimError
+from zoosim.core.types import Context
+from zoosim.policies.checks.shop import SMALL
+from zoosim.policies.registry import find_class
+
+SPOILED: dict[str, Callable[[np.ndarray], Any]] = {
+    "complex": lambda array: array + 1j,
+    "words": lambda array: np.full(array.shape, "x"),
+    "NaN": lambda array: np.where(True, np.nan, array),
+    "objects": lambda array: np.full(array.shape, None),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.parametrize("key", ["user", "products", "available", "product_ids"])
+def test_requests_hold_real_numbers(key: str, how: str) -> None:
+    context = SMALL.context(0)
+    spoiled = Context({**context, key: SPOILED[how](context[key])})
+    for name in ("linucb", "adaptive", "neural-ucb"):
+        policy = find_class(name)(SMALL.spec, np.random.default_rng(0))
+        for call in (policy.select_action, policy.propensities, policy.recommend):
+            with pytest.raises(ZoosimError, match=key):
+                call(spoiled)
+
+
+@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.parametrize("key", ["features", "products"])
+@pytest.mark.parametrize("name", ["linucb", "adaptive", "linear", "mixed-effects"])
+def test_logs_hold_real_numbers(name: str, key: str, how: str) -> None:
+    log = SMALL.log(50)
+    policy = find_class(name)(SMALL.spec, np.random.default_rng(0))
+    with pytest.raises(ZoosimError, match=key):
+        policy.fit(replace(log, **{key: SPOILED[how](getattr(log, key))}))

@@ -75,8 +75,8 @@ def drawn_again_after_a_failure(rng: np.random.Generator) -> Case:
 
 
 def drawn_again_until_clicked(rng: np.random.Generator) -> Case:
-    """Where nothing was clicked another product was shown, and the last one is logged."""
-    rows = draw_rows(Shop(rng))
+    """Where nothing was clicked another product was shown in half of 20,000 visits, and the last one is logged."""
+    rows = draw_rows(Shop(rng), 20_000)
     again = (rows.rewards == 0.0) & (rng.random(len(rows)) < 0.5)
     second = _redrawn(rows, draw(rng, rows.logging))
     actions, clicks = np.where(again, second.actions, rows.actions), np.where(again, second.rewards, rows.rewards)

@@ -1,0 +1,152 @@
+"""What the order of rows tells: rewards that are late or drift, and rewards that stand in the wrong row."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, fit_residuals, runs_of_rows, sure_errors
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.intervals.clusters import group_sums, standard_error
+from zoosim.off_policy.verdict import Findings, matters
+
+LAST_SHARES = (0.5, 0.25, 0.125, 0.0625)
+LATE_SHARE = 0.25
+"""Shares of the rows, at the log's end, whose rewards are compared with those before; and those that may be late."""
+
+CHANGE_ERRORS = 3.7
+"""By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
+
+SHIFT_ERRORS = 4.0
+BLOCKS, BLOCK = 10, 1_000
+"""Runs of neighbouring rows that show whether rewards stand in the wrong row."""
+
+
+class Change(NamedTuple):
+    """How rewards changed at the log's end: for the last `share` of the rows, as a part of the mean reward."""
+
+    share: float
+    change: float
+    errors: float
+
+    @property
+    def of_mean(self) -> float:
+        """By what part of it the log's mean and the value at the log's end differ."""
+        return abs(self.change) * (1.0 - self.share)
+
+
+def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
+    """Return the clearest change of rewards at the log's end, choices and visitors being alike; None without one.
+
+    With `weights (n,)` it is that of a policy's rewards.
+    """
+    order = probe.order
+    rewards, residuals = probe.log.rewards, probe.unselected_residuals
+    if weights is not None:
+        rewards, residuals = weights * rewards, weights * probe.residuals
+    mean = float(np.abs(rewards).mean())
+    n = len(probe)
+    if order is None or not mean:
+        return None
+    largest = None
+    for share in LAST_SHARES:
+        n_last = int(share * n)
+        if n_last < 2:
+            continue
+        contrast = np.full(n, -1.0 / (n - n_last))
+        contrast[order[n - n_last :]] = 1.0 / n_last
+        moved = group_sums(probe.clusters, Terms(residuals * contrast * n))
+        error = standard_error(moved)
+        errors = abs(moved.value) / error if error else 0.0
+        if errors > CHANGE_ERRORS and (largest is None or errors > largest.errors):
+            largest = Change(share, moved.value / mean, errors)
+    return largest
+
+
+def check_change(findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval) -> None:
+    """Say that rewards changed over the log, and what the value is at its end.
+
+    The estimate is the mean over the log's time; `influence (n,)` is that of its rows.
+    """
+    assert probe.order is not None
+    if not matters(change.of_mean, interval):
+        return
+    percent = f"{100 * abs(change.change):.0f}% {'lower' if change.change < 0.0 else 'higher'}"
+    seen = f"in the last {100 * change.share:.3g}% of the rows rewards are {percent} than before"
+    if change.change < 0.0 and change.share <= LATE_SHARE:
+        advice = "they may not have arrived yet: leave those rows out, or wait"
+        findings.add(f"{seen} ({change.errors:.1f} standard errors); {advice}", useless=False)
+        return
+    is_late = np.zeros(len(probe), bool)
+    is_late[probe.order[3 * len(probe) // 4 :]] = True
+    latest = group_sums(probe.clusters, Terms(np.where(is_late, influence / is_late.mean(), 0.0)))
+    value = interval.mean + latest.value
+    half = 1.96 * standard_error(latest)
+    meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} -+ {half:.2g}"
+    findings.add(f"drift: {seen} ({change.errors:.1f} standard errors); {meaning}", useless=False)
+
+
+def action_changes(probe: Probe) -> FloatArray:
+    """Return how each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+    k = probe.log.n_actions
+    changes = np.zeros(k)
+    if probe.order is None:
+        return changes
+    means, variances, is_enough = [], [], np.ones(k, bool)
+    for half in np.array_split(probe.order, 2):
+        actions, residuals = probe.log.actions[half], probe.unselected_residuals[half]
+        rows = np.bincount(actions, minlength=k)
+        mean = np.bincount(actions, residuals, k) / np.maximum(rows, 1)
+        square = np.bincount(actions, residuals**2, k) / np.maximum(rows, 1)
+        means.append(mean)
+        variances.append((square - mean**2) / np.maximum(rows, 1))
+        is_enough &= rows >= LEAST_ROWS
+    moved = means[1] - means[0]
+    is_clear = is_enough & (np.abs(moved) > sure_errors(int(is_enough.sum())) * np.sqrt(variances[0] + variances[1]))
+    return np.where(is_clear, moved, changes)
+
+
+def check_action_changes(
+    findings: Findings, probe: Probe, changes: FloatArray, weights: FloatArray, interval: Interval
+) -> None:
+    """Say which action's rewards changed most, of those by which a policy's value moved."""
+    if not changes.any() or not interval.mean:
+        return
+    mass = np.bincount(probe.log.actions, weights, probe.log.n_actions) / len(weights)
+    moved = changes * mass
+    worst = int(np.abs(moved).argmax())
+    if matters(abs(float(moved[worst]) / interval.mean) / 2.0, interval):
+        seen = (
+            f"the rewards of {probe.log.action_name(worst)} changed by {changes[worst]:+.3g} between the log's halves"
+        )
+        advice = "its number may mean another product now, or tastes moved; judge by the later rows"
+        findings.add(f"{seen}: {advice}", useless=False)
+
+
+def check_shift(findings: Findings, probe: Probe) -> None:
+    """Compare how well an action and its visitor predict the reward of their row with that of the rows beside it."""
+    for order in _orders(probe):
+        rows = runs_of_rows(len(order) - 2, BLOCKS, BLOCKS * BLOCK) + 1  # all but the first and the last
+        here = order[rows]
+        neighbours = [order[rows + step] for step in (0, 1, -1)]
+        rewards = np.stack([probe.log.rewards[each] for each in neighbours], axis=1)
+        everything = np.arange(len(here))
+        left = fit_residuals([probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything)
+        own, *others = (left**2 - (rewards - rewards.mean(axis=0)) ** 2).T
+        for other, name in zip(others, ("after", "before"), strict=True):
+            gain = own - other
+            error = float(gain.std()) / math.sqrt(len(gain))
+            if error and float(gain.mean()) > SHIFT_ERRORS * error:
+                seen = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
+                findings.add(f"{seen}, not by that of their own: they stand in the wrong row", useless=True)
+                return
+
+
+def _orders(probe: Probe) -> list[IntArray]:
+    """Return the orders of rows in which a reward may have slipped: that of the log, and that of time."""
+    as_logged = np.arange(len(probe))
+    if probe.order is None or np.array_equal(probe.order, as_logged):
+        return [as_logged]
+    return [as_logged, probe.order]

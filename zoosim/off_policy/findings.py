@@ -191,11 +191,11 @@ def _estimates(
     interval_of = dict(zip(sums_and_drifts, intervals, strict=True))
     general = _general_verdict(evaluated, options)
     checks = None
+    log_verdicts: list[Verdict] = []
     if log_checks is not None:
         checks = PolicyChecks(log_checks, evaluated.weights(estimators[0]).values)
         compared = compare_estimators({name: sums for name, (sums, _) in sums_and_drifts.items()})
-        for verdict in (log_checks.verdict, checks.verdict, compared):
-            general = _worse_verdict(verdict, general)
+        log_verdicts = [checks.verdict, compared, log_checks.verdict]
     min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS
 
     estimates = []
@@ -211,10 +211,12 @@ def _estimates(
         if options.is_deterministic:
             verdict = Verdict(DO_NOT_USE, (UNCHECKED,))
         else:
-            verdict = _worse_verdict(evaluated.verdict(estimator, estimated), general)
+            verdict = evaluated.verdict(estimator, estimated)
             if checks is not None:
                 influence = evaluated.terms(estimator).influence()
-                verdict = _worse_verdict(checks.estimate_verdict(influence, interval), verdict)
+                for found in (checks.estimate_verdict(influence, interval), *log_verdicts):
+                    verdict = _worse_verdict(verdict, found)
+            verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
         estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))
     return estimates

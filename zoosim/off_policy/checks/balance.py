@@ -20,6 +20,8 @@ MOST_SHARE = 0.05
 """What the largest weight of an action may be of them all, if they are to tell of its propensities."""
 
 REWARDED_ERRORS = 3.5
+MOST_ROWS = 0.9
+"""Standard errors by which selection must show, and what share of the rows must be of actions that tell."""
 
 
 def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
@@ -65,11 +67,12 @@ def check_actions(findings: Findings, log: Log) -> None:
     errors = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-12))
     errors[np.abs(gap) < LEAST_GAP * offered] = 0.0
     worst = int(errors.argmax())
-    if errors[worst] > sure_errors(int(can_tell.sum())):
+    if errors[worst] > sure_errors(k):
         ratio = f"{total[worst] / offered[worst]:.3g} times as often as its propensities say"
         advice = "propensities are wrong, or rows are missing"
         findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}", useless=False)
-    _check_rewarded(findings, log, gap, np.where(can_tell, rows / np.maximum(total, 1e-12), 0.0))
+    if rows[can_tell].sum() > MOST_ROWS * len(log):
+        _check_rewarded(findings, log, gap, np.where(can_tell, rows / np.maximum(total, 1e-12), 0.0))
 
 
 def _check_rewarded(findings: Findings, log: Log, gap: FloatArray, usual: FloatArray) -> None:
@@ -92,8 +95,7 @@ def _check_rewarded(findings: Findings, log: Log, gap: FloatArray, usual: FloatA
 
 def _columns(probe: Probe) -> dict[str, FloatArray]:
     """Return what is known of visits before the choice, by name."""
-    names = probe.log.visitor_features
-    columns = {names[column]: probe.inputs[:, place] for place, column in enumerate(probe.columns)}
+    columns = {probe.feature_name(column): probe.inputs[:, place] for place, column in enumerate(probe.columns)}
     if probe.order is not None:
         age = np.empty(len(probe))
         age[probe.order] = np.arange(len(probe)) / len(probe)

@@ -12,8 +12,8 @@ from zoosim.off_policy.verdict import Findings
 SAME = 0.95
 """Correlation of a feature with the reward from which on it is the reward under another name."""
 
-KNOWN, KNOWN_ERRORS = 0.15, 5.0
-SURELY_KNOWN = 0.3
+KNOWN, KNOWN_ERRORS = 0.12, 5.0
+SURELY_KNOWN = 0.25
 """Correlation of what is left of probabilities and rewards once features and actions have explained what they can."""
 
 NEAREST, NEAREST_ROWS = 5, 4_000
@@ -36,7 +36,7 @@ def check_features(findings: Findings, probe: Probe) -> None:
         spread = float(np.sqrt((values**2).sum()))
         likeness = abs(float((values * centred).sum())) / (spread * size) if spread else 0.0
         if likeness > SAME:
-            seen = f"{probe.log.visitor_features[column]} is nearly the reward (correlation {likeness:.3f})"
+            seen = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
             findings.add(f"{seen}: leave out what is known only after the choice", useless=False)
             return
 

@@ -16,16 +16,23 @@ LAST_SHARES = (0.5, 0.25, 0.125, 0.0625)
 LATE_SHARE = 0.25
 """Shares of the rows, at the log's end, whose rewards are compared with those before; and those that may be late."""
 
-CHANGE_ERRORS = 3.7
+CHANGE_ERRORS = 3.5
 """By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
 
-SHIFT_ERRORS = 4.0
+ROUNDING = 1e-9
+"""A variance below this share of the mean square is none."""
+
+SHIFT_ERRORS = 3.0
 BLOCKS, BLOCK = 10, 1_000
 """Runs of neighbouring rows that show whether rewards stand in the wrong row."""
 
 
 class Change(NamedTuple):
-    """How rewards changed at the log's end: for the last `share` of the rows, as a part of the mean reward."""
+    """How rewards changed over the log, as a part of their mean.
+
+    `change` is that of the last `share` of the rows against those before; with a share of 0 that from the log's
+    beginning to its end, along a line. `errors` is its size in standard errors.
+    """
 
     share: float
     change: float
@@ -34,11 +41,21 @@ class Change(NamedTuple):
     @property
     def of_mean(self) -> float:
         """By what part of it the log's mean and the value at the log's end differ."""
-        return abs(self.change) * (1.0 - self.share)
+        return abs(self.change) * (1.0 - self.share if self.share else 0.5)
+
+    @property
+    def seen(self) -> str:
+        """The change in words."""
+        percent = f"{100 * abs(self.change):.0f}%"
+        errors = f"({self.errors:.1f} standard errors)"
+        if not self.share:
+            return f"over the log rewards {'fall' if self.change < 0.0 else 'rise'} by {percent} {errors}"
+        than_before = f"{percent} {'lower' if self.change < 0.0 else 'higher'} than before"
+        return f"in the last {100 * self.share:.3g}% of the rows rewards are {than_before} {errors}"
 
 
 def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
-    """Return the clearest change of rewards at the log's end, choices and visitors being alike; None without one.
+    """Return the clearest change of rewards over the log, choices and visitors being alike; None without one.
 
     With `weights (n,)` it is that of a policy's rewards.
     """
@@ -50,14 +67,15 @@ def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | 
     n = len(probe)
     if order is None or not mean:
         return None
-    largest = None
+    age = np.empty(n)
+    age[order] = (np.arange(n) + 0.5) / n
+    # The slope on age, whose variance is 1 / 12, and the difference of two means.
+    contrasts = {0.0: 12.0 * (age - 0.5)}
     for share in LAST_SHARES:
-        n_last = int(share * n)
-        if n_last < 2:
-            continue
-        contrast = np.full(n, -1.0 / (n - n_last))
-        contrast[order[n - n_last :]] = 1.0 / n_last
-        moved = group_sums(probe.clusters, Terms(residuals * contrast * n))
+        contrasts[share] = np.where(age > 1.0 - share, 1.0 / share, -1.0 / (1.0 - share))
+    largest = None
+    for share, contrast in contrasts.items():
+        moved = group_sums(probe.clusters, Terms(residuals * contrast))
         error = standard_error(moved)
         errors = abs(moved.value) / error if error else 0.0
         if errors > CHANGE_ERRORS and (largest is None or errors > largest.errors):
@@ -73,11 +91,9 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     assert probe.order is not None
     if not matters(change.of_mean, interval):
         return
-    percent = f"{100 * abs(change.change):.0f}% {'lower' if change.change < 0.0 else 'higher'}"
-    seen = f"in the last {100 * change.share:.3g}% of the rows rewards are {percent} than before"
-    if change.change < 0.0 and change.share <= LATE_SHARE:
+    if change.change < 0.0 and 0.0 < change.share <= LATE_SHARE:
         advice = "they may not have arrived yet: leave those rows out, or wait"
-        findings.add(f"{seen} ({change.errors:.1f} standard errors); {advice}", useless=False)
+        findings.add(f"{change.seen}; {advice}", useless=False)
         return
     is_late = np.zeros(len(probe), bool)
     is_late[probe.order[3 * len(probe) // 4 :]] = True
@@ -85,7 +101,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
     meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} -+ {half:.2g}"
-    findings.add(f"drift: {seen} ({change.errors:.1f} standard errors); {meaning}", useless=False)
+    findings.add(f"drift: {change.seen}; {meaning}", useless=False)
 
 
 def action_changes(probe: Probe) -> FloatArray:
@@ -101,7 +117,7 @@ def action_changes(probe: Probe) -> FloatArray:
         mean = np.bincount(actions, residuals, k) / np.maximum(rows, 1)
         square = np.bincount(actions, residuals**2, k) / np.maximum(rows, 1)
         means.append(mean)
-        variances.append((square - mean**2) / np.maximum(rows, 1))
+        variances.append(np.maximum(square - mean**2, ROUNDING * square) / np.maximum(rows, 1))
         is_enough &= rows >= LEAST_ROWS
     moved = means[1] - means[0]
     is_clear = is_enough & (np.abs(moved) > sure_errors(int(is_enough.sum())) * np.sqrt(variances[0] + variances[1]))

@@ -104,6 +104,11 @@ class Probe:
         """The columns of features that checks use."""
         return np.flatnonzero(self.log.features[self.sample].std(axis=0) > 0.0)[:MOST_FEATURES]
 
+    def feature_name(self, column: int) -> str:
+        """Return what the log calls a column of features."""
+        names = self.log.visitor_features
+        return names[column] if column < len(names) else f"column {column}"
+
     @cached_property
     def inputs(self) -> FloatArray:
         """What rewards and probabilities may go by, brought to a mean near 0 and a variance near 1 `(n, d)`."""

@@ -22,7 +22,7 @@ from zoosim.off_policy.checks.order import (
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
 from zoosim.off_policy.checks.tails import check_tail
 from zoosim.off_policy.intervals.clusters import Clusters
-from zoosim.off_policy.verdict import Findings, Verdict
+from zoosim.off_policy.verdict import TRUST, Findings, Verdict
 
 FEWEST_ROWS = 100
 """Rows from which on a log can tell anything by its order, its neighbours or its copies."""
@@ -52,11 +52,18 @@ class LogChecks:
         self.are_estimated = are_estimated
 
     @cached_property
-    def verdict(self) -> Verdict:
-        """The verdict on the log's rows."""
+    def copies(self) -> Verdict:
+        """The verdict on rows that are there more than once."""
         findings = Findings()
         if len(self.probe) >= FEWEST_ROWS:
             check_copies(findings, self.probe)
+        return findings.verdict()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict on the log's rewards, features and propensities."""
+        findings = Findings()
+        if len(self.probe) >= FEWEST_ROWS:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
             check_tail(findings, self.probe.log.rewards)
@@ -116,7 +123,8 @@ class PolicyChecks:
         if len(probe) >= FEWEST_ROWS:
             if not self.log.are_estimated:
                 check_balance(findings, self.imbalances, interval)
-            check_dependence(findings, probe, influence)
+            if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
+                check_dependence(findings, probe, influence)
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
             check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)

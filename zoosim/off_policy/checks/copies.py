@@ -10,6 +10,9 @@ ERRORS = 5.0
 LEAST_SHARE = 0.005
 """How far and by what share of all rows the pairs of same rows must exceed what chance brings."""
 
+GRAVE_SHARE = 0.2
+"""Share of copies from which on intervals are far too narrow."""
+
 MOST_ROWS = 50_000
 """Rows that are compared; of larger logs, all rows of some contexts."""
 
@@ -43,7 +46,11 @@ def check_copies(findings: Findings, probe: Probe) -> None:
     chance = log.propensities[rows[first]]
     excess = float((whole[first] == whole[second]).sum() - chance.sum())
     error = float(np.sqrt((chance * (1.0 - chance)).sum() + 1.0))
-    share = excess / len(rows)
-    if excess > ERRORS * error and share > LEAST_SHARE:
-        reason = f"copies: {100 * share:.1f}% of the rows repeat another row in all that is logged"
-        findings.add(f"{reason}, more than chance brings; count each decision once", useless=share > 0.25)
+    if excess <= ERRORS * error:
+        return
+    # Of the pairs that are no copies, some are alike by chance, too.
+    share = excess / (1.0 - float(chance.mean())) / len(rows)
+    if share <= LEAST_SHARE:
+        return
+    reason = f"copies: {100 * share:.1f}% of the rows repeat another row in all that is logged"
+    findings.add(f"{reason}, more than chance brings; count each decision once", useless=share > GRAVE_SHARE)

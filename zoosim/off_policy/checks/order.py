@@ -20,7 +20,7 @@ CHANGE_ERRORS = 3.5
 """By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
 
 ROUNDING = 1e-9
-"""A variance below this share of the mean square is none."""
+"""Rewards that changed by less than this did not."""
 
 SHIFT_ERRORS = 3.0
 BLOCKS, BLOCK = 10, 1_000
@@ -110,17 +110,22 @@ def action_changes(probe: Probe) -> FloatArray:
     changes = np.zeros(k)
     if probe.order is None:
         return changes
-    means, variances, is_enough = [], [], np.ones(k, bool)
+    means, variances = [], []
+    is_enough = np.ones(k, bool)
     for half in np.array_split(probe.order, 2):
-        actions, residuals = probe.log.actions[half], probe.unselected_residuals[half]
-        rows = np.bincount(actions, minlength=k)
-        mean = np.bincount(actions, residuals, k) / np.maximum(rows, 1)
-        square = np.bincount(actions, residuals**2, k) / np.maximum(rows, 1)
+        # Weighted by 1 / p, so that what writes the log may learn to whom it shows an action.
+        actions, weights = probe.log.actions[half], 1.0 / probe.log.propensities[half]
+        total = np.maximum(np.bincount(actions, weights, k), 1.0)
+        mean = np.bincount(actions, weights * probe.residuals[half], k) / total
+        shares = weights / total[actions]
+        deviations = shares * (probe.residuals[half] - mean[actions])
         means.append(mean)
-        variances.append(np.maximum(square - mean**2, ROUNDING * square) / np.maximum(rows, 1))
-        is_enough &= rows >= LEAST_ROWS
+        variances.append(np.bincount(actions, deviations**2, k))
+        is_enough &= np.bincount(actions, minlength=k) >= LEAST_ROWS
+        is_enough &= np.bincount(actions, shares**2, k) * LEAST_ROWS <= 1.0  # as many effective rows
     moved = means[1] - means[0]
-    is_clear = is_enough & (np.abs(moved) > sure_errors(int(is_enough.sum())) * np.sqrt(variances[0] + variances[1]))
+    error = np.sqrt(variances[0] + variances[1])
+    is_clear = is_enough & (np.abs(moved) > np.maximum(sure_errors(k) * error, ROUNDING))
     return np.where(is_clear, moved, changes)
 
 

@@ -78,12 +78,7 @@ def count(way: Way, seeds: Sequence[int]) -> Counts:
     trusted, refused, missing = [], [], []
     for seed in seeds:
         case = way(stream(seed, "fooled", name))
-        policies = {"column": "column:p_new"}
-        log = case.log
-        log.columns["p_new"][:] = case.column
-        if case.policy is not None:
-            policies |= {"policy": case.policy}
-        for row in evaluate(log, policies, compare=False).results:
+        for row in evaluate(case.log, case.policies, compare=False).results:
             low = -np.inf if row.low is None else row.low
             high = np.inf if row.high is None else row.high
             trusted.append(row.verdict == TRUST)

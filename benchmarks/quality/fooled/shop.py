@@ -24,13 +24,19 @@ START = 1_700_000_000_000_000
 class Case(NamedTuple):
     """A log, what a policy would do on its rows, and what that policy truly earns per visit.
 
-    `policy` gives all probabilities `(n, K)`, or is None where only those of the logged actions are known: `column`.
+    `policy` gives all probabilities `(n, K)`, or is None where only those of the logged actions are known. The latter
+    are the log's column `p_new`.
     """
 
     log: Log
     policy: FloatArray | None
-    column: FloatArray
     value: float
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """The policy as `evaluate` takes it: by the column and, where they are known, by all probabilities."""
+        by_column: dict[str, Any] = {"column": "column:p_new"}
+        return by_column if self.policy is None else by_column | {"policy": self.policy}
 
 
 Way = Callable[[np.random.Generator], Case]
@@ -97,11 +103,6 @@ class Rows:
     def __len__(self) -> int:
         return len(self.actions)
 
-    @property
-    def column(self) -> FloatArray:
-        """The policy's probabilities of the logged actions `(n,)`."""
-        return at(self.target, self.actions)
-
     def take(self, chosen: IntArray | BoolArray) -> "Rows":
         """Return some of the rows."""
         names = ("features", "logging", "target", "click_rates", "actions", "propensities", "rewards", "times")
@@ -110,8 +111,13 @@ class Rows:
         available = None if self.available is None else self.available[chosen]
         return Rows(self.shop, **taken, users=users, has_times=self.has_times, available=available)
 
-    def log(self) -> Log:
-        """Return the log."""
+    def case(self, value: float, *, policy: bool = True, column: FloatArray | None = None) -> Case:
+        """Return the log with what is to be judged by it."""
+        chances = at(self.target, self.actions) if column is None else column
+        return Case(self._log(chances), self.target if policy else None, value)
+
+    def _log(self, chances: FloatArray) -> Log:
+        """Return the log, with the policy's `chances (n,)` of the logged actions."""
         n, k = self.target.shape
         candidates, candidate_set = CandidateSets.everything(k), np.zeros(n, np.int64)
         if self.available is not None:
@@ -120,14 +126,15 @@ class Rows:
         zeros = np.zeros(n, np.int64)
         known = (candidates, candidate_set, self.features, zeros, np.zeros((k, 0)))
         times = self.times if self.has_times else None
-        column = {"p_new": self.column}
         return Log(
-            self.actions, self.propensities, self.rewards, *known, user_ids=self.users, times=times, columns=column
+            self.actions,
+            self.propensities,
+            self.rewards,
+            *known,
+            user_ids=self.users,
+            times=times,
+            columns={"p_new": chances},
         )
-
-    def case(self, value: float, *, policy: bool = True, column: FloatArray | None = None) -> Case:
-        """Return the log with what is to be judged by it."""
-        return Case(self.log(), self.target if policy else None, self.column if column is None else column, value)
 
 
 def draw_rows(
@@ -154,7 +161,8 @@ def draw_rows(
 def draw(rng: np.random.Generator, chances: FloatArray) -> IntArray:
     """Draw an action per row of `chances (n, K)`."""
     thresholds = rng.random(len(chances))[:, None] * chances.sum(axis=1, keepdims=True)
-    return np.minimum((thresholds > chances.cumsum(axis=1)).sum(axis=1), chances.shape[1] - 1).astype(np.int64)
+    drawn: IntArray = (thresholds > chances.cumsum(axis=1)).sum(axis=1)
+    return np.minimum(drawn, chances.shape[1] - 1)
 
 
 def at(table: FloatArray, actions: IntArray) -> FloatArray:

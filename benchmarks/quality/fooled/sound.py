@@ -18,7 +18,7 @@ from benchmarks.quality.fooled.shop import (
     draw_rows,
     softmax,
 )
-from zoosim.core.types import FloatArray
+from zoosim.core.types import BoolArray, FloatArray
 
 
 def plain(rng: np.random.Generator) -> Case:
@@ -279,8 +279,8 @@ def _sure(target: FloatArray) -> FloatArray:
     return np.asarray((target == target.max(axis=1, keepdims=True)).astype(float))
 
 
-def _available(shop: Shop, n: int) -> FloatArray:
-    available = shop.rng.random((n, shop.n_actions)) > 0.2
+def _available(shop: Shop, n: int) -> BoolArray:
+    available: BoolArray = shop.rng.random((n, shop.n_actions)) > 0.2
     available[:, 0] = True
     return available
 

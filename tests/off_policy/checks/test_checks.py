@@ -1,5 +1,6 @@
 """Each check on a log that has the fault, and all of them on sound logs; the logs are those of the gallery, Q15."""
 
+import numpy as np
 import pytest
 
 from benchmarks.quality.fooled import dependence, propensities, rewards, sound, times
@@ -36,10 +37,8 @@ FAULTS: list[tuple[Way, str, str]] = [
 
 def reasons_of(case: Case, estimator: str = "ips") -> tuple[str, tuple[str, ...]]:
     """Return the verdict on the policy of a log, and the reasons."""
-    case.log.columns["p_new"][:] = case.column
-    policy = "column:p_new" if case.policy is None else case.policy
-    evaluation = evaluate(case.log, {"p": policy}, estimators=[estimator], interval="asymptotic", compare=False)
-    return evaluation.results[0].verdict, evaluation.results[0].reasons
+    evaluation = evaluate(case.log, case.policies, estimators=[estimator], interval="asymptotic", compare=False)
+    return evaluation.results[-1].verdict, evaluation.results[-1].reasons
 
 
 @pytest.mark.parametrize(("way", "word", "reason"), FAULTS, ids=[way.__name__ for way, _, _ in FAULTS])
@@ -67,5 +66,5 @@ def test_estimators_that_disagree_on_the_same_rows_are_not_trusted() -> None:
 
 def test_a_log_too_small_to_tell_is_judged_as_before() -> None:
     case = rewards.shifted_down(stream(0, "fooled", "few"))
-    few = Case(case.log.rows(slice(90)), None, case.column[:90], case.value)  # type: ignore[arg-type]
+    few = Case(case.log.rows(np.arange(90)), None, case.value)
     assert not any("rewards go by the choice" in each for each in reasons_of(few)[1])

@@ -10,8 +10,8 @@ from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, Findings
 
 def test_measured_numbers_are_told_from_scales() -> None:
     rng = np.random.default_rng(0)
-    ages = rng.integers(18, 90, size=2_000)
-    assert not is_measured(ages.astype(float))
+    ages = rng.integers(18, 90, size=2_000).astype(np.float64)
+    assert not is_measured(ages)
     assert not is_measured((ages - ages.mean()) / ages.std())
     assert not is_measured(0.1 * ages)
     assert not is_measured(np.ones(2_000))

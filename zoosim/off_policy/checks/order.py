@@ -16,8 +16,11 @@ LAST_SHARES = (0.5, 0.25, 0.125, 0.0625)
 LATE_SHARE = 0.25
 """Shares of the rows, at the log's end, whose rewards are compared with those before; and those that may be late."""
 
-CHANGE_ERRORS = 3.5
+CHANGE_ERRORS = 3.7
 """By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
+
+TESTS = 10
+"""For how many tests that of each action counts, as its rewards are few and weighted."""
 
 ROUNDING = 1e-9
 """Rewards that changed by less than this did not."""
@@ -125,7 +128,7 @@ def action_changes(probe: Probe) -> FloatArray:
         is_enough &= np.bincount(actions, shares**2, k) * LEAST_ROWS <= 1.0  # as many effective rows
     moved = means[1] - means[0]
     error = np.sqrt(variances[0] + variances[1])
-    is_clear = is_enough & (np.abs(moved) > np.maximum(sure_errors(k) * error, ROUNDING))
+    is_clear = is_enough & (np.abs(moved) > np.maximum(sure_errors(TESTS * k) * error, ROUNDING))
     return np.where(is_clear, moved, changes)
 
 

@@ -195,7 +195,7 @@ def row_keys(values: FloatArray | IntArray, keys: IntArray | None = None) -> Int
     Different rows have the same one by a chance of one in 2^64.
     """
     table = np.ascontiguousarray(values).reshape(len(values), -1)
-    bits = table if table.dtype == np.int64 else np.asarray(table, np.float64).view(np.int64)
+    bits: IntArray = table.astype(np.int64) if table.dtype.kind == "i" else table.astype(np.float64).view(np.int64)
     return _row_keys(bits, np.zeros(len(bits), np.int64) if keys is None else keys)
 
 

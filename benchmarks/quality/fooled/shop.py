@@ -162,7 +162,8 @@ def draw(rng: np.random.Generator, chances: FloatArray) -> IntArray:
     """Draw an action per row of `chances (n, K)`."""
     thresholds = rng.random(len(chances))[:, None] * chances.sum(axis=1, keepdims=True)
     drawn: IntArray = (thresholds > chances.cumsum(axis=1)).sum(axis=1)
-    return np.minimum(drawn, chances.shape[1] - 1)
+    last = chances.shape[1] - 1
+    return np.asarray(np.minimum(drawn, last))
 
 
 def at(table: FloatArray, actions: IntArray) -> FloatArray:

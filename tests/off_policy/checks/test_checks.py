@@ -68,3 +68,17 @@ def test_a_log_too_small_to_tell_is_judged_as_before() -> None:
     case = rewards.shifted_down(stream(0, "fooled", "few"))
     few = Case(case.log.rows(np.arange(90)), None, case.value)
     assert not any("rewards go by the choice" in each for each in reasons_of(few)[1])
+
+
+def test_probabilities_that_rows_alike_share_know_no_reward() -> None:
+    """Three segments: what a model leaves of the policy's probabilities is rounding, which may go with anything."""
+    case = sound.segments_alone(stream(1014, "fooled", "segments_alone"))
+    assert reasons_of(case) == (TRUST, ())
+
+
+def test_a_policy_of_no_logged_choice_has_no_findings_on_its_weights() -> None:
+    case = sound.plain(stream(SEED, "fooled", "plain"))
+    case.log.columns["p_new"][:] = 0.0
+    verdict, reasons = reasons_of(Case(case.log, None, 0.0))
+    assert verdict == DO_NOT_USE
+    assert not any("the weights shift" in reason for reason in reasons)

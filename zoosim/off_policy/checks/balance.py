@@ -35,7 +35,8 @@ def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
             continue
         shifted = weights * ((values - values.mean()) / spread)
         sums = group_sums(probe.clusters, Terms(shifted))
-        errors = abs(sums.value) / standard_error(sums)
+        error = standard_error(sums)
+        errors = abs(sums.value) / error if error else 0.0
         if errors > limit and abs(sums.value) > LEAST_GAP:
             clear.append((errors, name, abs(sums.value)))
     return [(name, shift) for _, name, shift in sorted(clear, reverse=True)]

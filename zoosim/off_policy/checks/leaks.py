@@ -20,6 +20,9 @@ NEAREST, NEAREST_ROWS = 5, 4_000
 NOISE = 0.5
 """Share of the rewards' variance that must be left beside rows alike, so that none could know it beforehand."""
 
+ROUNDING = 1e-6
+"""Share of the variance of probabilities that is none: rows alike have the same one."""
+
 LEAST_CHANCE = 1e-6
 
 
@@ -62,7 +65,9 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
     values = np.column_stack([log_chances[rows], probe.log.rewards[rows]])
     left = _less_nearest(probe.inputs[rows], probe.log.actions[rows], values)
     likeness = _correlation(left[:, 0], left[:, 1])
-    noise = float(left[:, 1].var()) / (1.0 + 1.0 / NEAREST)
+    unknown_chances, noise = left.var(axis=0) / (1.0 + 1.0 / NEAREST)
+    if unknown_chances <= ROUNDING * float(values[:, 0].var()):
+        return
     if abs(likeness) > SURELY_KNOWN and noise > NOISE * float(values[:, 1].var()):
         seen = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
         advice = "compute them before the reward is known, by features that are logged, on rows not learned from"

@@ -215,7 +215,7 @@ def _estimates(
             if checks is not None:
                 influence = evaluated.terms(estimator).influence()
                 for found in (checks.estimate_verdict(influence, interval), *log_verdicts):
-                    verdict = _worse_verdict(verdict, found)
+                    verdict = _worse_verdict(found, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
         estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))

@@ -123,9 +123,9 @@ class PolicyChecks:
         if len(probe) >= FEWEST_ROWS:
             if not self.log.are_estimated:
                 check_balance(findings, self.imbalances, interval)
-            if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
-                check_dependence(findings, probe, influence)
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)
+            if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
+                check_dependence(findings, probe, influence)
             check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)
         return findings.verdict()

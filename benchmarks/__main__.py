@@ -10,6 +10,7 @@ from benchmarks.quality import (
     faithful,
     fitted_worlds,
     flat_observations,
+    fooled_verdicts,
     from_logs,
     guardrail,
     own_shops,
@@ -69,6 +70,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q12": round_trip.main,
     "Q13": trusted_intervals.main,
     "Q14": search_shops.main,
+    "Q15": fooled_verdicts.main,
 }
 
 

@@ -98,13 +98,22 @@ def unsupported_mass(actions: IntArray, weights: FloatArray, mass: FloatArray, n
     """Return the share of a target's choices on `n` visits that the log does not show, and the action that lacks most.
 
     Where the log overlaps, the `weights (m,)` of an action's rows, by `actions (m,)`, add up to the target's `mass
-    (K,)` on it, give or take.
+    (K,)` on it, give or take. Actions that are due in so few rows that chance may leave them out are judged together.
     """
     k = len(mass)
     shown = np.bincount(actions, weights, k)
-    error = np.sqrt(np.bincount(actions, weights**2, k))
-    shortfall = np.where(mass - shown > SHORTFALL_ERRORS * error, mass - shown, 0.0) / n
-    return float(shortfall.sum()), int(shortfall.argmax()) if shortfall.any() else None
+    squares = np.bincount(actions, weights**2, k)
+    # The weight of a typical row, by which a sum of so much mass varies: of the action itself, or of all.
+    usual = float(squares.sum() / shown.sum()) if shown.any() else 0.0
+    row_weight = np.divide(squares, shown, out=np.full(k, usual), where=shown > 0.0)
+    variance = np.maximum(squares, mass * row_weight)
+    shortfall = mass - shown
+    is_rare = mass <= SHORTFALL_ERRORS**2 * row_weight
+    lost = np.where(~is_rare & (shortfall > SHORTFALL_ERRORS * np.sqrt(variance)), shortfall, 0.0)
+    rare_shortfall = float(shortfall[is_rare].sum())
+    if rare_shortfall > SHORTFALL_ERRORS * math.sqrt(float(variance[is_rare].sum())):
+        lost[is_rare] = shortfall[is_rare]
+    return float(lost.sum()) / n, int(lost.argmax()) if lost.any() else None
 
 
 def error_figures(sums: Sums, clipped: float | None, drift: Drift | None = None) -> ErrorFigures:

@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval, cut
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
+from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
+from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Comparison, Difference, Lift
 from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
@@ -114,6 +117,9 @@ class _RewardFindings:
         self._reward = reward
         self._n_clusters = clusters.n_clusters
         self._unit = unit
+        self._checks = None
+        if log.action_space is ActionSpace.PRODUCTS and not options.is_deterministic:
+            self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)
         self._comparison = Comparison(logged, options) if compare else None
@@ -123,7 +129,7 @@ class _RewardFindings:
 
     def add(self, name: str, evaluated: PolicyEvaluation, groups: Groups | None) -> None:
         """Estimate what a policy earns; with `groups` of rows, where its weights lie, too."""
-        estimates = _estimates(name, evaluated, self._options)
+        estimates = _estimates(name, evaluated, self._options, self._checks)
         if groups is not None:
             self._overlaps[name] = evaluated.overlap(groups)
         self._notes[name] = evaluated.notes
@@ -168,7 +174,9 @@ def _usable_values(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     return values
 
 
-def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> list[Estimate]:
+def _estimates(
+    policy: str, evaluated: PolicyEvaluation, options: Options, log_checks: LogChecks | None
+) -> list[Estimate]:
     """Return the estimates of a policy's value, in the order of the options; raises `DataError` if there are none."""
     estimators = [estimator for estimator in options.estimators if estimator in evaluated.estimators]
     if not estimators:
@@ -182,6 +190,12 @@ def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> li
     intervals = _intervals([sums for sums, _ in sums_and_drifts.values()], evaluated, options)
     interval_of = dict(zip(sums_and_drifts, intervals, strict=True))
     general = _general_verdict(evaluated, options)
+    checks = None
+    log_verdicts: list[Verdict] = []
+    if log_checks is not None:
+        checks = PolicyChecks(log_checks, evaluated.weights(estimators[0]).values)
+        compared = compare_estimators({name: sums for name, (sums, _) in sums_and_drifts.items()})
+        log_verdicts = [checks.verdict, compared, log_checks.verdict, log_checks.copies]
     min_groups = EFFECTIVE_GROUPS_ASYMPTOTIC if options.interval == "asymptotic" else EFFECTIVE_GROUPS
 
     estimates = []
@@ -197,7 +211,12 @@ def _estimates(policy: str, evaluated: PolicyEvaluation, options: Options) -> li
         if options.is_deterministic:
             verdict = Verdict(DO_NOT_USE, (UNCHECKED,))
         else:
-            verdict = _worse_verdict(evaluated.verdict(estimator, estimated), general)
+            verdict = evaluated.verdict(estimator, estimated)
+            if checks is not None:
+                influence = evaluated.terms(estimator).influence()
+                for found in (checks.estimate_verdict(influence, interval), *log_verdicts):
+                    verdict = _worse_verdict(found, verdict)
+            verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
         estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))
     return estimates

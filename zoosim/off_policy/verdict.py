@@ -176,7 +176,7 @@ def _check_mean_weight(findings: Findings, weights: WeightFigures, interval: Int
     reason = f"the mean weight is {mean}, expected 1: the propensities are wrong, or actions are missing"
     if distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.weak:
         useless = distance > MEAN_DISTANCE.useless or errors > MEAN_ERRORS.useless
-        findings.add(reason, useless=useless and _matters(distance, interval))
+        findings.add(reason, useless=useless and matters(distance, interval))
     else:
         findings.above(distance, MEAN_DISTANCE, reason)
 
@@ -189,10 +189,10 @@ def _check_support(findings: Findings, weights: WeightFigures, interval: Interva
     if weights.unsupported_action is not None:
         where = f", {weights.unsupported_action} most of all"
     reason = f"{100 * mass:.1f}% of its choices are hardly in the log{where} (overlap)"
-    findings.add(reason, useless=not mass <= UNSUPPORTED_MASS.useless and _matters(mass, interval))
+    findings.add(reason, useless=not mass <= UNSUPPORTED_MASS.useless and matters(mass, interval))
 
 
-def _matters(share: float, interval: Interval) -> bool:
+def matters(share: float, interval: Interval) -> bool:
     """Whether an error in this `share` of the weight could shift the value by more than a quarter of the interval."""
     if share > GROSS or interval.low is None or interval.high is None:
         return True

@@ -1,0 +1,118 @@
+"""Weights that should leave visitors, times and products as they are, if the propensities are right."""
+
+import math
+
+import numpy as np
+
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray
+from zoosim.logs.log import Log
+from zoosim.off_policy.checks.dependence import HOUR
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.intervals.clusters import group_sums, standard_error
+from zoosim.off_policy.verdict import Findings, matters
+
+LEAST_GAP = 0.005
+"""A difference as small as this share is none of a fault: logs round their propensities."""
+
+MOST_SHARE = 0.05
+"""What the largest weight of an action may be of them all, if they are to tell of its propensities."""
+
+REWARDED_ERRORS = 3.5
+MOST_ROWS = 0.9
+"""Standard errors by which selection must show, and what share of the rows must be of actions that tell."""
+
+
+def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
+    """Return what `weights (n,)` shift beyond chance, and by how many standard deviations, the clearest first."""
+    columns = _columns(probe)
+    limit = sure_errors(len(columns))
+    clear = []
+    for name, values in columns.items():
+        spread = float(values.std())
+        if not spread:
+            continue
+        shifted = weights * ((values - values.mean()) / spread)
+        sums = group_sums(probe.clusters, Terms(shifted))
+        error = standard_error(sums)
+        errors = abs(sums.value) / error if error else 0.0
+        if errors > limit and abs(sums.value) > LEAST_GAP:
+            clear.append((errors, name, abs(sums.value)))
+    return [(name, shift) for _, name, shift in sorted(clear, reverse=True)]
+
+
+def check_balance(findings: Findings, imbalances: list[tuple[str, float]], interval: Interval) -> None:
+    """Say what the weights shift, which no policy can: who comes, and when."""
+    for name, shift in imbalances:
+        if matters(shift, interval):
+            seen = f"the weights shift {name} by {shift:.2g} standard deviations, which choices cannot"
+            advice = "the propensities are wrong, rows are missing, or the column was made after the choice"
+            findings.add(f"{seen}: {advice}", useless=False)
+            return
+
+
+def check_actions(findings: Findings, log: Log) -> None:
+    """Compare how often each action is in the log with how often its propensities say."""
+    k = log.n_actions
+    inverse = 1.0 / log.propensities
+    rows = np.bincount(log.actions, minlength=k)
+    total = np.bincount(log.actions, inverse, k)
+    squares = np.bincount(log.actions, inverse**2, k)
+    largest = np.zeros(k)
+    np.maximum.at(largest, log.actions, inverse)
+    offered = _offered(log)
+    can_tell = (rows >= LEAST_ROWS) & (largest < MOST_SHARE * total)
+    gap = np.where(can_tell, total - offered, 0.0)
+    variance = squares - total**2 / np.maximum(offered, 1.0)
+    errors = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-12))
+    errors[np.abs(gap) < LEAST_GAP * offered] = 0.0
+    worst = int(errors.argmax())
+    if errors[worst] > sure_errors(k):
+        ratio = f"{total[worst] / offered[worst]:.3g} times as often as its propensities say"
+        advice = "propensities are wrong, or rows are missing"
+        findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}", useless=False)
+    if rows[can_tell].sum() > MOST_ROWS * len(log):
+        _check_rewarded(findings, log, gap, np.where(can_tell, rows / np.maximum(total, 1e-12), 0.0))
+
+
+def _check_rewarded(findings: Findings, log: Log, gap: FloatArray, usual: FloatArray) -> None:
+    """Look for selection: whether actions that earn more come more often than their propensities say.
+
+    Each action's `gap (K,)` counts by its reward above the mean, and by its `usual (K,)` propensity for least noise.
+    """
+    rows = np.bincount(log.actions, minlength=log.n_actions)
+    reward = np.bincount(log.actions, log.rewards, log.n_actions) / np.maximum(rows, 1)
+    factor = (reward - log.rewards.mean()) * usual
+    terms = factor[log.actions] / log.propensities
+    error = math.sqrt(len(terms) * float(terms.var()))
+    total = float((factor * gap).sum())
+    if error and abs(total) > REWARDED_ERRORS * error and abs(total) > LEAST_GAP * float(np.abs(terms).sum()):
+        more = "more" if total > 0.0 else "less"
+        seen = f"actions that earn more are in the log {more} often than their propensities say"
+        advice = "rows were selected by their reward, or drawn again after a failure"
+        findings.add(f"{seen} ({abs(total) / error:.1f} standard errors): {advice}", useless=False)
+
+
+def _columns(probe: Probe) -> dict[str, FloatArray]:
+    """Return what is known of visits before the choice, by name."""
+    columns = {probe.feature_name(column): probe.inputs[:, place] for place, column in enumerate(probe.columns)}
+    if probe.order is not None:
+        age = np.empty(len(probe))
+        age[probe.order] = np.arange(len(probe)) / len(probe)
+        columns["the place in the log's time"] = age
+    if probe.log.times is not None:
+        day = 2.0 * math.pi * ((probe.log.times / (24 * HOUR)) % 1.0)
+        columns |= {"the hour of the day": np.sin(day), "the hour of the day, by its cosine": np.cos(day)}
+    return columns
+
+
+def _offered(log: Log) -> FloatArray:
+    """Return in how many rows each action could be chosen `(K,)`."""
+    if log.candidates.are_everything:
+        return np.full(log.n_actions, float(len(log)))
+    offered = np.zeros(log.n_actions)
+    for start in range(0, len(log), 10_000):
+        masks, mask_of = log.candidates.distinct_masks(log.candidate_set[start : start + 10_000])
+        offered += np.bincount(mask_of, minlength=len(masks)) @ masks
+    return offered

@@ -1,0 +1,131 @@
+"""All checks of a log of single products: of its rows, of a policy's weights, and of an estimate."""
+
+from functools import cached_property
+
+import numpy as np
+
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray
+from zoosim.logs.log import Log
+from zoosim.off_policy.checks.balance import check_actions, check_balance, imbalances
+from zoosim.off_policy.checks.copies import check_copies
+from zoosim.off_policy.checks.dependence import check_dependence
+from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
+from zoosim.off_policy.checks.order import (
+    Change,
+    action_changes,
+    check_action_changes,
+    check_change,
+    check_shift,
+    largest_change,
+)
+from zoosim.off_policy.checks.probe import Probe, runs_of_rows
+from zoosim.off_policy.checks.tails import check_tail
+from zoosim.off_policy.intervals.clusters import Clusters
+from zoosim.off_policy.verdict import TRUST, Findings, Verdict
+
+FEWEST_ROWS = 100
+"""Rows from which on a log can tell anything by its order, its neighbours or its copies."""
+
+
+MOST_ROWS, RUNS = 200_000, 20
+"""Rows that are looked at; of larger logs, as many runs of neighbouring rows, spread evenly."""
+
+
+class LogChecks:
+    """What speaks against any estimate by one reward of a log.
+
+    Args:
+        log: A log of single products.
+        clusters: Which of its visits belong together.
+        are_estimated: Whether the log's propensities were estimated, so that they fit by construction.
+    """
+
+    def __init__(self, log: Log, clusters: Clusters, are_estimated: bool) -> None:
+        user_share = clusters.n_clusters / len(log)
+        self.rows = runs_of_rows(len(log), RUNS, MOST_ROWS)
+        if len(self.rows) < len(log):
+            log = log.rows(self.rows)
+            group = clusters.group[self.rows]
+            clusters = clusters._replace(group=group, sizes=np.bincount(group).astype(np.float64))
+        self.probe = Probe(log, clusters, user_share)
+        self.are_estimated = are_estimated
+
+    @cached_property
+    def copies(self) -> Verdict:
+        """The verdict on rows that are there more than once."""
+        findings = Findings()
+        if len(self.probe) >= FEWEST_ROWS:
+            check_copies(findings, self.probe)
+        return findings.verdict()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict on the log's rewards, features and propensities."""
+        findings = Findings()
+        if len(self.probe) >= FEWEST_ROWS:
+            check_shift(findings, self.probe)
+            check_features(findings, self.probe)
+            check_tail(findings, self.probe.log.rewards)
+            if not self.are_estimated:
+                check_actions(findings, self.probe.log)
+                check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
+        return findings.verdict()
+
+    @cached_property
+    def change(self) -> Change | None:
+        """How rewards changed at the log's end, if they did."""
+        return largest_change(self.probe)
+
+    @cached_property
+    def action_changes(self) -> FloatArray:
+        """How each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+        return action_changes(self.probe)
+
+
+class PolicyChecks:
+    """What speaks against any estimate of one policy.
+
+    Args:
+        log: What is known of the log.
+        weights: The policy's importance weights `(n,)`.
+    """
+
+    def __init__(self, log: LogChecks, weights: FloatArray) -> None:
+        self.log = log
+        self.weights = weights[log.rows]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict on the policy's probabilities of the logged actions."""
+        findings = Findings()
+        probe = self.log.probe
+        if len(probe) >= FEWEST_ROWS:
+            chances = self.weights * probe.log.propensities
+            check_reward_in_hand(findings, probe, chances, "the policy's probabilities")
+        return findings.verdict()
+
+    @cached_property
+    def change(self) -> Change | None:
+        """How weighted rewards changed at the log's end, or if they did not, rewards as they are."""
+        return largest_change(self.log.probe, self.weights) or self.log.change
+
+    @cached_property
+    def imbalances(self) -> list[tuple[str, float]]:
+        """What the weights shift, and by how much."""
+        return imbalances(self.log.probe, self.weights)
+
+    def estimate_verdict(self, influence: FloatArray, interval: Interval) -> Verdict:
+        """Return the verdict on an estimate by the `influence (n,)` of the rows, and its interval."""
+        findings = Findings()
+        probe = self.log.probe
+        influence = influence[self.log.rows]
+        if len(probe) >= FEWEST_ROWS:
+            if not self.log.are_estimated:
+                check_balance(findings, self.imbalances, interval)
+            if self.change is not None:
+                check_change(findings, self.change, probe, influence, interval)
+            if self.log.copies.word == TRUST:  # else neighbours go together for that reason alone
+                check_dependence(findings, probe, influence)
+            check_action_changes(findings, probe, self.log.action_changes, self.weights, interval)
+        return findings.verdict()

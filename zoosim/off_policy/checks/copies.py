@@ -1,0 +1,56 @@
+"""Rows that are there more than once."""
+
+import numpy as np
+import polars as pl
+
+from zoosim.off_policy.checks.probe import Probe, row_keys
+from zoosim.off_policy.verdict import Findings
+
+ERRORS = 5.0
+LEAST_SHARE = 0.005
+"""How far and by what share of all rows the pairs of same rows must exceed what chance brings."""
+
+GRAVE_SHARE = 0.2
+"""Share of copies from which on intervals are far too narrow."""
+
+MOST_ROWS = 50_000
+"""Rows that are compared; of larger logs, all rows of some contexts."""
+
+
+def check_copies(findings: Findings, probe: Probe) -> None:
+    """Name exact copies: pairs of rows alike in all that is logged, beyond those that chance brings.
+
+    Two visits of one context, drawn independently, have the same action with the probability of the first one's.
+    """
+    log = probe.log
+    context = probe.visitor_keys
+    for column in (log.candidate_set, log.positions, log.user_ids, log.times):
+        if column is not None:
+            context = row_keys(column, context)
+    n = len(log)
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.flatnonzero(context % (n // MOST_ROWS + 1) == 0)
+        if not MOST_ROWS / 4 < len(rows) < 4 * MOST_ROWS:  # there are but few contexts
+            rows = np.arange(MOST_ROWS)
+    context = context[rows]
+    whole = context
+    for values in (log.actions, log.propensities, log.rewards):
+        whole = row_keys(values[rows], whole)
+    if len(rows) - pl.Series(whole).n_unique() < LEAST_SHARE * len(rows):
+        return
+    order = np.argsort(context, kind="stable")
+    first, second = order[:-1], order[1:]
+    is_pair = context[first] == context[second]
+    first, second = first[is_pair], second[is_pair]
+    chance = log.propensities[rows[first]]
+    excess = float((whole[first] == whole[second]).sum() - chance.sum())
+    error = float(np.sqrt((chance * (1.0 - chance)).sum() + 1.0))
+    if excess <= ERRORS * error:
+        return
+    # Of the pairs that are no copies, some are alike by chance, too.
+    share = excess / (1.0 - float(chance.mean())) / len(rows)
+    if share <= LEAST_SHARE:
+        return
+    reason = f"copies: {100 * share:.1f}% of the rows repeat another row in all that is logged"
+    findings.add(f"{reason}, more than chance brings; count each decision once", useless=share > GRAVE_SHARE)

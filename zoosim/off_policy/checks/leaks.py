@@ -1,0 +1,97 @@
+"""Features and probabilities that know the reward."""
+
+import math
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.checks.probe import Probe
+from zoosim.off_policy.verdict import Findings
+
+SAME = 0.95
+"""Correlation of a feature with the reward from which on it is the reward under another name."""
+
+KNOWN, KNOWN_ERRORS = 0.12, 5.0
+SURELY_KNOWN = 0.25
+"""Correlation of what is left of probabilities and rewards once features and actions have explained what they can."""
+
+NEAREST, NEAREST_ROWS = 5, 4_000
+NOISE = 0.5
+"""Share of the rewards' variance that must be left beside rows alike, so that none could know it beforehand."""
+
+ROUNDING = 1e-6
+"""Share of the variance of probabilities that is none: rows alike have the same one."""
+
+LEAST_CHANCE = 1e-6
+
+
+def check_features(findings: Findings, probe: Probe) -> None:
+    """Look for a feature that is the reward."""
+    rewards = probe.log.rewards[probe.sample]
+    centred = rewards - rewards.mean()
+    size = float(np.sqrt((centred**2).sum()))
+    if not size:
+        return
+    for place, column in enumerate(probe.columns):
+        values = probe.inputs[probe.sample, place]
+        values = values - values.mean()
+        spread = float(np.sqrt((values**2).sum()))
+        likeness = abs(float((values * centred).sum())) / (spread * size) if spread else 0.0
+        if likeness > SAME:
+            seen = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
+            findings.add(f"{seen}: leave out what is known only after the choice", useless=False)
+            return
+
+
+def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, whose: str) -> None:
+    """Look for the reward in probabilities that should have been computed before it came.
+
+    Given the features and the action a probability is a number, and cannot go with what is chance in the reward.
+
+    Args:
+        findings: Takes what was found.
+        probe: The log.
+        chances: The probabilities of the logged actions `(n,)`.
+        whose: What to call them, such as "the policy's probabilities".
+    """
+    log_chances = np.log(np.maximum(chances, LEAST_CHANCE))
+    rows = probe.sample
+    likeness = _correlation(probe.residuals_of(log_chances)[rows], probe.residuals[rows])
+    if abs(likeness) < KNOWN or abs(likeness) * math.sqrt(len(rows)) < KNOWN_ERRORS:
+        return
+    # What the linear model leaves may be known of visitors: compare with the most alike rows of the same action.
+    rows = rows[:: max(1, len(rows) // NEAREST_ROWS)]
+    values = np.column_stack([log_chances[rows], probe.log.rewards[rows]])
+    left = _less_nearest(probe.inputs[rows], probe.log.actions[rows], values)
+    likeness = _correlation(left[:, 0], left[:, 1])
+    unknown_chances, noise = left.var(axis=0) / (1.0 + 1.0 / NEAREST)
+    if unknown_chances <= ROUNDING * float(values[:, 0].var()):
+        return
+    if abs(likeness) > SURELY_KNOWN and noise > NOISE * float(values[:, 1].var()):
+        seen = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
+        advice = "compute them before the reward is known, by features that are logged, on rows not learned from"
+        findings.add(f"{seen}: {advice}", useless=True)
+
+
+def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -> FloatArray:
+    """Return `values (n, m)` less their means over the rows of the same action that are most alike."""
+    left = np.zeros_like(values)
+    for action in np.unique(actions):
+        rows = np.flatnonzero(actions == action)
+        if len(rows) <= NEAREST:
+            continue
+        nearest = cKDTree(inputs[rows]).query(inputs[rows], NEAREST + 1)[1]
+        # Of rows alike in all features any may come first, so a row is left out by its number.
+        is_other = nearest != np.arange(len(rows))[:, None]
+        is_other[is_other.all(axis=1), -1] = False
+        others = rows[nearest[is_other].reshape(len(rows), NEAREST)]
+        left[rows] = values[rows] - values[others].mean(axis=1)
+    return left
+
+
+def _correlation(x: FloatArray, y: FloatArray) -> float:
+    x = x - x.mean()
+    y = y - y.mean()
+    size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
+    return float((x * y).sum()) / size if size else 0.0

@@ -1,0 +1,176 @@
+"""What the order of rows tells: rewards that are late or drift, and rewards that stand in the wrong row."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.statistics import Interval
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, fit_residuals, runs_of_rows, sure_errors
+from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.intervals.clusters import group_sums, standard_error
+from zoosim.off_policy.verdict import Findings, matters
+
+LAST_SHARES = (0.5, 0.25, 0.125, 0.0625)
+LATE_SHARE = 0.25
+"""Shares of the rows, at the log's end, whose rewards are compared with those before; and those that may be late."""
+
+CHANGE_ERRORS = 3.7
+"""By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
+
+TESTS = 10
+"""For how many tests that of each action counts, as its rewards are few and weighted."""
+
+ROUNDING = 1e-9
+"""Rewards that changed by less than this did not."""
+
+SHIFT_ERRORS = 3.0
+BLOCKS, BLOCK = 10, 1_000
+"""Runs of neighbouring rows that show whether rewards stand in the wrong row."""
+
+
+class Change(NamedTuple):
+    """How rewards changed over the log, as a part of their mean.
+
+    `change` is that of the last `share` of the rows against those before; with a share of 0 that from the log's
+    beginning to its end, along a line. `errors` is its size in standard errors.
+    """
+
+    share: float
+    change: float
+    errors: float
+
+    @property
+    def of_mean(self) -> float:
+        """By what part of it the log's mean and the value at the log's end differ."""
+        return abs(self.change) * (1.0 - self.share if self.share else 0.5)
+
+    @property
+    def seen(self) -> str:
+        """The change in words."""
+        percent = f"{100 * abs(self.change):.0f}%"
+        errors = f"({self.errors:.1f} standard errors)"
+        if not self.share:
+            return f"over the log rewards {'fall' if self.change < 0.0 else 'rise'} by {percent} {errors}"
+        than_before = f"{percent} {'lower' if self.change < 0.0 else 'higher'} than before"
+        return f"in the last {100 * self.share:.3g}% of the rows rewards are {than_before} {errors}"
+
+
+def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
+    """Return the clearest change of rewards over the log, choices and visitors being alike; None without one.
+
+    With `weights (n,)` it is that of a policy's rewards.
+    """
+    order = probe.order
+    rewards, residuals = probe.log.rewards, probe.unselected_residuals
+    if weights is not None:
+        rewards, residuals = weights * rewards, weights * probe.residuals
+    mean = float(np.abs(rewards).mean())
+    n = len(probe)
+    if order is None or not mean:
+        return None
+    age = np.empty(n)
+    age[order] = (np.arange(n) + 0.5) / n
+    # The slope on age, whose variance is 1 / 12, and the difference of two means.
+    contrasts = {0.0: 12.0 * (age - 0.5)}
+    for share in LAST_SHARES:
+        contrasts[share] = np.where(age > 1.0 - share, 1.0 / share, -1.0 / (1.0 - share))
+    largest = None
+    for share, contrast in contrasts.items():
+        moved = group_sums(probe.clusters, Terms(residuals * contrast))
+        error = standard_error(moved)
+        errors = abs(moved.value) / error if error else 0.0
+        if errors > CHANGE_ERRORS and (largest is None or errors > largest.errors):
+            largest = Change(share, moved.value / mean, errors)
+    return largest
+
+
+def check_change(findings: Findings, change: Change, probe: Probe, influence: FloatArray, interval: Interval) -> None:
+    """Say that rewards changed over the log, and what the value is at its end.
+
+    The estimate is the mean over the log's time; `influence (n,)` is that of its rows.
+    """
+    assert probe.order is not None
+    if not matters(change.of_mean, interval):
+        return
+    if change.change < 0.0 and 0.0 < change.share <= LATE_SHARE:
+        advice = "they may not have arrived yet: leave those rows out, or wait"
+        findings.add(f"{change.seen}; {advice}", useless=False)
+        return
+    is_late = np.zeros(len(probe), bool)
+    is_late[probe.order[3 * len(probe) // 4 :]] = True
+    latest = group_sums(probe.clusters, Terms(np.where(is_late, influence / is_late.mean(), 0.0)))
+    value = interval.mean + latest.value
+    half = 1.96 * standard_error(latest)
+    meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} -+ {half:.2g}"
+    findings.add(f"drift: {change.seen}; {meaning}", useless=False)
+
+
+def action_changes(probe: Probe) -> FloatArray:
+    """Return how each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+    k = probe.log.n_actions
+    changes = np.zeros(k)
+    if probe.order is None:
+        return changes
+    means, variances = [], []
+    is_enough = np.ones(k, bool)
+    for half in np.array_split(probe.order, 2):
+        # Weighted by 1 / p, so that what writes the log may learn to whom it shows an action.
+        actions, weights = probe.log.actions[half], 1.0 / probe.log.propensities[half]
+        total = np.maximum(np.bincount(actions, weights, k), 1.0)
+        mean = np.bincount(actions, weights * probe.residuals[half], k) / total
+        shares = weights / total[actions]
+        deviations = shares * (probe.residuals[half] - mean[actions])
+        means.append(mean)
+        variances.append(np.bincount(actions, deviations**2, k))
+        is_enough &= np.bincount(actions, minlength=k) >= LEAST_ROWS
+        is_enough &= np.bincount(actions, shares**2, k) * LEAST_ROWS <= 1.0  # as many effective rows
+    moved = means[1] - means[0]
+    error = np.sqrt(variances[0] + variances[1])
+    is_clear = is_enough & (np.abs(moved) > np.maximum(sure_errors(TESTS * k) * error, ROUNDING))
+    return np.where(is_clear, moved, changes)
+
+
+def check_action_changes(
+    findings: Findings, probe: Probe, changes: FloatArray, weights: FloatArray, interval: Interval
+) -> None:
+    """Say which action's rewards changed most, of those by which a policy's value moved."""
+    if not changes.any() or not interval.mean:
+        return
+    mass = np.bincount(probe.log.actions, weights, probe.log.n_actions) / len(weights)
+    moved = changes * mass
+    worst = int(np.abs(moved).argmax())
+    if matters(abs(float(moved[worst]) / interval.mean) / 2.0, interval):
+        seen = (
+            f"the rewards of {probe.log.action_name(worst)} changed by {changes[worst]:+.3g} between the log's halves"
+        )
+        advice = "its number may mean another product now, or tastes moved; judge by the later rows"
+        findings.add(f"{seen}: {advice}", useless=False)
+
+
+def check_shift(findings: Findings, probe: Probe) -> None:
+    """Compare how well an action and its visitor predict the reward of their row with that of the rows beside it."""
+    for order in _orders(probe):
+        rows = runs_of_rows(len(order) - 2, BLOCKS, BLOCKS * BLOCK) + 1  # all but the first and the last
+        here = order[rows]
+        neighbours = [order[rows + step] for step in (0, 1, -1)]
+        rewards = np.stack([probe.log.rewards[each] for each in neighbours], axis=1)
+        everything = np.arange(len(here))
+        left = fit_residuals([probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything)
+        own, *others = (left**2 - (rewards - rewards.mean(axis=0)) ** 2).T
+        for other, name in zip(others, ("after", "before"), strict=True):
+            gain = own - other
+            error = float(gain.std()) / math.sqrt(len(gain))
+            if error and float(gain.mean()) > SHIFT_ERRORS * error:
+                seen = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
+                findings.add(f"{seen}, not by that of their own: they stand in the wrong row", useless=True)
+                return
+
+
+def _orders(probe: Probe) -> list[IntArray]:
+    """Return the orders of rows in which a reward may have slipped: that of the log, and that of time."""
+    as_logged = np.arange(len(probe))
+    if probe.order is None or np.array_equal(probe.order, as_logged):
+        return [as_logged]
+    return [as_logged, probe.order]

@@ -1,0 +1,250 @@
+"""What checks of a log share: the order of its rows, its contexts as keys, and rewards less what the rows explain."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from zoosim.core.jit import jit
+from zoosim.core.rng import mix
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.log import Log
+from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
+
+SAMPLE = 10_000
+"""Rows that models of the checks are fitted to."""
+
+MOST_FEATURES = 30
+"""Columns of features that models of the checks use: the first ones that vary."""
+
+PSEUDO_ROWS = 10.0
+"""For how many rows the mean of all actions counts beside those of one action."""
+
+SORTED = 0.2
+"""Steps down for each step up from one row to the next, or the other way, from which on down a column is sorted."""
+
+FEW_STEPS = 10
+"""Or as few steps in all, where chance would make twice as many."""
+
+MEASURED_ROWS = 1_000
+FEWEST_NUMBERS = 10
+"""Rows that tell whether a column holds measured numbers, and how many of them must differ."""
+
+
+OWN_IDS = 0.9
+"""Users per row from which on a log names visits rather than users."""
+
+CHANCE = 5e-4
+"""How likely a sound log fails a check by chance."""
+
+LEAST_ROWS = 30
+"""Rows of an action that tell of it."""
+
+
+def sure_errors(tests: int) -> float:
+    """Return the standard errors that one of so many tests exceeds by `CHANCE` (Bonferroni)."""
+    return -float(special.ndtri(CHANCE / 2.0 / max(1, tests)))
+
+
+def runs_of_rows(n: int, n_runs: int, most: int) -> IntArray:
+    """Return all of `n` rows, or where they are more than `most`, so many in runs of neighbours, spread evenly."""
+    if n <= most:
+        return np.arange(n)
+    length = most // n_runs
+    starts = np.linspace(0, n - length, n_runs).astype(np.int64)
+    return (starts[:, None] + np.arange(length)).ravel()
+
+
+class Probe:
+    """A log of single products under examination.
+
+    Args:
+        log: The log, with propensities.
+        clusters: Which of its visits belong together.
+        user_share: Users per row, of the whole log where this is a part.
+    """
+
+    def __init__(self, log: Log, clusters: Clusters, user_share: float) -> None:
+        self.log = log
+        self.clusters = clusters
+        self._user_share = user_share
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+    @cached_property
+    def order(self) -> IntArray | None:
+        """The rows in order of time `(n,)`; as the log has them where it has no times, None where those are sorted."""
+        times = self.log.times
+        n = len(self.log)
+        if times is None:
+            return None if self._is_sorted else np.arange(n)
+        if (times[1:] >= times[:-1]).all():
+            return np.arange(n)
+        return np.argsort(times, kind="stable")
+
+    @cached_property
+    def _is_sorted(self) -> bool:
+        """Whether rows without times are sorted by what they hold, so that their order says nothing of time."""
+        log = self.log
+        start = slice(0, SAMPLE)
+        columns = [log.actions, log.rewards, *log.features[:, self.columns].T]
+        single = [column for column in columns if column.ndim == 1]
+        return any(_is_sorted(np.asarray(column[start], np.float64)) for column in single)
+
+    @cached_property
+    def sample(self) -> IntArray:
+        """Rows spread evenly over the log, in its order."""
+        n = len(self.log)
+        return np.arange(n) if n <= SAMPLE else np.linspace(0, n - 1, SAMPLE).astype(np.int64)
+
+    @cached_property
+    def columns(self) -> IntArray:
+        """The columns of features that checks use."""
+        return np.flatnonzero(self.log.features[self.sample].std(axis=0) > 0.0)[:MOST_FEATURES]
+
+    def feature_name(self, column: int) -> str:
+        """Return what the log calls a column of features."""
+        names = self.log.visitor_features
+        return names[column] if column < len(names) else f"column {column}"
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """What rewards and probabilities may go by, brought to a mean near 0 and a variance near 1 `(n, d)`."""
+        few = self.log.features[self.sample][:, self.columns]
+        features = np.ascontiguousarray(self.log.features, np.float64)
+        return _scaled(features, self.columns, few.mean(axis=0), 1.0 / few.std(axis=0))
+
+    @cached_property
+    def visitor_keys(self) -> IntArray:
+        """A number for each row's features, the same for the same ones `(n,)`."""
+        return row_keys(self.log.features)
+
+    @cached_property
+    def visitors(self) -> Clusters:
+        """Which rows have the same features."""
+        return make_clusters(len(self), self.visitor_keys)
+
+    @property
+    def repeated(self) -> float:
+        """The share of rows that repeat the features of another one."""
+        return 1.0 - self.visitors.n_clusters / len(self)
+
+    @cached_property
+    def names_users(self) -> bool:
+        """Whether the log says which rows are of the same user, and not merely gives each row an id."""
+        if self.log.user_ids is None:
+            return False
+        return self._user_share <= OWN_IDS or not self.repeated
+
+    @cached_property
+    def has_measured_numbers(self) -> bool:
+        """Whether features hold a measured number, so that rows with the same ones are of the same visitor.
+
+        Whole numbers, and steps of a scale, are shared by visitors; a measured number by next to none.
+        """
+        rows = self.log.features[self.sample]
+        return any(is_measured(column) for column in rows[:, self.columns].T)
+
+    @cached_property
+    def residuals(self) -> FloatArray:
+        """Rewards less what actions and features explain `(n,)`."""
+        return self.residuals_of(self.log.rewards)
+
+    @cached_property
+    def unselected_residuals(self) -> FloatArray:
+        """Rewards less what actions, features and propensities explain `(n,)`: they hold what the logger knew."""
+        p = self.log.propensities[:, None]
+        return self._residuals([self.inputs, np.log(p), p], self.log.rewards)
+
+    def residuals_of(self, values: FloatArray) -> FloatArray:
+        """Return `values (n,)` less a linear model of actions and features."""
+        return self._residuals([self.inputs], values)
+
+    def _residuals(self, inputs: Sequence[FloatArray], values: FloatArray) -> FloatArray:
+        return fit_residuals(inputs, self.log.actions, values[:, None], self.log.n_actions, self.sample)[:, 0]
+
+
+def fit_residuals(
+    inputs: Sequence[FloatArray], actions: IntArray, values: FloatArray, n_actions: int, sample: IntArray
+) -> FloatArray:
+    """Return `values (n, m)` less a model: a mean per action, shrunk towards that of all, and slopes that they share.
+
+    Slopes of the `inputs`, each `(n, d)`, are fitted to the rows of the `sample`, means to all rows.
+    """
+    left: FloatArray = values - values.mean(axis=0)
+    few_actions = actions[sample]
+    few_inputs = np.column_stack([part[sample] for part in inputs])
+    few_inputs = few_inputs - few_inputs.mean(axis=0)
+    if few_inputs.shape[1]:
+        within = few_inputs - _action_means(few_inputs, few_actions, n_actions)[few_actions]
+        few_values = left[sample] - _action_means(left[sample], few_actions, n_actions)[few_actions]
+        slopes = np.linalg.solve(within.T @ within + np.eye(within.shape[1]), within.T @ few_values)
+        start = 0
+        for part in inputs:
+            left -= part @ slopes[start : start + part.shape[1]]
+            start += part.shape[1]
+        left -= left.mean(axis=0)
+    return left - _action_means(left, actions, n_actions)[actions]
+
+
+def row_keys(values: FloatArray | IntArray, keys: IntArray | None = None) -> IntArray:
+    """Return a number per row of `values (n, ...)`, and of earlier `keys (n,)` if given: the same for the same row.
+
+    Different rows have the same one by a chance of one in 2^64.
+    """
+    table = np.ascontiguousarray(values).reshape(len(values), -1)
+    bits: IntArray = table.astype(np.int64) if table.dtype.kind == "i" else table.astype(np.float64).view(np.int64)
+    return _row_keys(bits, np.zeros(len(bits), np.int64) if keys is None else keys)
+
+
+def is_measured(values: FloatArray) -> bool:
+    """Return whether `values (n,)` are measured numbers: many, and not on even steps as whole numbers are."""
+    few = values[:: max(1, len(values) // MEASURED_ROWS)]
+    spread = float(few.std())
+    if not spread:
+        return False
+    distinct = np.unique((few / spread).round(9))
+    if len(distinct) < FEWEST_NUMBERS:
+        return False
+    gaps = np.diff(distinct)
+    steps = gaps / gaps.min()
+    is_on_scale = np.abs(steps - steps.round()) < 1e-6 * steps
+    return float(is_on_scale.mean()) < 0.5
+
+
+def _is_sorted(values: FloatArray) -> bool:
+    """Return whether `values (n,)` rise from row to row and hardly ever fall, or the other way."""
+    steps = np.diff(values)
+    fewer, more = sorted([int((steps < 0.0).sum()), int((steps > 0.0).sum())])
+    counts = np.unique(values, return_counts=True)[1] / len(values)
+    expected = len(steps) * (1.0 - float((counts**2).sum()))
+    return expected > 2 * FEW_STEPS and (fewer < SORTED * more or fewer + more < FEW_STEPS)
+
+
+def _action_means(values: FloatArray, actions: IntArray, n_actions: int) -> FloatArray:
+    """Return the mean of `values (n, m)` per action, shrunk towards 0 `(K, m)`."""
+    rows = np.bincount(actions, minlength=n_actions) + PSEUDO_ROWS
+    sums = np.stack([np.bincount(actions, column, n_actions) for column in values.T], axis=1)
+    return sums / rows[:, None]
+
+
+@jit
+def _row_keys(bits: IntArray, keys: IntArray) -> IntArray:
+    out = np.empty(bits.shape[0], np.int64)
+    for i in range(bits.shape[0]):
+        key = np.uint64(keys[i])
+        for j in range(bits.shape[1]):
+            key = mix(np.uint64(key ^ mix(np.uint64(bits[i, j]))))
+        out[i] = np.int64(key)
+    return out
+
+
+@jit
+def _scaled(features: FloatArray, columns: IntArray, centre: FloatArray, scale: FloatArray) -> FloatArray:
+    out = np.empty((features.shape[0], columns.shape[0]))
+    for i in range(features.shape[0]):
+        for j in range(columns.shape[0]):
+            out[i, j] = (features[i, columns[j]] - centre[j]) * scale[j]
+    return out

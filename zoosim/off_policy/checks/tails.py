@@ -1,0 +1,35 @@
+"""Rewards so heavy in their tail that no interval holds."""
+
+import math
+
+import numpy as np
+
+from zoosim.core.types import FloatArray
+from zoosim.off_policy.verdict import Findings
+
+TAIL_SHARE = 0.05
+FEWEST, MOST = 20, 500
+"""The share of the rewards that the tail is told by, and how many these are at least and at most."""
+
+FINITE_VARIANCE = 2.0
+"""The tail index at and below which the variance is infinite, and no standard error exists."""
+
+WEAK_ERRORS, USELESS_ERRORS = 1.5, 2.5
+
+
+def check_tail(findings: Findings, rewards: FloatArray) -> None:
+    """Estimate the tail index of `rewards (n,)` by the sizes of the largest (Hill 1975)."""
+    sizes = np.abs(rewards[rewards != 0.0])
+    k = min(MOST, max(FEWEST, int(TAIL_SHARE * len(sizes))))
+    if len(sizes) <= 2 * k:
+        return
+    largest = np.partition(sizes, len(sizes) - k - 1)[len(sizes) - k - 1 :]
+    excess = float(np.log(largest / largest.min()).sum()) / k
+    if not excess:
+        return
+    index = 1.0 / excess
+    error = index / math.sqrt(k)
+    if index + WEAK_ERRORS * error < FINITE_VARIANCE:
+        seen = f"the largest rewards have a tail of index {index:.2f} -+ {error:.2f} (Hill)"
+        meaning = "at 2 and below a mean has no standard error; cap rewards, and judge the capped ones"
+        findings.add(f"{seen}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)

@@ -32,6 +32,7 @@ def main() -> None:
         folder = Path(name)
         with serving(folder / "service", make_model(folder, "adaptive"), wait=5.0) as service:
             growth = watch(service, minutes)
+            service.stop()  # its learner, too, which would write into a folder that is being removed
     print(f"growth of the service and of its learner in the last ten minutes: {growth[0]:.2f} and {growth[1]:.2f} MB")
     sys.exit(int(max(growth) > MOST_GROWTH))
 

@@ -114,7 +114,7 @@ class _Watch:
         text = os.read(self._told, 65_536)
         for line in text.splitlines():
             self._take_in(json.loads(line))
-        return bool(text)
+        return bool(text) and self._code is None  # once done: a process left behind may hold the pipe open
 
     def _take_in(self, message: dict[str, Any]) -> None:
         if "done" in message:

@@ -1,4 +1,4 @@
-"""The verdict on an estimate: trust, weak or do not use, and why. Its limits stand in one place, to be tuned."""
+"""The verdict on an estimate: trust, weak or do not use, and why; the limits on weights and errors stand here."""
 
 import math
 from typing import NamedTuple

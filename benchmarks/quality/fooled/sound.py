@@ -161,6 +161,33 @@ def hours_that_differ(rng: np.random.Generator) -> Case:
     return rows.case((shop.value(0.4) + shop.value(-0.4)) / 2.0)
 
 
+def weekends_that_differ(rng: np.random.Generator) -> Case:
+    """More is clicked on the last two days of each week, whatever is shown; 20,000 rows."""
+    shop = Shop(rng)
+    times = START + np.sort(rng.integers(DAYS * DAY, size=20_000))
+    is_weekend = (times - START) // DAY % 7 >= 5
+    rows = draw_rows(shop, len(times), times=times, shift=np.where(is_weekend, 0.8, 0.0)[:, None])
+    return rows.case((2.0 * shop.value(0.8) + 5.0 * shop.value()) / 7.0)
+
+
+def top_of_the_ranking(rng: np.random.Generator) -> Case:
+    """What writes the log shows each visitor one of the five products that it ranks highest, as does the policy."""
+    shop = Shop(rng)
+    features = shop.visitors(ROWS)
+    rows = draw_rows(shop, features=features, logging=_top(shop.logging(features), shop.logging(features)))
+    rows.target = _top(rows.target, shop.logging(features))
+    fresh = shop.visitors(VISITORS)
+    policy = _top(shop.target(fresh), shop.logging(fresh))
+    return rows.case(float((policy * shop.click_rates(fresh)).sum(axis=1).mean()))
+
+
+def price_tiers(rng: np.random.Generator) -> Case:
+    """Sales of 20, and a few of 100."""
+    rows = draw_rows(Shop(rng))
+    rows.rewards = rows.rewards * np.where(rng.random(len(rows)) < 0.05, 100.0, 20.0)
+    return rows.case(rows.shop.value() * 24.0)
+
+
 def sorted_by_product(rng: np.random.Generator) -> Case:
     """Rows sorted by product, in a log without times."""
     rows = draw_rows(Shop(rng))
@@ -279,6 +306,12 @@ def _sure(target: FloatArray) -> FloatArray:
     return np.asarray((target == target.max(axis=1, keepdims=True)).astype(float))
 
 
+def _top(chances: FloatArray, ranking: FloatArray) -> FloatArray:
+    """Return `chances (n, K)` among the five products that a ranking `(n, K)` has highest, the others 0."""
+    kept = chances * (ranking >= np.sort(ranking, axis=1)[:, -5:-4])
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
 def _available(shop: Shop, n: int) -> BoolArray:
     available: BoolArray = shop.rng.random((n, shop.n_actions)) > 0.2
     available[:, 0] = True
@@ -314,6 +347,9 @@ SOUND: tuple[Way, ...] = (
     sold_out,
     logger_that_learns,
     hours_that_differ,
+    weekends_that_differ,
+    top_of_the_ranking,
+    price_tiers,
     sorted_by_product,
     sorted_by_reward,
     answers,

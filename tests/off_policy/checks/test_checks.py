@@ -29,7 +29,7 @@ FAULTS: list[tuple[Way, str, str]] = [
     (times.no_rewards_at_the_end, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
     (times.late_rewards_without_times, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
     (times.favourite_falls, WEAK, "between the log's halves: its number may mean another product now"),
-    (times.hour_moves_choice_and_clicks, WEAK, "the weights shift the hour of the day by"),
+    (times.hour_moves_choice_and_clicks, WEAK, "the weights shift the hour of the day ("),
     (propensities.drawn_again_after_a_failure, WEAK, "times as often as its propensities say"),
     (propensities.drawn_again_until_clicked, WEAK, "actions that earn more are in the log more often"),
 ]

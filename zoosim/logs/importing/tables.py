@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,14 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What stands between values in tables that are not read."""
 
 
+JSON_START = re.compile(r"\s*(\{|\[\s*[\[{])")
+
+
 def _check_header(path: Path) -> None:
     """Refuse what is no CSV file by its first line, or calls two columns the same."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         start = file.read(LONGEST_HEADER)
-    if start.lstrip().startswith(("{", "[")):
+    if JSON_START.match(start):
         raise DataError(f"{path}: holds JSON, expected CSV or Parquet; convert it, such as by pandas or polars")
     names = [name.strip() for name in next(csv.reader(io.StringIO(start, newline="")), [])]
     separators = [what for separator, what in SEPARATORS.items() if len(names) == 1 and separator in names[0]]

@@ -7,8 +7,7 @@ import numpy as np
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
-from zoosim.off_policy.checks.dependence import HOUR
-from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
+from zoosim.off_policy.checks.probe import HOUR, LEAST_ROWS, Probe, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
 from zoosim.off_policy.verdict import Findings, matters
@@ -19,8 +18,11 @@ LEAST_GAP = 0.005
 MOST_SHARE = 0.05
 """What the largest weight of an action may be of them all, if they are to tell of its propensities."""
 
+SUPPORTED = 0.5
+"""A part of what its propensities say below which an action is too rarely in the log for mere faults."""
+
 REWARDED_ERRORS = 3.5
-MOST_ROWS = 0.9
+LEAST_TELLING = 0.9
 """Standard errors by which selection must show, and what share of the rows must be of actions that tell."""
 
 
@@ -46,7 +48,9 @@ def check_balance(findings: Findings, imbalances: list[tuple[str, float]], inter
     """Say what the weights shift, which no policy can: who comes, and when."""
     for name, shift in imbalances:
         if matters(shift, interval):
-            seen = f"the weights shift {name} by {shift:.2g} standard deviations, which choices cannot"
+            seen = (
+                f"the weights shift {name} by {shift:.2g} standard deviations, but no choice moves who comes, or when"
+            )
             advice = "the propensities are wrong, rows are missing, or the column was made after the choice"
             findings.add(f"{seen}: {advice}", useless=False)
             return
@@ -67,12 +71,15 @@ def check_actions(findings: Findings, log: Log) -> None:
     variance = squares - total**2 / np.maximum(offered, 1.0)
     errors = np.abs(gap) / np.sqrt(np.maximum(variance, 1e-12))
     errors[np.abs(gap) < LEAST_GAP * offered] = 0.0
+    is_clear = errors > sure_errors(k)
+    if (is_clear & (total < SUPPORTED * offered)).any():
+        return  # some visitors can never see it, which says nothing of the propensities of what they see
     worst = int(errors.argmax())
-    if errors[worst] > sure_errors(k):
+    if is_clear[worst]:
         ratio = f"{total[worst] / offered[worst]:.3g} times as often as its propensities say"
         advice = "propensities are wrong, or rows are missing"
         findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}", useless=False)
-    if rows[can_tell].sum() > MOST_ROWS * len(log):
+    if rows[can_tell].sum() > LEAST_TELLING * len(log):
         _check_rewarded(findings, log, gap, np.where(can_tell, rows / np.maximum(total, 1e-12), 0.0))
 
 
@@ -103,7 +110,7 @@ def _columns(probe: Probe) -> dict[str, FloatArray]:
         columns["the place in the log's time"] = age
     if probe.log.times is not None:
         day = 2.0 * math.pi * ((probe.log.times / (24 * HOUR)) % 1.0)
-        columns |= {"the hour of the day": np.sin(day), "the hour of the day, by its cosine": np.cos(day)}
+        columns |= {"the hour of the day (sine)": np.sin(day), "the hour of the day (cosine)": np.cos(day)}
     return columns
 
 

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.intervals.clusters import dot
@@ -21,9 +19,6 @@ BLOCK_ERRORS = 4.5
 BLOCK_VARIANCE = 1.2
 """Neighbouring rows that are summed up, and how much more such sums may vary than those of independent rows."""
 
-HOUR = 3_600_000_000
-"""Microseconds."""
-
 
 def check_dependence(findings: Findings, probe: Probe, influence: FloatArray) -> None:
     """Compare how much an estimate varies with what it would vary if rows were independent.
@@ -38,7 +33,7 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray) ->
     if probe.has_measured_numbers and probe.repeated > REPEATED:
         _check_repeated(findings, probe, influence)
     if probe.order is not None:
-        _check_blocks(findings, _without_hours(probe, influence)[probe.order])
+        _check_blocks(findings, probe.without_cycles(influence)[probe.order])
 
 
 def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> None:
@@ -50,10 +45,11 @@ def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> 
         return
     growth = float(squares.sum()) / dot(influence, influence)
     groups = float(squares.sum()) ** 2 / fourth_powers
-    if growth + 2.0 * math.sqrt(2.0 / groups) < HARMLESS:
+    most_growth = growth + 2.0 * math.sqrt(2.0 / groups)
+    if most_growth < HARMLESS:
         return
     seen = f"{100 * probe.repeated:.0f}% of the rows repeat the features of another, as visits of a user do"
-    wider = f"if they are, the interval must be {math.sqrt(growth):.2g} times as wide"
+    wider = f"if they are, the interval may have to be {math.sqrt(most_growth):.2g} times as wide"
     findings.add(f"{seen}, and the log names no users: {wider}; log user ids", useless=False)
 
 
@@ -75,16 +71,6 @@ def _check_blocks(findings: Findings, influence: FloatArray) -> None:
             seen = (
                 f"rows near each other go together: sums of {size} rows vary {growth:.2g} times as much as they should"
             )
-            wider = "the interval takes rows for independent and is too narrow"
-            findings.add(f"{seen}; {wider}; log user ids", useless=False)
+            wider = "the interval takes rows for independent and may be too narrow"
+            findings.add(f"{seen}; {wider}; log user ids, or what these rows share", useless=False)
             return
-
-
-def _without_hours(probe: Probe, influence: FloatArray) -> FloatArray:
-    """Return influences less their mean at each hour of the day, which comes again each day."""
-    times = probe.log.times
-    if times is None or int(times.max()) - int(times.min()) < 3 * 24 * HOUR:
-        return influence
-    hours = (times // HOUR) % 24
-    rows = np.maximum(np.bincount(hours, minlength=24), 1)
-    return np.asarray(influence - (np.bincount(hours, influence, 24) / rows)[hours])

@@ -13,8 +13,8 @@ Two without a model differ by the mean weight, which has a finding of its own.
 """
 
 ERRORS = 3.5
-MOST_OF_WIDTH = 0.25
-"""By how many standard errors of their difference two may differ, or by what part of their own."""
+MOST_OF_ERROR = 0.25
+"""By how many standard errors of their difference two may differ, or by what part of the smaller of their own."""
 
 
 def compare_estimators(estimates: Mapping[str, Sums]) -> Verdict:
@@ -26,7 +26,7 @@ def compare_estimators(estimates: Mapping[str, Sums]) -> Verdict:
         gap = difference(estimates[one], estimates[other])
         error = standard_error(gap)
         own_error = min(standard_error(estimates[one]), standard_error(estimates[other]))
-        if abs(gap.value) > ERRORS * error and abs(gap.value) > MOST_OF_WIDTH * own_error:
+        if abs(gap.value) > ERRORS * error and abs(gap.value) > MOST_OF_ERROR * own_error:
             seen = f"{one} says {estimates[one].value:.3g} and {other} {estimates[other].value:.3g} of the same rows"
             apart = f"{abs(gap.value) / error:.1f} standard errors of their difference apart" if error else "apart"
             advice = "a feature knows the reward, or propensities are wrong"

@@ -29,15 +29,8 @@ LEAST_CHANCE = 1e-6
 def check_features(findings: Findings, probe: Probe) -> None:
     """Look for a feature that is the reward."""
     rewards = probe.log.rewards[probe.sample]
-    centred = rewards - rewards.mean()
-    size = float(np.sqrt((centred**2).sum()))
-    if not size:
-        return
     for place, column in enumerate(probe.columns):
-        values = probe.inputs[probe.sample, place]
-        values = values - values.mean()
-        spread = float(np.sqrt((values**2).sum()))
-        likeness = abs(float((values * centred).sum())) / (spread * size) if spread else 0.0
+        likeness = abs(_correlation(probe.inputs[probe.sample, place], rewards))
         if likeness > SAME:
             seen = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
             findings.add(f"{seen}: leave out what is known only after the choice", useless=False)
@@ -70,8 +63,10 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
         return
     if abs(likeness) > SURELY_KNOWN and noise > NOISE * float(values[:, 1].var()):
         seen = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
-        advice = "compute them before the reward is known, by features that are logged, on rows not learned from"
-        findings.add(f"{seen}: {advice}", useless=True)
+        advice = (
+            "they were computed when it was known, or by what is not logged; log that, and take rows not learned from"
+        )
+        findings.add(f"{seen}: {advice}", useless=False)
 
 
 def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -> FloatArray:

@@ -66,7 +66,8 @@ def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | 
     rewards, residuals = probe.log.rewards, probe.unselected_residuals
     if weights is not None:
         rewards, residuals = weights * rewards, weights * probe.residuals
-    mean = float(np.abs(rewards).mean())
+    residuals = probe.without_cycles(residuals)
+    mean = abs(float(rewards.mean()))
     n = len(probe)
     if order is None or not mean:
         return None
@@ -78,11 +79,11 @@ def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | 
         contrasts[share] = np.where(age > 1.0 - share, 1.0 / share, -1.0 / (1.0 - share))
     largest = None
     for share, contrast in contrasts.items():
-        moved = group_sums(probe.clusters, Terms(residuals * contrast))
-        error = standard_error(moved)
-        errors = abs(moved.value) / error if error else 0.0
+        difference = group_sums(probe.clusters, Terms(residuals * contrast))
+        error = standard_error(difference)
+        errors = abs(difference.value) / error if error else 0.0
         if errors > CHANGE_ERRORS and (largest is None or errors > largest.errors):
-            largest = Change(share, moved.value / mean, errors)
+            largest = Change(share, difference.value / mean, errors)
     return largest
 
 
@@ -103,7 +104,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     latest = group_sums(probe.clusters, Terms(np.where(is_late, influence / is_late.mean(), 0.0)))
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
-    meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} -+ {half:.2g}"
+    meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}"
     findings.add(f"drift: {change.seen}; {meaning}", useless=False)
 
 
@@ -126,10 +127,10 @@ def action_changes(probe: Probe) -> FloatArray:
         variances.append(np.bincount(actions, deviations**2, k))
         is_enough &= np.bincount(actions, minlength=k) >= LEAST_ROWS
         is_enough &= np.bincount(actions, shares**2, k) * LEAST_ROWS <= 1.0  # as many effective rows
-    moved = means[1] - means[0]
+    differences = means[1] - means[0]
     error = np.sqrt(variances[0] + variances[1])
-    is_clear = is_enough & (np.abs(moved) > np.maximum(sure_errors(TESTS * k) * error, ROUNDING))
-    return np.where(is_clear, moved, changes)
+    is_clear = is_enough & (np.abs(differences) > np.maximum(sure_errors(TESTS * k) * error, ROUNDING))
+    return np.where(is_clear, differences, changes)
 
 
 def check_action_changes(
@@ -139,9 +140,9 @@ def check_action_changes(
     if not changes.any() or not interval.mean:
         return
     mass = np.bincount(probe.log.actions, weights, probe.log.n_actions) / len(weights)
-    moved = changes * mass
-    worst = int(np.abs(moved).argmax())
-    if matters(abs(float(moved[worst]) / interval.mean) / 2.0, interval):
+    value_changes = changes * mass
+    worst = int(np.abs(value_changes).argmax())
+    if matters(abs(float(value_changes[worst]) / interval.mean) / 2.0, interval):
         seen = (
             f"the rewards of {probe.log.action_name(worst)} changed by {changes[worst]:+.3g} between the log's halves"
         )
@@ -157,10 +158,12 @@ def check_shift(findings: Findings, probe: Probe) -> None:
         neighbours = [order[rows + step] for step in (0, 1, -1)]
         rewards = np.stack([probe.log.rewards[each] for each in neighbours], axis=1)
         everything = np.arange(len(here))
-        left = fit_residuals([probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything)
-        own, *others = (left**2 - (rewards - rewards.mean(axis=0)) ** 2).T
-        for other, name in zip(others, ("after", "before"), strict=True):
-            gain = own - other
+        residuals = fit_residuals(
+            [probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything
+        )
+        own_error, *neighbour_errors = (residuals**2 - (rewards - rewards.mean(axis=0)) ** 2).T
+        for neighbour_error, name in zip(neighbour_errors, ("after", "before"), strict=True):
+            gain = own_error - neighbour_error
             error = float(gain.std()) / math.sqrt(len(gain))
             if error and float(gain.mean()) > SHIFT_ERRORS * error:
                 seen = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"

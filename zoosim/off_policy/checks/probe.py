@@ -41,6 +41,12 @@ CHANCE = 5e-4
 LEAST_ROWS = 30
 """Rows of an action that tell of it."""
 
+HOUR = 3_600_000_000
+"""Microseconds."""
+
+DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS = 3, 21
+"""Days that a log must span to tell what comes again each day, and each week."""
+
 
 def sure_errors(tests: int) -> float:
     """Return the standard errors that one of so many tests exceeds by `CHANCE` (Bonferroni)."""
@@ -158,6 +164,19 @@ class Probe:
         p = self.log.propensities[:, None]
         return self._residuals([self.inputs, np.log(p), p], self.log.rewards)
 
+    def without_cycles(self, values: FloatArray) -> FloatArray:
+        """Return `values (n,)` less their means at each hour of the day and on each weekday, which come again."""
+        times = self.log.times
+        if times is None:
+            return values
+        hours = times // HOUR
+        days = (int(times.max()) - int(times.min())) // (24 * HOUR)
+        if days >= DAYS_FOR_HOURS:
+            values = values - _means(values, hours % 24)
+        if days >= DAYS_FOR_WEEKDAYS:
+            values = values - _means(values, hours // 24 % 7)
+        return values
+
     def residuals_of(self, values: FloatArray) -> FloatArray:
         """Return `values (n,)` less a linear model of actions and features."""
         return self._residuals([self.inputs], values)
@@ -221,6 +240,11 @@ def _is_sorted(values: FloatArray) -> bool:
     counts = np.unique(values, return_counts=True)[1] / len(values)
     expected = len(steps) * (1.0 - float((counts**2).sum()))
     return expected > 2 * FEW_STEPS and (fewer < SORTED * more or fewer + more < FEW_STEPS)
+
+
+def _means(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return for each row the mean of `values (n,)` over its `group (n,)`."""
+    return np.asarray((np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group])
 
 
 def _action_means(values: FloatArray, actions: IntArray, n_actions: int) -> FloatArray:

@@ -11,6 +11,9 @@ TAIL_SHARE = 0.05
 FEWEST, MOST = 20, 500
 """The share of the rewards that the tail is told by, and how many these are at least and at most."""
 
+DISTINCT = 0.5
+"""The share of the largest rewards that must differ: a few prices, however far apart, say nothing of a tail."""
+
 FINITE_VARIANCE = 2.0
 """The tail index at and below which the variance is infinite, and no standard error exists."""
 
@@ -24,12 +27,14 @@ def check_tail(findings: Findings, rewards: FloatArray) -> None:
     if len(sizes) <= 2 * k:
         return
     largest = np.partition(sizes, len(sizes) - k - 1)[len(sizes) - k - 1 :]
+    if len(np.unique(largest)) < DISTINCT * len(largest):
+        return
     excess = float(np.log(largest / largest.min()).sum()) / k
     if not excess:
         return
     index = 1.0 / excess
     error = index / math.sqrt(k)
     if index + WEAK_ERRORS * error < FINITE_VARIANCE:
-        seen = f"the largest rewards have a tail of index {index:.2f} -+ {error:.2f} (Hill)"
+        seen = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"
         meaning = "at 2 and below a mean has no standard error; cap rewards, and judge the capped ones"
         findings.add(f"{seen}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)

@@ -72,6 +72,8 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
 def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -> FloatArray:
     """Return `values (n, m)` less their means over the rows of the same action that are most alike."""
     left = np.zeros_like(values)
+    if not inputs.shape[1]:  # all rows are alike
+        inputs = np.zeros((len(inputs), 1))
     for action in np.unique(actions):
         rows = np.flatnonzero(actions == action)
         if len(rows) <= NEAREST:

@@ -13,7 +13,7 @@ from zoosim.fitting.drift import Change as FoundChange
 from zoosim.fitting.drift import design_effect, find_changes
 from zoosim.fitting.features import Features, model_features
 from zoosim.fitting.sizes import fit_sizes
-from zoosim.logs.log import Log
+from zoosim.logs.log import DAY, HOUR, Log
 from zoosim.models.click_model import ClickModel, fit_clicks
 from zoosim.models.row_effects import Effects, Family
 from zoosim.off_policy.groups import Groups, group_rows
@@ -27,7 +27,6 @@ MOST_SEGMENTS = 12
 MOST_CLUSTERS = 8
 CLICKS_A_CLUSTER = 20
 LEAST_RESPONSES = 10
-HOUR = 3_600_000_000
 HOURS = 24
 CHANGED = 1.0
 """Variance of what a change, which was found beyond chance, adds to logits."""
@@ -154,7 +153,7 @@ def _kinds(log: Log, features: Features, segments: Groups, changes: list[FoundCh
     category = features.categories[log.actions]
     taste_keys, tastes = np.unique(users * n_categories + category, return_inverse=True)
     times = np.zeros(n, np.int64) if log.times is None else log.times
-    days, day_of_row = np.unique(times // (HOURS * HOUR), return_inverse=True)
+    days, day_of_row = np.unique(times // DAY, return_inverse=True)
     families = [
         Family(users, int(users.max()) + 1, optional=False),
         Family(tastes.reshape(-1), len(taste_keys), within=0, optional=False),

@@ -11,15 +11,14 @@ from zoosim.core.errors import DataError
 from zoosim.core.statistics import Interval
 from zoosim.core.types import BoolArray, FloatArray, IntArray, Progress
 from zoosim.fitting.columns import ColumnGain, column_gains, log_likelihood
-from zoosim.fitting.fit import HOUR, HOURS, FittedModels, fit_shop
-from zoosim.logs.log import Log
+from zoosim.fitting.fit import HOURS, FittedModels, fit_shop
+from zoosim.logs.log import DAY, HOUR, Log
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, make_clusters
 from zoosim.off_policy.intervals.intervals import bootstrap_interval
 from zoosim.worlds.fitted.shop import FittedShop
 
 HELD_OUT = 0.25
-DAY = HOURS * HOUR
 LEAST_ROWS = 20
 LEAST_RESPONSES = 30
 BINS = 10

@@ -14,6 +14,10 @@ from zoosim.logs.searches import Searches
 from zoosim.schema.infer import REWARD
 from zoosim.schema.schema import FittedSchema
 
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+"""In microseconds, as the times of a log are."""
+
 PER_VISIT = (
     *("actions", "propensities", "rewards", "marginals"),
     *("candidate_set", "features", "positions", "user_ids", "times"),

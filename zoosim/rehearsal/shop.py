@@ -8,8 +8,7 @@ import numpy as np
 from zoosim.core.types import FloatArray
 from zoosim.fitting.checks import Checks
 from zoosim.fitting.columns import ITSELF, PRODUCTS, VISITORS
-from zoosim.fitting.held_out import DAY
-from zoosim.logs.log import Log
+from zoosim.logs.log import DAY, Log
 from zoosim.worlds.fitted.shop import FittedShop
 
 MICROSECONDS = 1_000_000

@@ -6,8 +6,8 @@ import numpy as np
 
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
-from zoosim.logs.log import Log
-from zoosim.off_policy.checks.probe import HOUR, LEAST_ROWS, Probe, sure_errors
+from zoosim.logs.log import DAY, Log
+from zoosim.off_policy.checks.probe import LEAST_ROWS, Probe, sure_errors
 from zoosim.off_policy.estimators.terms import Terms
 from zoosim.off_policy.intervals.clusters import group_sums, standard_error
 from zoosim.off_policy.verdict import Findings, matters
@@ -109,7 +109,7 @@ def _columns(probe: Probe) -> dict[str, FloatArray]:
         age[probe.order] = np.arange(len(probe)) / len(probe)
         columns["the place in the log's time"] = age
     if probe.log.times is not None:
-        day = 2.0 * math.pi * ((probe.log.times / (24 * HOUR)) % 1.0)
+        day = 2.0 * math.pi * ((probe.log.times / DAY) % 1.0)
         columns |= {"the hour of the day (sine)": np.sin(day), "the hour of the day (cosine)": np.cos(day)}
     return columns
 

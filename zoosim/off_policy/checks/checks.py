@@ -51,11 +51,16 @@ class LogChecks:
         self.probe = Probe(log, clusters, user_share)
         self.are_estimated = are_estimated
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether there are enough rows for the checks."""
+        return len(self.probe) >= FEWEST_ROWS
+
     @cached_property
     def copies(self) -> Verdict:
         """The verdict on rows that are there more than once."""
         findings = Findings()
-        if len(self.probe) >= FEWEST_ROWS:
+        if self.is_telling:
             check_copies(findings, self.probe)
         return findings.verdict()
 
@@ -63,7 +68,7 @@ class LogChecks:
     def verdict(self) -> Verdict:
         """The verdict on the log's rewards, features and propensities."""
         findings = Findings()
-        if len(self.probe) >= FEWEST_ROWS:
+        if self.is_telling:
             check_shift(findings, self.probe)
             check_features(findings, self.probe)
             check_tail(findings, self.probe.log.rewards)
@@ -100,7 +105,7 @@ class PolicyChecks:
         """The verdict on the policy's probabilities of the logged actions."""
         findings = Findings()
         probe = self.log.probe
-        if len(probe) >= FEWEST_ROWS:
+        if self.log.is_telling:
             chances = self.weights * probe.log.propensities
             check_reward_in_hand(findings, probe, chances, "the policy's probabilities")
         return findings.verdict()
@@ -120,7 +125,7 @@ class PolicyChecks:
         findings = Findings()
         probe = self.log.probe
         influence = influence[self.log.rows]
-        if len(probe) >= FEWEST_ROWS:
+        if self.log.is_telling:
             if not self.log.are_estimated:
                 check_balance(findings, self.imbalances, interval)
             if self.change is not None:

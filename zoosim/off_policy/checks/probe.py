@@ -9,7 +9,7 @@ from scipy import special
 from zoosim.core.jit import jit
 from zoosim.core.rng import mix
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.logs.log import Log
+from zoosim.logs.log import DAY, HOUR, Log
 from zoosim.off_policy.intervals.clusters import Clusters, make_clusters
 
 SAMPLE = 10_000
@@ -40,9 +40,6 @@ CHANCE = 5e-4
 
 LEAST_ROWS = 30
 """Rows of an action that tell of it."""
-
-HOUR = 3_600_000_000
-"""Microseconds."""
 
 DAYS_FOR_HOURS, DAYS_FOR_WEEKDAYS = 3, 21
 """Days that a log must span to tell what comes again each day, and each week."""
@@ -170,7 +167,7 @@ class Probe:
         if times is None:
             return values
         hours = times // HOUR
-        days = (int(times.max()) - int(times.min())) // (24 * HOUR)
+        days = (int(times.max()) - int(times.min())) // DAY
         if days >= DAYS_FOR_HOURS:
             values = values - _means(values, hours % 24)
         if days >= DAYS_FOR_WEEKDAYS:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from zoosim.core.types import FloatArray
-from zoosim.logs.log import Log
+from zoosim.logs.log import DAY, Log
 from zoosim.off_policy.intervals.intervals import POWER
 from zoosim.off_policy.propensities.estimate import EstimatedPropensities
 
@@ -31,7 +31,6 @@ SHARES = (0.01, 0.05, 0.1, 0.25)
 PRECISION = 0.1
 """How precise estimates are to be, as a share of what the logged choices earn."""
 
-MICROSECONDS_A_DAY = 86_400_000_000
 PLANNED_ROWS = 2_000
 """Rows of a log by which it is planned how much chance it takes."""
 
@@ -132,7 +131,7 @@ def _rows_per_day(log: Log) -> float | None:
     if log.times is None:
         return None
     span = int(log.times.max() - log.times.min())
-    return len(log) * MICROSECONDS_A_DAY / span if span > 0 else None
+    return len(log) * DAY / span if span > 0 else None
 
 
 def plan_sentences(plans: tuple[Randomisation, ...]) -> list[str]:

@@ -24,22 +24,13 @@ class SearchShopsSetup(WorldSetup):
 
     config: SearchShopsConfig
 
+    reward_key = reward_word = "reward"
     slow_start = True
 
     @property
     def action_spaces(self) -> tuple[str, ...]:
         """Templates first, as in the search shop of a user's own."""
         return (ActionSpace.TEMPLATES, ActionSpace.BOOSTS)
-
-    @property
-    def reward_key(self) -> str:
-        """How summary.json calls the mean reward of a visit."""
-        return "reward"
-
-    @property
-    def reward_word(self) -> str:
-        """What rewards are called in sentences."""
-        return "reward"
 
     @property
     def reward_range(self) -> tuple[float, float]:

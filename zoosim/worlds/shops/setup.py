@@ -17,6 +17,7 @@ class ShopsSetup(WorldSetup):
 
     config: ShopsConfig
 
+    reward_key = reward_word = "reward"
     knows_users = True
     has_past = True
 
@@ -31,16 +32,6 @@ class ShopsSetup(WorldSetup):
     ) -> "ShopsSetup":
         """Check the settings of a run; see `WorldSetup.read`."""
         return cls(kind, build(ShopsConfig, values, "env"), steps)
-
-    @property
-    def reward_key(self) -> str:
-        """How summary.json calls the mean reward of a visit."""
-        return "reward"
-
-    @property
-    def reward_word(self) -> str:
-        """What rewards are called in sentences."""
-        return "reward"
 
     @property
     def reward_range(self) -> tuple[float, float]:

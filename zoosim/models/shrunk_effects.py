@@ -23,10 +23,9 @@ from zoosim.core.limits import COUNTS, NOT_NEGATIVE, covariance_flaws
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.dense import dot, quadratic_forms
 
-BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU, WIDTH = range(9)
-"""Columns of `priors (M, 9)`: variances of the constant, a visitor's features, a product's numbers, products of both,
-a column, a visitor's features in it, and a product's own effect; tau, 0 for never forgetting; and how wide a model is
-drawn, as a share of its standard deviations."""
+BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU = range(8)
+"""Columns of `priors (M, 8)`: variances of the constant, a visitor's features, a product's numbers, products of both,
+a column, a visitor's features in it, and a product's own effect; and tau, 0 for never forgetting."""
 
 WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
@@ -85,7 +84,7 @@ class Gains(NamedTuple):
 
 
 def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns: int, products: int) -> Effects:
-    """Return models that have seen nothing: `priors (M, 9)`, and the dimensions of `Effects`."""
+    """Return models that have seen nothing: `priors (M, 8)`, and the dimensions of `Effects`."""
     models, size = len(priors), (d - 1) * crossed
     effects = Effects(
         shared=np.zeros((models, d + numbers)),
@@ -311,17 +310,15 @@ class View(NamedTuple):
     """What a visitor's K candidates add up to: `mean (K,)`, and how far it may be off, in standard deviations.
 
     Of the A columns, `of_columns (A,)`, which all candidates that are 1 of a column share; of single candidates, `own
-    (K,)`. What all candidates share, such as the constant, is left out: it orders nothing. `width` is how wide the
-    model is drawn.
+    (K,)`. What all candidates share, such as the constant, is left out: it orders nothing.
     """
 
     mean: FloatArray
     of_columns: FloatArray
     own: FloatArray
-    width: float
 
 
-NOTHING = View(np.zeros(0), np.zeros(0), np.zeros(0), 1.0)
+NOTHING = View(np.zeros(0), np.zeros(0), np.zeros(0))
 """The view of nobody."""
 
 
@@ -351,13 +348,13 @@ def look(
             still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
             own[k] += still * still * effects.own_var[m, product] + (1.0 - still * still) * prior[OWN]
             own[k] = np.sqrt(max(own[k], 0.0))
-    return View(mean, column_spreads, own, float(prior[WIDTH]))
+    return View(mean, column_spreads, own)
 
 
 @jit
 def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: FloatArray) -> None:
     """Write one draw of what each candidate adds up to, to `out (K,)`: `normals (A + K,)`, scaled by a width."""
-    columns, width = view.of_columns.shape[0], width * view.width
+    columns = view.of_columns.shape[0]
     for k in range(out.shape[0]):
         out[k] = view.mean[k] + width * view.own[k] * normals[columns + k]
     for k in range(out.shape[0]):

@@ -65,21 +65,21 @@ LANDMARKS = 64
 """Most earlier visitors whom others are compared with."""
 
 PRIORS = np.array(
-    [  # constant, visitor's features, numbers, both, column, visitor's features in it, product, memory, width
-        [4.0, 0.3, 0.25, 0.1, 0.1, 1.0, 0.3, 0.0, 1.0],
-        [4.0, 0.3, 1.0, 0.5, 1.0, 20.0, 0.03, 0.0, 0.5],
-        [4.0, 0.3, 0.25, 0.1, 0.3, 1.0, 0.3, 6_000.0, 1.0],
-        [4.0, 0.3, 0.25, 0.1, 1.0, 2.0, 0.03, 1_500.0, 1.0],
-        [4.0, 0.3, 0.25, 0.1, 0.3, 0.5, 0.3, 0.0, 1.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0, 1.0],
+    [  # constant, visitor's features, numbers, both, column, visitor's features in it, product, memory
+        [4.0, 0.3, 0.25, 0.1, 0.1, 1.0, 0.3, 0.0],
+        [4.0, 0.3, 1.0, 0.5, 1.0, 20.0, 0.03, 0.0],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 1.0, 0.3, 6_000.0],
+        [4.0, 0.3, 0.25, 0.1, 1.0, 2.0, 0.03, 1_500.0],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 0.5, 0.3, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
     ]
 )
 """Variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
 theirs."""
 
-CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0, 0.5]])
+CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 
 
 class Adaptive(KernelPolicy):

@@ -38,8 +38,11 @@ from zoosim.policies.products.adaptive_state import (
 )
 from zoosim.policies.products.segments import enter, find, shed
 
-PRIOR = 2.0
-"""Weight, in visits, of what all cells have in common when a cell begins anew."""
+PRIOR_VISITS, PRIOR_EVENTS = 2.0, 1.0
+"""Weight of what all cells have in common when a cell begins anew: in visits, and in rewards of the rarer kind.
+
+Where few visits pay, two of them weigh next to nothing: the first that does not pay would put a cell's chance at 0.
+"""
 
 CHANCES = 4
 """Linear models of the chance of a reward, the first of `State.effects`."""
@@ -48,10 +51,17 @@ CELLS, CURVES, PARTS = 0, 1 + CHANCES, 2 + CHANCES
 """Places in `losses`: the cells, then the linear models, then the curves."""
 
 MEMORY = 0.998
-"""Weight that a prediction keeps from one reward to the next, when parts are weighed by how well they predict."""
+"""Weight that a prediction keeps from one visit to the next where half of the visits pay, when parts are weighed by how
+well they predict. Where few pay, predictions tell less, and are kept for longer."""
 
 HEAD_START = 2.0
 """How much better, in nats, the effects must have predicted lately than the cells to weigh as much."""
+
+LEAST_CHANCE = 1e-3
+"""Least chance of the rarer kind for which `PRIOR_EVENTS` are waited for."""
+
+LEAST_INFORMATION = 0.02
+"""Least that a visit tells, as a share of what it tells where half of the visits pay."""
 
 LEAST_WEIGHT = 0.02
 """Weight below which a part has no say."""
@@ -109,6 +119,19 @@ def _room(state: State) -> int:
 
 
 @jit
+def _information(state: State) -> float:
+    """Return how much whether a visit pays tells, as a share of what it tells where half of the visits pay."""
+    chance = expected_click(state.cells.tally)
+    return max(4.0 * chance * (1.0 - chance), LEAST_INFORMATION)
+
+
+@jit
+def _prior_visits(chance: float) -> float:
+    """Return how many visits a cell's expected chance weighs when it begins anew."""
+    return float(max(PRIOR_VISITS, PRIOR_EVENTS / max(min(chance, 1.0 - chance), LEAST_CHANCE)))
+
+
+@jit
 def _logit(chance: float) -> float:
     return float(np.log(max(chance, 1e-6) / max(1.0 - chance, 1e-6)))
 
@@ -156,7 +179,8 @@ def _draw_cells(
                 drawn, j = change_filter.sample(tried.filters[r], sharpness, key, i, j)
                 chance = min(drawn, chance) if rewards_are_losses else max(drawn, chance)
             else:
-                chance, j = beta(key, i, j, PRIOR * chance, PRIOR - PRIOR * chance)
+                visits = _prior_visits(chance)
+                chance, j = beta(key, i, j, visits * chance, visits - visits * chance)
         out[r] = _logit(chance)
 
 
@@ -479,8 +503,9 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     state.updates[0] += 1
     see_row(state.scales, user, state.segments.binary)
     see_row(state.product_scales, candidates.products[action], state.columns.binary)
+    kept = MEMORY ** _information(state)
     for part in range(PARTS):
-        state.losses[part] *= MEMORY
+        state.losses[part] *= kept
     state.losses[CELLS] += _learn_cell(state, candidates, s, g, paid)
     _see_landmark(state, user)
     row = _row(state, candidates, user, action)
@@ -509,15 +534,17 @@ def _learn_cell(state: State, candidates: Candidates, s: int, g: int, paid: bool
     state.segments.clock[s] += 1.0
     clock = state.segments.clock[s]
     prior, tried, cell = expected_click(cells.tally), cells.learned[s, g] > 0.0, cells.filters[s, g]
+    visits = _prior_visits(prior)
+    yes, no = visits * prior, visits * (1.0 - prior)
     if not tried:
-        cell[0, change_filter.A] = PRIOR * prior
-        cell[0, change_filter.B] = PRIOR * (1.0 - prior)
+        cell[0, change_filter.A] = yes
+        cell[0, change_filter.B] = no
     before = change_filter.mean(cell)
     kept = (1.0 - _per_category(state, candidates, state.hazard)) ** (clock - cells.learned[s, g]) if tried else 1.0
     loss = _log_loss(kept * before + (1.0 - kept) * prior, paid)
-    change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), kept)
+    change_filter.loosen(cell, yes, no, kept)
     if change_filter.observe(cell, reward):
-        _suspect_others(cells, s, g, state.categories.counts[IN_USE], prior, state.together)
+        _suspect_others(cells, s, g, state.categories.counts[IN_USE], yes, no, state.together)
     cells.learned[s, g] = clock
     cells.tally[MEANS] += change_filter.mean(cell) - (before if tried else 0.0)
     cells.tally[TRIED] += 0.0 if tried else 1.0
@@ -543,13 +570,13 @@ def _row(state: State, candidates: Candidates, user: FloatArray, action: int) ->
 
 
 @jit
-def _suspect_others(cells: Cells, s: int, g: int, categories: int, prior: float, chance: float) -> None:
+def _suspect_others(cells: Cells, s: int, g: int, categories: int, yes: float, no: float, chance: float) -> None:
     """Where one cell of a segment has jumped, others may have: shocks come to several at once."""
     for other in range(1, categories):
         if other != g and cells.learned[s, other] > 0.0:
             cell = cells.filters[s, other]
             before = change_filter.mean(cell)
-            change_filter.loosen(cell, PRIOR * prior, PRIOR * (1.0 - prior), 1.0 - chance)
+            change_filter.loosen(cell, yes, no, 1.0 - chance)
             cells.tally[MEANS] += change_filter.mean(cell) - before
 
 

@@ -253,7 +253,7 @@ def test_a_command_that_answers_no_signal_is_killed_soon(number: signal.Signals,
     assert process.stdout is not None
     assert process.stdout.readline() == "deaf\n"
     process.send_signal(number)
-    out, err = process.communicate(timeout=100)
+    _, err = process.communicate(timeout=100)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "zoosim: interrupted; nothing was saved"
     assert leftovers(tmp_path) == []

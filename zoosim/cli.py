@@ -46,6 +46,7 @@ def run_command() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     sys.unraisablehook = _interrupt_again
+    sys.excepthook = interrupt.hide
     try:
         _check_arguments()
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -109,6 +110,11 @@ class _Interrupt:
         self.has_come = True
         if not is_echo:
             raise KeyboardInterrupt
+
+    def hide(self, *error: Any) -> None:
+        """Print an error that nobody handles, but not after a signal: compiled modules print it where they load."""
+        if not self.has_come:
+            sys.__excepthook__(*error)
 
 
 def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:

@@ -12,6 +12,7 @@ from zoosim.off_policy.checks.copies import check_copies
 from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
 from zoosim.off_policy.checks.order import (
+    ActionChanges,
     Change,
     action_changes,
     check_action_changes,
@@ -20,6 +21,7 @@ from zoosim.off_policy.checks.order import (
     largest_change,
 )
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
+from zoosim.off_policy.checks.selection import check_selection
 from zoosim.off_policy.checks.tails import check_tail
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.verdict import TRUST, Findings, Verdict
@@ -74,6 +76,7 @@ class LogChecks:
             check_tail(findings, self.probe.log.rewards)
             if not self.are_estimated:
                 check_actions(findings, self.probe.log)
+                check_selection(findings, self.probe)
                 check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
         return findings.verdict()
 
@@ -83,8 +86,8 @@ class LogChecks:
         return largest_change(self.probe)
 
     @cached_property
-    def action_changes(self) -> FloatArray:
-        """How each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+    def action_changes(self) -> ActionChanges:
+        """How each action's rewards changed at the log's end."""
         return action_changes(self.probe)
 
 

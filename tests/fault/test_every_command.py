@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.fault.test_commands import POLICY, ROOT, UNPRIVILEGED, command, killed_run, leftovers, limit_files
@@ -33,7 +34,7 @@ COMMANDS = {
     "import": "import table.csv schema.yaml new.parquet",
     "export": "export service new.parquet",
     "forget": "forget service v1",
-    "train": "train log.parquet --policy linucb --out new.zoosim",
+    "train": "train shop.parquet --policy linucb --out new.zoosim",
     "evaluate": "evaluate log.parquet --policy random --samples 200 --out new",
     "fit-world": "fit-world log.parquet --out new",
     "recommend": "recommend log.parquet --policies random,linear --seeds 1 --visits 200 --jobs 1 --out new",
@@ -80,6 +81,8 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_table(folder)
     (folder / "mine.py").write_text(POLICY.format(body="pass"))
     assert command("log log.parquet --n 3000", folder).code == 0
+    pl.concat([pl.read_csv(folder / "table.csv")] * 10).write_csv(folder / "shop.csv")
+    assert command("import shop.csv schema.yaml shop.parquet", folder).code == 0
     assert command(COMMANDS["run"].replace("--out new", "--out run"), folder).code == 0
     model = make_model(tmp_path_factory.mktemp("shop"))
 
@@ -122,6 +125,9 @@ def check_condition(name: str, condition: Condition, folder: Path) -> str:
     folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
     for each in folders:
         each.chmod(condition.mode)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(condition.mode & 0o666)
     ended = command(COMMANDS[name], folder, **condition.options)
     for each in folders:
         each.chmod(0o755)

@@ -214,8 +214,8 @@ def _estimates(
             verdict = evaluated.verdict(estimator, estimated)
             if checks is not None:
                 influence = evaluated.terms(estimator).influence()
-                for found in (checks.estimate_verdict(influence, interval), *log_verdicts):
-                    verdict = _worse_verdict(found, verdict)
+                for check_verdict in (checks.estimate_verdict(influence, interval), *log_verdicts):
+                    verdict = _worse_verdict(check_verdict, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
         estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))

@@ -44,11 +44,11 @@ def check_balance(findings: Findings, imbalances: list[tuple[str, float]], inter
     """Say what the weights shift, which no policy can: who comes, and when."""
     for name, shift in imbalances:
         if matters(shift, interval):
-            seen = (
+            observation = (
                 f"the weights shift {name} by {shift:.2g} standard deviations, but no choice moves who comes, or when"
             )
             advice = "the propensities are wrong, rows are missing, or the column was made after the choice"
-            findings.add(f"{seen}: {advice}", useless=False)
+            findings.add(f"{observation}: {advice}", useless=False)
             return
 
 

@@ -50,7 +50,7 @@ class Change(NamedTuple):
         return abs(self.change) * (1.0 - self.share if self.share else 0.5)
 
     @property
-    def seen(self) -> str:
+    def description(self) -> str:
         """The change in words."""
         percent = f"{100 * abs(self.change):.0f}%"
         errors = f"({self.errors:.1f} standard errors)"
@@ -107,7 +107,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
         return
     if change.change < 0.0 and 0.0 < change.share <= LATE_SHARE:
         advice = "they may not have arrived yet: leave those rows out, or wait"
-        findings.add(f"{change.seen}; {advice}", useless=False)
+        findings.add(f"{change.description}; {advice}", useless=False)
         return
     is_late = np.zeros(len(probe), bool)
     is_late[probe.order[3 * len(probe) // 4 :]] = True
@@ -115,7 +115,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
     meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}"
-    findings.add(f"drift: {change.seen}; {meaning}", useless=False)
+    findings.add(f"drift: {change.description}; {meaning}", useless=False)
 
 
 def action_changes(probe: Probe) -> ActionChanges:
@@ -173,9 +173,11 @@ def check_action_changes(
     worst = int(errors_of_value.argmax())
     if matters(float(errors_of_value[worst] / abs(interval.mean)), interval):
         part = f"in the last {100 * changes.shares[worst]:.3g}% of the rows"
-        seen = f"the rewards of {probe.log.action_name(worst)} changed by {changes.differences[worst]:+.3g} {part}"
+        observation = (
+            f"the rewards of {probe.log.action_name(worst)} changed by {changes.differences[worst]:+.3g} {part}"
+        )
         advice = "they may be late, its number may mean another product now, or tastes moved"
-        findings.add(f"{seen}: {advice}", useless=False)
+        findings.add(f"{observation}: {advice}", useless=False)
 
 
 def check_shift(findings: Findings, probe: Probe) -> None:
@@ -194,8 +196,8 @@ def check_shift(findings: Findings, probe: Probe) -> None:
             gain = own_error - neighbour_error
             error = float(gain.std()) / math.sqrt(len(gain))
             if error and float(gain.mean()) > SHIFT_ERRORS * error:
-                seen = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
-                findings.add(f"{seen}, not by that of their own: they stand in the wrong row", useless=True)
+                observation = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
+                findings.add(f"{observation}, not by that of their own: they stand in the wrong row", useless=True)
                 return
 
 

@@ -41,16 +41,16 @@ def check_selection(findings: Findings, probe: Probe) -> None:
     errors = contrast.standard_errors(*terms)
     if abs(errors) > SELECTION_ERRORS:
         more = "more" if errors > 0.0 else "less"
-        seen = f"actions that earn more are in the log {more} often than their propensities say"
+        observation = f"actions that earn more are in the log {more} often than their propensities say"
         advice = "rows were selected by their reward, or drawn again after a failure"
-        findings.add(f"{seen} ({abs(errors):.1f} standard errors): {advice}", useless=False)
+        findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
         return
     for place in contrast.places:
         errors = contrast.errors_of_feature(place)
         if abs(errors) > sure_errors(len(contrast.places)):
-            seen = f"{probe.feature_name(probe.columns[place])} goes with the choice beyond its propensity"
+            observation = f"{probe.feature_name(probe.columns[place])} goes with the choice beyond its propensity"
             advice = "it was made after the choice, or propensities are wrong"
-            findings.add(f"{seen} ({abs(errors):.1f} standard errors): {advice}", useless=False)
+            findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
             return
 
 

@@ -118,7 +118,7 @@ class _RewardFindings:
         self._n_clusters = clusters.n_clusters
         self._unit = unit
         self._checks = None
-        if log.action_space is ActionSpace.PRODUCTS and not options.is_deterministic:
+        if log.action_space is not ActionSpace.BOOSTS and not options.is_deterministic:
             self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)

@@ -197,19 +197,27 @@ def test_public_names_are_imported_when_used() -> None:
         _ = package.nothing
 
 
-def test_an_interrupted_evaluation_saves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("arguments", "call", "kept"),
+    [
+        ("evaluate log.parquet --policy random", "zoosim.api.logs.evaluate", "nothing was saved"),
+        ("recommend log", "zoosim.api.recommend.recommend", "finished trials are saved, repeat the command to resume"),
+        ("run gauntlet", "zoosim.api.runs.run", "finished trials are saved, repeat the command to resume"),
+    ],
+)
+def test_an_interrupted_command_says_what_is_saved(
+    arguments: str, call: str, kept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zoosim.api.logs.evaluate", interrupt)
+    monkeypatch.setattr(call, interrupt)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["zoosim", "evaluate", str(tmp_path / "log.parquet"), "--policy", "random"])
+    monkeypatch.setattr(sys, "argv", ["zoosim", *arguments.split()])
     with pytest.raises(SystemExit) as ended:
         run_command()
     assert ended.value.code == 130
-    assert capsys.readouterr().err.splitlines() == ["zoosim: interrupted; nothing was saved"]
+    assert capsys.readouterr().err.splitlines()[-1] == f"zoosim: interrupted; {kept}"
 
 
 def test_folders_that_will_not_do_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import _thread
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from zoosim import cli_options as option
-from zoosim.core.errors import PolicyFailure, ZoosimError
+from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
 from zoosim.watched import limit_time, watch
 
 if TYPE_CHECKING:
@@ -36,39 +37,60 @@ def main() -> None:
     _open_closed_streams()
     if sys.argv[1:2] == ["serve"]:
         run_command()
-    watch(next(iter(sys.argv[1:]), "zoosim"), run_command)
+    watch(next(iter(sys.argv[1:]), "zoosim"), run_command, _interrupted())
 
 
 def run_command() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
+    interrupt = _Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _Interrupt())
+        signal.signal(number, interrupt)
     sys.unraisablehook = _interrupt_again
+    sys.excepthook = interrupt.hide
     try:
+        _check_arguments()
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         if code == 130:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
         _flush_output()
         sys.exit(code)
-    except typer.TyperException as error:
+    except (Exception, KeyboardInterrupt) as error:
+        # Python, and code that answers its own errors, may raise another error in the place of an interrupt.
+        if isinstance(error, KeyboardInterrupt) or interrupt.has_come:
+            _stop(_interrupted(), 130)
+        _explain(error)
+        raise
+
+
+def _check_arguments() -> None:
+    """Refuse an empty argument, such as an unset variable of a shell: as a path it would mean the working directory."""
+    for argument in sys.argv[1:]:
+        if not argument or re.fullmatch("--[a-z-]+=", argument):
+            raise ConfigError(f"got {argument!r} as an argument, expected a value; is a variable of your shell empty?")
+
+
+def _interrupted() -> str:
+    """Return the line for a command that was interrupted."""
+    if sys.argv[1:2] in (["run"], ["recommend"]):
+        return "interrupted; finished trials are saved, repeat the command to resume"
+    return "interrupted; nothing was saved"
+
+
+def _explain(error: BaseException) -> None:
+    """End with one line about an error that a user can do something about; return where it is none, or to debug."""
+    if isinstance(error, typer.TyperException):
         message = getattr(error, "format_message", error.__str__)()
         _stop(f"{message.rstrip('.')}; see zoosim --help and zoosim COMMAND --help", 2)
-    except ZoosimError as error:
-        if "--debug" in sys.argv:
-            raise
-        _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
-    except KeyboardInterrupt:
-        _stop("interrupted; nothing was saved", 130)
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         _drop_output()
         sys.exit(1)
-    except MemoryError as error:
-        if "--debug" in sys.argv:
-            raise
+    if "--debug" in sys.argv:
+        return
+    if isinstance(error, ZoosimError):
+        _stop(str(error), 1 if isinstance(error, PolicyFailure) else 2)
+    if isinstance(error, MemoryError):
         _stop(f"not enough memory ({error or 'no more of it'}); ask for less at once", 2)
-    except OSError as error:  # a full disk, say
-        if "--debug" in sys.argv:
-            raise
+    if isinstance(error, OSError):  # a full disk, say
         _drop_output()
         what = error.filename or "a file or standard output"
         _stop(f"{what}: cannot be read or written ({error.strerror or error})", 2)
@@ -79,13 +101,20 @@ class _Interrupt:
 
     def __init__(self) -> None:
         self._last = -math.inf
+        self.has_come = False
 
     def __call__(self, *_: object) -> None:
         now = time.monotonic()
         is_echo = now - self._last < ECHO
         self._last = now
+        self.has_come = True
         if not is_echo:
             raise KeyboardInterrupt
+
+    def hide(self, *error: Any) -> None:
+        """Print an error that nobody handles, but not after a signal: compiled modules print it where they load."""
+        if not self.has_come:
+            sys.__excepthook__(*error)
 
 
 def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
@@ -157,27 +186,24 @@ def run(
 
     changes = [*(settings or []), *_data_settings(data, label)]
     names = None if policies is None else _split_names(policies)
-    try:
-        with Progress() as progress:
-            result = runs.run(
-                name,
-                policies=names,
-                extra=policy or (),
-                seeds=seeds,
-                steps=steps,
-                config=config,
-                settings=changes,
-                jobs=jobs,
-                out=out if out is not None else runs.DEFAULT_OUT,
-                log=log,
-                csv=csv,
-                through=through,
-                isolate=True,
-                report=progress.report,
-                started=progress.start,
-            )
-    except KeyboardInterrupt:
-        _stop("interrupted; finished trials are saved, repeat the command to resume", 130)
+    with Progress() as progress:
+        result = runs.run(
+            name,
+            policies=names,
+            extra=policy or (),
+            seeds=seeds,
+            steps=steps,
+            config=config,
+            settings=changes,
+            jobs=jobs,
+            out=out if out is not None else runs.DEFAULT_OUT,
+            log=log,
+            csv=csv,
+            through=through,
+            isolate=True,
+            report=progress.report,
+            started=progress.start,
+        )
     _show_result(result, json, debug)
 
 
@@ -341,7 +367,6 @@ def import_table(
     debug: option.Debug = False,
 ) -> None:
     """Convert your CSV or Parquet table to a log. `zoosim train`, `evaluate` and `fit-world` read it."""
-    from zoosim.core.errors import ConfigError
     from zoosim.logs.importing.convert import import_log
     from zoosim.worlds.search.import_searches import describes_searches, import_searches
 
@@ -530,7 +555,6 @@ def fit_world(
     """Estimate a simulated shop from a log. For `zoosim run DIR/shop.world`; a search shop from a log of searches."""
     from zoosim import terminal
     from zoosim.api import logs
-    from zoosim.core.errors import ConfigError
     from zoosim.logs.searches import has_searches
     from zoosim.progress import StatusLine
 
@@ -565,21 +589,18 @@ def recommend(
     from zoosim.api import recommend as api
     from zoosim.progress import StatusLine
 
-    try:
-        with StatusLine() as status:
-            recommendation = api.recommend(
-                log,
-                policies=None if policies is None else _split_names(policies),
-                seeds=seeds,
-                visits=visits,
-                jobs=jobs,
-                out=out,
-                data=data,
-                skip_bad=skip_bad,
-                progress=status.show,
-            )
-    except KeyboardInterrupt:
-        _stop("interrupted; finished trials are saved, repeat the command to resume", 130)
+    with StatusLine() as status:
+        recommendation = api.recommend(
+            log,
+            policies=None if policies is None else _split_names(policies),
+            seeds=seeds,
+            visits=visits,
+            jobs=jobs,
+            out=out,
+            data=data,
+            skip_bad=skip_bad,
+            progress=status.show,
+        )
     if json:
         typer.echo((recommendation.path / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:

@@ -2,6 +2,7 @@
 
 A policy may call `os._exit(0)`, crash the interpreter, or never return. The command's process says when it is done, and
 what has a time limit; the process that was started waits for that word, and tells what happened where it does not come.
+Compiled code answers no signal while it runs: a command that does not end soon after one is killed.
 """
 
 import json
@@ -16,14 +17,20 @@ from typing import Any, NoReturn
 
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP")
 
+GRACE = 10
+"""Whole seconds from a signal until a command that goes on is killed."""
+
 _channel: int | None = None
 """Where the command's process tells the one that watches it; None in one that nobody watches."""
 
 
-def watch(name: str, command: Callable[[], None]) -> NoReturn:
+def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     """Run a command, which ends by `SystemExit`, in a process of its own, and end as it does.
 
-    `name` is what the command is called in the line that tells of its end, where it ended before it was done.
+    Args:
+        name: What the command is called in the line that tells of its end, where it ended before it was done.
+        command: The command.
+        interrupted: The line for a command that was killed since it did not end after a signal; exit code 130.
     """
     if not hasattr(os, "fork"):
         command()
@@ -39,10 +46,13 @@ def watch(name: str, command: Callable[[], None]) -> NoReturn:
         _run(command, telling, lifeline)
     os.close(telling)
     os.close(lifeline)
+    watched = _Watch(name, process, told, interrupted)
+    signal.signal(signal.SIGALRM, watched.kill)
     for forwarded in FORWARDED:
-        if hasattr(signal, forwarded):
-            signal.signal(getattr(signal, forwarded), lambda number, _: _send(process, number))
-    sys.exit(_Watch(name, process, told).exit_code())
+        number = getattr(signal, forwarded)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, watched.interrupt)
+    sys.exit(watched.exit_code())
 
 
 def limit_time(seconds: float | None, what: str = "") -> None:
@@ -79,14 +89,27 @@ def _tell(message: dict[str, Any]) -> None:
 class _Watch:
     """What the watching process knows of the other one."""
 
-    def __init__(self, name: str, process: int, told: int) -> None:
+    def __init__(self, name: str, process: int, told: int, interrupted: str) -> None:
         self._name = name
+        self._interrupted = interrupted
+        self._is_killed = False
         self._process = process
         self._told = told
         self._deadline: float | None = None
         self._seconds = 0.0
         self._what = ""
         self._code: int | None = None
+
+    def interrupt(self, number: int, _: object) -> None:
+        """Pass a signal on, and wait no longer than `GRACE` for the end."""
+        _send(self._process, number)
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:
+            signal.alarm(GRACE)
+
+    def kill(self, *_: object) -> None:
+        """End a process that did not end after a signal."""
+        self._is_killed = True
+        _send(self._process, signal.SIGKILL)
 
     def exit_code(self) -> int:
         """Return the exit code of the command; where it was not done, say why, and return 1."""
@@ -100,6 +123,9 @@ class _Watch:
             return _stop(f"{self._what} took longer than {self._seconds:g} s, and was stopped")
         if self._code is not None:
             return self._code
+        if self._is_killed:
+            print(f"zoosim: {self._interrupted}", file=sys.stderr)
+            return 130
         during = f" during {self._what}" if self._what else ""
         return _stop(f"{self._name} ended before it was done{during}: {_reason(status)}")
 

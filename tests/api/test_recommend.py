@@ -1,6 +1,9 @@
 """Which policies are worth trying in a shop: from its log to a page, from Python and from the command line."""
 
+import html
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -170,7 +173,7 @@ def test_what_is_no_policy_over_products_is_refused_before_any_work() -> None:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    path = tmp_path_factory.mktemp("log") / "Ann's $(touch x) log.parquet"
     log = made_log(1_500)
     columns = {"action": log.actions, "propensity": log.propensities, "reward": log.rewards}
     user = pl.Series("user", log.features.tolist())
@@ -184,13 +187,12 @@ def ask(*arguments: str) -> Any:
 
 
 def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "out"
+    out = tmp_path / "Ann's `touch x`; out"
     small = ("--policies", "random,linear", "--seeds", "2", "--visits", "200", "--jobs", "1", "--out", str(out))
     with monkeypatch.context() as patched:
         patched.setattr(runs, "_finish", interrupted)  # once the trials are there
         stopped = ask(str(file), *small)
     assert stopped.exit_code == 130
-    assert "interrupted; finished trials are saved, repeat the command to resume" in stopped.output
     trials = sorted(path.stat().st_mtime_ns for path in (out / "rehearsal" / "cells").glob("*/*"))
     assert len(trials) == 4
     done = ask(str(file), *small)
@@ -200,6 +202,22 @@ def test_an_interrupted_call_goes_on(file: Path, tmp_path: Path, monkeypatch: py
         assert words in done.output
     printed = ask(str(file), *small, "--json")
     assert json.loads(printed.stdout)["log"] == str(file)
+    commands = [shlex.split(command) for page in out.rglob("*.html") for command in commands_on(page)]
+    assert [words[1] for words in commands].count("recommend") == 1
+    for words in commands:
+        expected = words[1] in ("serve", "run") or str(file) in words
+        assert expected, words
+        assert (
+            words[1] != "run"
+            or str(out / "rehearsal" / "config.yaml") in words
+            or words[2:] == [str(out / "world" / "shop.world")]
+        )
+
+
+def commands_on(page: Path) -> list[str]:
+    """Return the command lines on a page, as a reader copies them."""
+    cells = re.findall(r"<(?:code|td)[^>]*>([^<]*)</(?:code|td)>", page.read_text(encoding="utf-8"))
+    return [html.unescape(cell).strip() for cell in cells if cell.strip().startswith("zoosim ")]
 
 
 def interrupted(*_: Any, **__: Any) -> None:

@@ -224,6 +224,50 @@ def killed_run(text: str, cwd: Path, delay: float, number: int) -> int:
     return process.returncode
 
 
+DEAF = """import signal
+import time
+
+
+class Mine:
+    def select_action(self, context):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+        print("deaf", flush=True)
+        time.sleep(1_000)
+        return 0
+
+    def update(self, context, action, reward):
+        pass
+"""
+"""A policy that no signal ends, as compiled code while it runs."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_answers_no_signal_is_killed_soon(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(DEAF)
+    start = "from zoosim import cli, watched; watched.GRACE = 1; cli.main()"
+    words = [sys.executable, "-c", start, "log", "log.parquet", "--n", "9", "--policy", "mine.py:Mine"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "deaf\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "zoosim: interrupted; nothing was saved"
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["log ''", "report ''", "run gauntlet --out ''", "run gauntlet --out="])
+def test_an_empty_argument_is_refused(text: str, tmp_path: Path) -> None:
+    """As a path it would mean the working directory."""
+    ended = command(text, tmp_path)
+    assert ended.code == 2
+    assert ended.line.startswith(f"zoosim: got {'--out=' if text.endswith('=') else ''!r} as an argument")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("delay", [0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
 def test_an_interrupted_start_says_nothing(delay: float, tmp_path: Path) -> None:
     killed_run("list", tmp_path, delay, signal.SIGINT)

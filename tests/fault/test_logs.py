@@ -1,6 +1,7 @@
 """Damaged logs, tables, catalogues and schemas: one line that names the file, or the same log to the bit."""
 
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ import pytest
 
 import zoosim
 from tests.fault.mutations import bit_flips, truncations
-from zoosim.core.errors import ZoosimError
+from zoosim.core.errors import DataError, ZoosimError
+from zoosim.core.parquet import decoding
 from zoosim.logs.importing.convert import to_records
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
@@ -257,6 +259,31 @@ def test_sound_files_in_the_place_of_others_are_refused(tmp_path: Path) -> None:
     for stranger in (catalogue, folders[0] / "table.csv", folders[0] / "schema.yaml"):
         shutil.copy(stranger, kind.file)
         assert outcome(kind, sound) == DETECTED, stranger
+
+
+PANICS = {"parquet": (480, 4), "snappy": (4328, 0), "stored": (1245, 2)}
+"""Bits (byte, bit) at which decoders of polars panic, for which they print many lines beside raising an error."""
+
+
+@pytest.mark.parametrize("name", PANICS)
+def test_a_decoder_that_panics_prints_nothing(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kind = make_kind(name, tmp_path)
+    damaged = bytearray(kind.file.read_bytes())
+    byte, bit = PANICS[name]
+    damaged[byte] ^= 1 << bit
+    kind.file.write_bytes(damaged)
+    with pytest.raises(pl.exceptions.PanicException if name == "snappy" else BaseException):
+        pl.read_parquet(kind.file)
+    assert "panicked at" in capfd.readouterr().err
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        kind.read()
+    assert capfd.readouterr().err == ""
+
+
+def test_what_others_print_while_a_file_is_decoded_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    with decoding():
+        os.write(2, b"a note\n")
+    assert capfd.readouterr().err == "a note\n"
 
 
 def bomb_of_rows(folder: Path) -> Path:

@@ -251,8 +251,8 @@ def _check_same_log(path: Path, log: "Log") -> None:
     if not file.is_file():
         return
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+        held = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, RecursionError):
         raise ConfigError(f"--out: {file} is damaged or truncated; delete {path} or name another folder") from None
     now = {"log": log.source, "rows": len(log), "responses": int((log.rewards != 0.0).sum())}
     if any(held.get(name) != value for name, value in now.items()):

@@ -29,7 +29,7 @@ from zoosim.arena.metrics import Rows
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.files import atomic, check_writable, remove_leftovers, temporary_folder, write_text
 from zoosim.core.parameters import shown
-from zoosim.core.parquet import UNREADABLE, naming_full_disks, read_meta, write_parquet
+from zoosim.core.parquet import UNREADABLE, decoding, naming_full_disks, read_meta, write_parquet
 from zoosim.core.seal import BLANK, KEY, SealState, file_seal_state, seal_file, seal_state, sealed
 from zoosim.core.yaml_text import parse_yaml
 
@@ -227,7 +227,8 @@ class RunFolder:
         if fault:
             raise DataError(f"{path} {fault}; delete it and run again")
         try:
-            frame = pl.read_parquet(path)
+            with decoding():
+                frame = pl.read_parquet(path)
             numbers = frame.select(pl.col(FIGURES).cast(pl.Float64).is_finite().all())
             types = all(frame[name].dtype == pl.Float64 for name in FIGURES)
             whole = types and all(numbers.row(0)) and not any(frame[name].null_count() for name in FIGURES)

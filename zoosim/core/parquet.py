@@ -3,6 +3,7 @@
 import errno
 import json
 import mmap
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,31 @@ WRITER = b"Polars"
 
 MOST_BYTES, MOST_TIMES = 250_000_000, 2_000
 """A file may declare this many bytes, and as many more as so often its own size: logs shrink 500 times at most."""
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Keep off standard error what polars prints, beside raising one of `UNREADABLE`, where a decoder panics.
+
+    What other threads print meanwhile comes afterwards, or is dropped with it.
+    """
+    try:
+        standard_error = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    kept = os.memfd_create("stderr") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+    try:
+        os.dup2(kept, 2)
+        yield
+        os.dup2(standard_error, 2)
+        os.lseek(kept, 0, os.SEEK_SET)
+        while text := os.read(kept, 65_536):
+            os.write(2, text)
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+        os.close(kept)
 
 
 def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any]) -> None:
@@ -59,8 +85,9 @@ def naming_full_disks() -> Iterator[None]:
 def read_meta(path: Path) -> dict[str, Any]:
     """Read what `write_parquet` kept beside the rows; raises `DataError` on a truncated or foreign file."""
     try:
-        text = pl.read_parquet_metadata(path).get(META, "{}")
-        pl.scan_parquet(path).select(pl.len()).collect()
+        with decoding():
+            text = pl.read_parquet_metadata(path).get(META, "{}")
+            pl.scan_parquet(path).select(pl.len()).collect()
         return dict(json.loads(text))
     except UNREADABLE:
         raise DataError(f"{path} is damaged or truncated; delete it and run again") from None
@@ -74,7 +101,8 @@ def read_parquet(path: Path) -> pl.DataFrame:
     """
     check_parquet(path)
     try:
-        return pl.read_parquet(path)
+        with decoding():
+            return pl.read_parquet(path)
     except UNREADABLE as error:
         raise DataError(f"{path}: {_unreadable(path)}: {str(error).splitlines()[0]}") from None
 

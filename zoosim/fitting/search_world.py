@@ -13,6 +13,7 @@ import yaml
 from zoosim.core.config import read_config
 from zoosim.core.errors import DataError, one_line
 from zoosim.core.files import write_text
+from zoosim.core.parquet import write_parquet
 from zoosim.core.rng import stream
 from zoosim.core.search_config import TEMPLATES, Behaviour, SearchConfig
 from zoosim.core.statistics import Interval, mean_interval
@@ -292,7 +293,7 @@ def _write_world(folder: Path, tables: Mapping[str, pl.DataFrame], env: Mapping[
     files = {}  # by paths from the folder on, so that it can be moved
     for name, frame in tables.items():
         files[f"{name}_file"] = f"{name}.parquet"
-        frame.write_parquet(folder / f"{name}.parquet")
+        write_parquet(frame, folder / f"{name}.parquet", {})
     head = f"# Estimated from {one_line(source)}. Run it: zoosim run continuous-vs-discrete --config FILE\n"
     text = yaml.safe_dump({"env": {**files, **env}}, sort_keys=False, allow_unicode=True, width=120)
     write_text(folder / "world.yaml", head + text)

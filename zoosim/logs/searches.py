@@ -19,7 +19,7 @@ import polars as pl
 
 from zoosim.core.config import build
 from zoosim.core.errors import DataError
-from zoosim.core.parquet import UNREADABLE, check_parquet, read_meta, read_parquet, write_parquet
+from zoosim.core.parquet import UNREADABLE, check_parquet, decoding, read_meta, read_parquet, write_parquet
 from zoosim.core.types import Context, FloatArray, IntArray
 from zoosim.logs.checks import Fault
 from zoosim.logs.schema import SCHEMA_VERSION
@@ -107,7 +107,8 @@ def has_searches(path: Path) -> bool:
         if path.suffix != ".parquet":
             return False
         check_parquet(path)
-        return set(COLUMNS) <= set(pl.read_parquet_schema(path))
+        with decoding():
+            return set(COLUMNS) <= set(pl.read_parquet_schema(path))
     except UNREADABLE:
         return False
 

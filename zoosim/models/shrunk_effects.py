@@ -8,8 +8,10 @@ with p the product's numbers and j the columns of which it is 1, such as its cat
 normal prior around 0, so what was seldom shown is judged by its columns, and these by what all have in common. The
 posterior is normal, with a covariance within each of the blocks a, C, b_j and none between them: a Kalman filter that
 costs what the blocks of one product cost, however many there are. For yes or no it goes by the moments of a
-logistic model (Opper 1998). Effects may wander: after tau observations they keep 1/e of what was learned (an
-Ornstein-Uhlenbeck process), reckoned when a block is next touched.
+logistic model (Opper 1998, "A Bayesian Approach to On-line Learning", https://doi.org/10.1017/CBO9780511569920,
+with the probability of MacKay 1992, "The Evidence Framework Applied to Classification Networks",
+https://doi.org/10.1162/neco.1992.4.5.720). Effects may wander: after tau observations they keep 1/e of what was learned
+(an Ornstein-Uhlenbeck process), reckoned when a block is next touched.
 """
 
 from collections.abc import Iterator

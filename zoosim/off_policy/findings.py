@@ -118,7 +118,7 @@ class _RewardFindings:
         self._n_clusters = clusters.n_clusters
         self._unit = unit
         self._checks = None
-        if log.action_space is ActionSpace.PRODUCTS and not options.is_deterministic:
+        if log.action_space is not ActionSpace.BOOSTS and not options.is_deterministic:
             self._checks = LogChecks(log, clusters, are_estimated=options.propensity_model is not None)
         interval = bootstrap_interval(logged, options.level, samples=options.samples, seed=options.seed)
         self._logged = cut(interval, options.limits)
@@ -214,8 +214,8 @@ def _estimates(
             verdict = evaluated.verdict(estimator, estimated)
             if checks is not None:
                 influence = evaluated.terms(estimator).influence()
-                for found in (checks.estimate_verdict(influence, interval), *log_verdicts):
-                    verdict = _worse_verdict(found, verdict)
+                for check_verdict in (checks.estimate_verdict(influence, interval), *log_verdicts):
+                    verdict = _worse_verdict(check_verdict, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
         estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))

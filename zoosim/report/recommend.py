@@ -158,7 +158,10 @@ def _next(recommendation: "Recommendation") -> Table:
     source = shlex.quote(recommendation.source)
     named: list[Advice] = [each for each in recommendation.advice if each.place == FIRST]
     rows = [
-        (f"train {each.policy} on the log", f"zoosim train {source} --policy {each.policy} --out shop.zoosim")
+        (
+            f"train {each.policy} on the log",
+            f"zoosim train {source} --policy {shlex.quote(each.policy)} --out shop.zoosim",
+        )
         for each in named
     ]
     rows += [("serve it, and learn on", "zoosim serve shop.zoosim") for _ in named]

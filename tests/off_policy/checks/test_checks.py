@@ -19,6 +19,8 @@ FAULTS: list[tuple[Way, str, str]] = [
     (rewards.shifted_up, DO_NOT_USE, "rewards go by the choice in the row after, not by that of their own"),
     (rewards.is_a_feature, WEAK, "column 5 is nearly the reward (correlation 1.000)"),
     (rewards.leaks_into_a_feature, WEAK, "the weights shift column 5 by"),
+    (rewards.leaks_weakly_into_a_feature, WEAK, "column 5 goes with the choice beyond its propensity"),
+    (rewards.time_on_page_as_feature, WEAK, "column 5 goes with the choice beyond its propensity"),
     (rewards.chances_with_a_glance_at_the_reward, WEAK, "the policy's probabilities go with rewards beyond"),
     (propensities.after_the_update, WEAK, "propensities go with rewards beyond what features and actions tell"),
     (rewards.pareto_1_2, DO_NOT_USE, "the largest rewards have a tail of index 1."),
@@ -28,10 +30,12 @@ FAULTS: list[tuple[Way, str, str]] = [
     (times.value_falls_by_a_quarter, WEAK, "the value is the mean over the log; in its last quarter it is"),
     (times.no_rewards_at_the_end, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
     (times.late_rewards_without_times, WEAK, "they may not have arrived yet: leave those rows out, or wait"),
-    (times.favourite_falls, WEAK, "between the log's halves: its number may mean another product now"),
+    (times.favourite_falls, WEAK, "of the rows: they may be late, its number may mean another product now"),
+    (times.late_rewards_of_one_product, WEAK, "in the last 25% of the rows: they may be late"),
     (times.hour_moves_choice_and_clicks, WEAK, "the weights shift the hour of the day ("),
     (propensities.drawn_again_after_a_failure, WEAK, "times as often as its propensities say"),
     (propensities.drawn_again_until_clicked, WEAK, "actions that earn more are in the log more often"),
+    (propensities.half_without_clicks_missing, WEAK, "actions that earn more are in the log more often"),
 ]
 
 

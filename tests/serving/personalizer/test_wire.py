@@ -355,7 +355,19 @@ def test_policies_are_evaluated_on_the_log(tmp_path: Path, is_remote: bool) -> N
             store = opened.enter_context(valkey_server(tmp_path / "valkey")).store("loop", folder)
         process = opened.enter_context(serving(folder, None, store, most_delay=10.0))
         http = opened.enter_context(httpx2.Client(base_url=process.url, timeout=30.0))
-        evaluate_policies(Wire(http, "v1.1"), Wire(http, ""))
+        older = Wire(http, "v1.1")
+        damage_an_evaluation(older, folder)
+        evaluate_policies(older, Wire(http, ""))
+
+
+def damage_an_evaluation(wire: Wire, folder: Path) -> None:
+    before = wire.send("GET", "/evaluations").json()
+    (folder / "evaluations").mkdir()
+    (folder / "evaluations" / "broken.json").write_text("[1]")
+    assert wire.send("GET", "/evaluations").json() == before
+    assert "is damaged, delete it" in refused(wire.send("GET", "/evaluations/broken"), 404, "EvaluationNotFound")
+    assert wire.send("DELETE", "/evaluations/broken").status_code == 204
+    assert not (folder / "evaluations" / "broken.json").exists()
 
 
 def evaluate_policies(older: Wire, newest: Wire) -> None:

@@ -22,11 +22,11 @@ COLUMNS = {
 
 
 class Shop:
-    """The folder of a shop's tables, with a log of 120 searches as Parquet and as the shop's own CSV."""
+    """The folder of a shop's tables, with a log of searches as Parquet and as the shop's own CSV."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, searches: int = 120) -> None:
         self.folder = folder
-        self.log = write_searches(folder, 120)
+        self.log = write_searches(folder, searches)
         frame = pl.read_parquet(self.log)
         names = pl.read_csv(folder / "catalogue.csv")["id"]
         lists = ["shown", "clicked", "purchased"]

@@ -21,10 +21,6 @@ MOST_SHARE = 0.05
 SUPPORTED = 0.5
 """A part of what its propensities say below which an action is too rarely in the log for mere faults."""
 
-REWARDED_ERRORS = 3.5
-LEAST_TELLING = 0.9
-"""Standard errors by which selection must show, and what share of the rows must be of actions that tell."""
-
 
 def imbalances(probe: Probe, weights: FloatArray) -> list[tuple[str, float]]:
     """Return what `weights (n,)` shift beyond chance, and by how many standard deviations, the clearest first."""
@@ -48,11 +44,11 @@ def check_balance(findings: Findings, imbalances: list[tuple[str, float]], inter
     """Say what the weights shift, which no policy can: who comes, and when."""
     for name, shift in imbalances:
         if matters(shift, interval):
-            seen = (
+            observation = (
                 f"the weights shift {name} by {shift:.2g} standard deviations, but no choice moves who comes, or when"
             )
             advice = "the propensities are wrong, rows are missing, or the column was made after the choice"
-            findings.add(f"{seen}: {advice}", useless=False)
+            findings.add(f"{observation}: {advice}", useless=False)
             return
 
 
@@ -79,26 +75,6 @@ def check_actions(findings: Findings, log: Log) -> None:
         ratio = f"{total[worst] / offered[worst]:.3g} times as often as its propensities say"
         advice = "propensities are wrong, or rows are missing"
         findings.add(f"{log.action_name(worst)} is in the log {ratio}: {advice}", useless=False)
-    if rows[can_tell].sum() > LEAST_TELLING * len(log):
-        _check_rewarded(findings, log, gap, np.where(can_tell, rows / np.maximum(total, 1e-12), 0.0))
-
-
-def _check_rewarded(findings: Findings, log: Log, gap: FloatArray, usual: FloatArray) -> None:
-    """Look for selection: whether actions that earn more come more often than their propensities say.
-
-    Each action's `gap (K,)` counts by its reward above the mean, and by its `usual (K,)` propensity for least noise.
-    """
-    rows = np.bincount(log.actions, minlength=log.n_actions)
-    reward = np.bincount(log.actions, log.rewards, log.n_actions) / np.maximum(rows, 1)
-    factor = (reward - log.rewards.mean()) * usual
-    terms = factor[log.actions] / log.propensities
-    error = math.sqrt(len(terms) * float(terms.var()))
-    total = float((factor * gap).sum())
-    if error and abs(total) > REWARDED_ERRORS * error and abs(total) > LEAST_GAP * float(np.abs(terms).sum()):
-        more = "more" if total > 0.0 else "less"
-        seen = f"actions that earn more are in the log {more} often than their propensities say"
-        advice = "rows were selected by their reward, or drawn again after a failure"
-        findings.add(f"{seen} ({abs(total) / error:.1f} standard errors): {advice}", useless=False)
 
 
 def _columns(probe: Probe) -> dict[str, FloatArray]:

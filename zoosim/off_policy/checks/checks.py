@@ -1,9 +1,11 @@
-"""All checks of a log of single products: of its rows, of a policy's weights, and of an estimate."""
+"""All checks of a log of products or rankings: of its rows, of a policy's weights, and of an estimate."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from zoosim.core.action_space import ActionSpace
 from zoosim.core.statistics import Interval
 from zoosim.core.types import FloatArray
 from zoosim.logs.log import Log
@@ -12,6 +14,7 @@ from zoosim.off_policy.checks.copies import check_copies
 from zoosim.off_policy.checks.dependence import check_dependence
 from zoosim.off_policy.checks.leaks import check_features, check_reward_in_hand
 from zoosim.off_policy.checks.order import (
+    ActionChanges,
     Change,
     action_changes,
     check_action_changes,
@@ -20,6 +23,7 @@ from zoosim.off_policy.checks.order import (
     largest_change,
 )
 from zoosim.off_policy.checks.probe import Probe, runs_of_rows
+from zoosim.off_policy.checks.selection import check_selection
 from zoosim.off_policy.checks.tails import check_tail
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.verdict import TRUST, Findings, Verdict
@@ -36,12 +40,15 @@ class LogChecks:
     """What speaks against any estimate by one reward of a log.
 
     Args:
-        log: A log of single products.
+        log: A log of single products or of rankings, which count by their top products.
         clusters: Which of its visits belong together.
         are_estimated: Whether the log's propensities were estimated, so that they fit by construction.
     """
 
     def __init__(self, log: Log, clusters: Clusters, are_estimated: bool) -> None:
+        self.has_rankings = log.action_space is ActionSpace.RANKINGS
+        if self.has_rankings:
+            log = _top_products(log)
         user_share = clusters.n_clusters / len(log)
         self.rows = runs_of_rows(len(log), RUNS, MOST_ROWS)
         if len(self.rows) < len(log):
@@ -74,6 +81,7 @@ class LogChecks:
             check_tail(findings, self.probe.log.rewards)
             if not self.are_estimated:
                 check_actions(findings, self.probe.log)
+                check_selection(findings, self.probe)
                 check_reward_in_hand(findings, self.probe, self.probe.log.propensities, "propensities")
         return findings.verdict()
 
@@ -83,9 +91,24 @@ class LogChecks:
         return largest_change(self.probe)
 
     @cached_property
-    def action_changes(self) -> FloatArray:
-        """How each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+    def action_changes(self) -> ActionChanges:
+        """How each action's rewards changed at the log's end."""
         return action_changes(self.probe)
+
+
+def _top_products(log: Log) -> Log:
+    """Return a log of rankings as one of the products at their tops, each with what its whole visit earned."""
+    return replace(
+        log,
+        actions=log.actions[:, 0],
+        propensities=log.propensities[:, 0],
+        rewards=log.visit_rewards,
+        positions=np.zeros(len(log), np.int64),
+        columns={},
+        rewards_by_name={},
+        action_space=ActionSpace.PRODUCTS,
+        marginals=None,
+    )
 
 
 class PolicyChecks:
@@ -105,7 +128,7 @@ class PolicyChecks:
         """The verdict on the policy's probabilities of the logged actions."""
         findings = Findings()
         probe = self.log.probe
-        if self.log.is_telling:
+        if self.log.is_telling and not self.log.has_rankings:
             chances = self.weights * probe.log.propensities
             check_reward_in_hand(findings, probe, chances, "the policy's probabilities")
         return findings.verdict()
@@ -126,7 +149,7 @@ class PolicyChecks:
         probe = self.log.probe
         influence = influence[self.log.rows]
         if self.log.is_telling:
-            if not self.log.are_estimated:
+            if not self.log.are_estimated and not self.log.has_rankings:  # whose weights are means over positions
                 check_balance(findings, self.imbalances, interval)
             if self.change is not None:
                 check_change(findings, self.change, probe, influence, interval)

@@ -24,7 +24,7 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray) ->
     """Compare how much an estimate varies with what it would vary if rows were independent.
 
     Args:
-        findings: Takes what was found.
+        findings: Receives the reasons against the log.
         probe: The log.
         influence: Each row's influence on the estimate `(n,)`.
     """
@@ -48,9 +48,9 @@ def _check_repeated(findings: Findings, probe: Probe, influence: FloatArray) -> 
     most_growth = growth + 2.0 * math.sqrt(2.0 / groups)
     if most_growth < HARMLESS:
         return
-    seen = f"{100 * probe.repeated:.0f}% of the rows repeat the features of another, as visits of a user do"
+    observation = f"{100 * probe.repeated:.0f}% of the rows repeat the features of another, as visits of a user do"
     wider = f"if they are, the interval may have to be {math.sqrt(most_growth):.2g} times as wide"
-    findings.add(f"{seen}, and the log names no users: {wider}; log user ids", useless=False)
+    findings.add(f"{observation}, and the log names no users: {wider}; log user ids", useless=False)
 
 
 def _check_blocks(findings: Findings, influence: FloatArray) -> None:
@@ -68,9 +68,9 @@ def _check_blocks(findings: Findings, influence: FloatArray) -> None:
         growth = float(sums.var()) / (size * variance)
         error = math.sqrt((2.0 + kurtosis / size) / count)
         if growth > BLOCK_VARIANCE and growth - 1.0 > BLOCK_ERRORS * error:
-            seen = (
+            observation = (
                 f"rows near each other go together: sums of {size} rows vary {growth:.2g} times as much as they should"
             )
             wider = "the interval takes rows for independent and may be too narrow"
-            findings.add(f"{seen}; {wider}; log user ids, or what these rows share", useless=False)
+            findings.add(f"{observation}; {wider}; log user ids, or what these rows share", useless=False)
             return

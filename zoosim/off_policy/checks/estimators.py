@@ -27,9 +27,11 @@ def compare_estimators(estimates: Mapping[str, Sums]) -> Verdict:
         error = standard_error(gap)
         own_error = min(standard_error(estimates[one]), standard_error(estimates[other]))
         if abs(gap.value) > ERRORS * error and abs(gap.value) > MOST_OF_ERROR * own_error:
-            seen = f"{one} says {estimates[one].value:.3g} and {other} {estimates[other].value:.3g} of the same rows"
+            observation = (
+                f"{one} says {estimates[one].value:.3g} and {other} {estimates[other].value:.3g} of the same rows"
+            )
             apart = f"{abs(gap.value) / error:.1f} standard errors of their difference apart" if error else "apart"
             advice = "a feature knows the reward, or propensities are wrong"
-            findings.add(f"{seen}, {apart}: {advice}", useless=False)
+            findings.add(f"{observation}, {apart}: {advice}", useless=False)
             break
     return findings.verdict()

@@ -32,8 +32,8 @@ def check_features(findings: Findings, probe: Probe) -> None:
     for place, column in enumerate(probe.columns):
         likeness = abs(_correlation(probe.inputs[probe.sample, place], rewards))
         if likeness > SAME:
-            seen = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
-            findings.add(f"{seen}: leave out what is known only after the choice", useless=False)
+            observation = f"{probe.feature_name(column)} is nearly the reward (correlation {likeness:.3f})"
+            findings.add(f"{observation}: leave out what is known only after the choice", useless=False)
             return
 
 
@@ -43,7 +43,7 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
     Given the features and the action a probability is a number, and cannot go with what is chance in the reward.
 
     Args:
-        findings: Takes what was found.
+        findings: Receives the reasons against the log.
         probe: The log.
         chances: The probabilities of the logged actions `(n,)`.
         whose: What to call them, such as "the policy's probabilities".
@@ -56,22 +56,22 @@ def check_reward_in_hand(findings: Findings, probe: Probe, chances: FloatArray, 
     # What the linear model leaves may be known of visitors: compare with the most alike rows of the same action.
     rows = rows[:: max(1, len(rows) // NEAREST_ROWS)]
     values = np.column_stack([log_chances[rows], probe.log.rewards[rows]])
-    left = _less_nearest(probe.inputs[rows], probe.log.actions[rows], values)
-    likeness = _correlation(left[:, 0], left[:, 1])
-    unknown_chances, noise = left.var(axis=0) / (1.0 + 1.0 / NEAREST)
+    residuals = _less_nearest(probe.inputs[rows], probe.log.actions[rows], values)
+    likeness = _correlation(residuals[:, 0], residuals[:, 1])
+    unknown_chances, noise = residuals.var(axis=0) / (1.0 + 1.0 / NEAREST)
     if unknown_chances <= ROUNDING * float(values[:, 0].var()):
         return
     if abs(likeness) > SURELY_KNOWN and noise > NOISE * float(values[:, 1].var()):
-        seen = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
+        observation = f"{whose} go with rewards beyond what features and actions tell (correlation {likeness:.2f})"
         advice = (
             "they were computed when it was known, or by what is not logged; log that, and take rows not learned from"
         )
-        findings.add(f"{seen}: {advice}", useless=False)
+        findings.add(f"{observation}: {advice}", useless=False)
 
 
 def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -> FloatArray:
     """Return `values (n, m)` less their means over the rows of the same action that are most alike."""
-    left = np.zeros_like(values)
+    residuals = np.zeros_like(values)
     if not inputs.shape[1]:  # all rows are alike
         inputs = np.zeros((len(inputs), 1))
     for action in np.unique(actions):
@@ -83,8 +83,8 @@ def _less_nearest(inputs: FloatArray, actions: FloatArray, values: FloatArray) -
         is_other = nearest != np.arange(len(rows))[:, None]
         is_other[is_other.all(axis=1), -1] = False
         others = rows[nearest[is_other].reshape(len(rows), NEAREST)]
-        left[rows] = values[rows] - values[others].mean(axis=1)
-    return left
+        residuals[rows] = values[rows] - values[others].mean(axis=1)
+    return residuals
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:

@@ -19,7 +19,10 @@ LATE_SHARE = 0.25
 CHANGE_ERRORS = 3.7
 """By how many standard errors rewards must change: one of the comparisons does so by chance in one log of 1,000."""
 
-TESTS = 10
+ACTION_SHARES = (0.5, 0.25)
+"""Shares of the rows, at the log's end, in which each action's rewards are compared with those before."""
+
+TESTS = 5
 """For how many tests that of each action counts, as its rewards are few and weighted."""
 
 ROUNDING = 1e-9
@@ -47,7 +50,7 @@ class Change(NamedTuple):
         return abs(self.change) * (1.0 - self.share if self.share else 0.5)
 
     @property
-    def seen(self) -> str:
+    def description(self) -> str:
         """The change in words."""
         percent = f"{100 * abs(self.change):.0f}%"
         errors = f"({self.errors:.1f} standard errors)"
@@ -55,6 +58,13 @@ class Change(NamedTuple):
             return f"over the log rewards {'fall' if self.change < 0.0 else 'rise'} by {percent} {errors}"
         than_before = f"{percent} {'lower' if self.change < 0.0 else 'higher'} than before"
         return f"in the last {100 * self.share:.3g}% of the rows rewards are {than_before} {errors}"
+
+
+class ActionChanges(NamedTuple):
+    """How each action's rewards changed: `differences (K,)` in the last `shares (K,)` of the rows, 0 without one."""
+
+    differences: FloatArray
+    shares: FloatArray
 
 
 def largest_change(probe: Probe, weights: FloatArray | None = None) -> Change | None:
@@ -97,7 +107,7 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
         return
     if change.change < 0.0 and 0.0 < change.share <= LATE_SHARE:
         advice = "they may not have arrived yet: leave those rows out, or wait"
-        findings.add(f"{change.seen}; {advice}", useless=False)
+        findings.add(f"{change.description}; {advice}", useless=False)
         return
     is_late = np.zeros(len(probe), bool)
     is_late[probe.order[3 * len(probe) // 4 :]] = True
@@ -105,49 +115,69 @@ def check_change(findings: Findings, change: Change, probe: Probe, influence: Fl
     value = interval.mean + latest.value
     half = 1.96 * standard_error(latest)
     meaning = f"the value is the mean over the log; in its last quarter it is {value:.3g} ± {half:.2g}"
-    findings.add(f"drift: {change.seen}; {meaning}", useless=False)
+    findings.add(f"drift: {change.description}; {meaning}", useless=False)
 
 
-def action_changes(probe: Probe) -> FloatArray:
-    """Return how each action's rewards changed between the log's halves, 0 where chance may have done it `(K,)`."""
+def action_changes(probe: Probe) -> ActionChanges:
+    """Return how each action's rewards changed at the log's end, in its second half or, more clearly, its last quarter.
+
+    Changes that chance may have brought are 0.
+    """
     k = probe.log.n_actions
-    changes = np.zeros(k)
+    changes = ActionChanges(np.zeros(k), np.zeros(k))
     if probe.order is None:
         return changes
+    clearest = np.full(k, sure_errors(len(ACTION_SHARES) * TESTS * k))
+    for share in ACTION_SHARES:
+        n_early = round((1.0 - share) * len(probe))
+        differences, errors = _action_differences(probe, probe.order[:n_early], probe.order[n_early:])
+        is_clear = (np.abs(differences) > ROUNDING) & (np.abs(differences) > clearest * errors)
+        changes.differences[is_clear] = differences[is_clear]
+        changes.shares[is_clear] = share
+        clearest[is_clear] = np.abs(differences[is_clear]) / np.maximum(errors[is_clear], ROUNDING)
+    return changes
+
+
+def _action_differences(probe: Probe, early: IntArray, late: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return how much more each action earns in the late rows than in the early ones, and standard errors `(K,)`.
+
+    The errors are infinite for actions of too few rows.
+    """
+    k = probe.log.n_actions
     means, variances = [], []
     is_enough = np.ones(k, bool)
-    for half in np.array_split(probe.order, 2):
+    for rows in (early, late):
         # Weighted by 1 / p, so that what writes the log may learn to whom it shows an action.
-        actions, weights = probe.log.actions[half], 1.0 / probe.log.propensities[half]
+        actions, weights = probe.log.actions[rows], 1.0 / probe.log.propensities[rows]
         total = np.maximum(np.bincount(actions, weights, k), 1.0)
-        mean = np.bincount(actions, weights * probe.residuals[half], k) / total
+        mean = np.bincount(actions, weights * probe.residuals[rows], k) / total
         shares = weights / total[actions]
-        deviations = shares * (probe.residuals[half] - mean[actions])
+        deviations = shares * (probe.residuals[rows] - mean[actions])
         means.append(mean)
         variances.append(np.bincount(actions, deviations**2, k))
         is_enough &= np.bincount(actions, minlength=k) >= LEAST_ROWS
         is_enough &= np.bincount(actions, shares**2, k) * LEAST_ROWS <= 1.0  # as many effective rows
-    differences = means[1] - means[0]
-    error = np.sqrt(variances[0] + variances[1])
-    is_clear = is_enough & (np.abs(differences) > np.maximum(sure_errors(TESTS * k) * error, ROUNDING))
-    return np.where(is_clear, differences, changes)
+    errors = np.where(is_enough, np.sqrt(variances[0] + variances[1]), np.inf)
+    return means[1] - means[0], errors
 
 
 def check_action_changes(
-    findings: Findings, probe: Probe, changes: FloatArray, weights: FloatArray, interval: Interval
+    findings: Findings, probe: Probe, changes: ActionChanges, weights: FloatArray, interval: Interval
 ) -> None:
     """Say which action's rewards changed most, of those by which a policy's value moved."""
-    if not changes.any() or not interval.mean:
+    if not changes.shares.any() or not interval.mean:
         return
     mass = np.bincount(probe.log.actions, weights, probe.log.n_actions) / len(weights)
-    value_changes = changes * mass
-    worst = int(np.abs(value_changes).argmax())
-    if matters(abs(float(value_changes[worst]) / interval.mean) / 2.0, interval):
-        seen = (
-            f"the rewards of {probe.log.action_name(worst)} changed by {changes[worst]:+.3g} between the log's halves"
+    # The value is the mean over the log: it differs from that at the end by the share of the rows before.
+    errors_of_value = np.abs(changes.differences * mass * (1.0 - changes.shares))
+    worst = int(errors_of_value.argmax())
+    if matters(float(errors_of_value[worst] / abs(interval.mean)), interval):
+        part = f"in the last {100 * changes.shares[worst]:.3g}% of the rows"
+        observation = (
+            f"the rewards of {probe.log.action_name(worst)} changed by {changes.differences[worst]:+.3g} {part}"
         )
-        advice = "its number may mean another product now, or tastes moved; judge by the later rows"
-        findings.add(f"{seen}: {advice}", useless=False)
+        advice = "they may be late, its number may mean another product now, or tastes moved"
+        findings.add(f"{observation}: {advice}", useless=False)
 
 
 def check_shift(findings: Findings, probe: Probe) -> None:
@@ -166,8 +196,8 @@ def check_shift(findings: Findings, probe: Probe) -> None:
             gain = own_error - neighbour_error
             error = float(gain.std()) / math.sqrt(len(gain))
             if error and float(gain.mean()) > SHIFT_ERRORS * error:
-                seen = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
-                findings.add(f"{seen}, not by that of their own: they stand in the wrong row", useless=True)
+                observation = f"rewards go by the choice in the row {'before' if name == 'after' else 'after'}"
+                findings.add(f"{observation}, not by that of their own: they stand in the wrong row", useless=True)
                 return
 
 

@@ -189,20 +189,20 @@ def fit_residuals(
 
     Slopes of the `inputs`, each `(n, d)`, are fitted to the rows of the `sample`, means to all rows.
     """
-    left: FloatArray = values - values.mean(axis=0)
+    residuals: FloatArray = values - values.mean(axis=0)
     few_actions = actions[sample]
     few_inputs = np.column_stack([part[sample] for part in inputs])
     few_inputs = few_inputs - few_inputs.mean(axis=0)
     if few_inputs.shape[1]:
         within = few_inputs - _action_means(few_inputs, few_actions, n_actions)[few_actions]
-        few_values = left[sample] - _action_means(left[sample], few_actions, n_actions)[few_actions]
+        few_values = residuals[sample] - _action_means(residuals[sample], few_actions, n_actions)[few_actions]
         slopes = np.linalg.solve(within.T @ within + np.eye(within.shape[1]), within.T @ few_values)
         start = 0
         for part in inputs:
-            left -= part @ slopes[start : start + part.shape[1]]
+            residuals -= part @ slopes[start : start + part.shape[1]]
             start += part.shape[1]
-        left -= left.mean(axis=0)
-    return left - _action_means(left, actions, n_actions)[actions]
+        residuals -= residuals.mean(axis=0)
+    return residuals - _action_means(residuals, actions, n_actions)[actions]
 
 
 def row_keys(values: FloatArray | IntArray, keys: IntArray | None = None) -> IntArray:

@@ -35,6 +35,6 @@ def check_tail(findings: Findings, rewards: FloatArray) -> None:
     index = 1.0 / excess
     error = index / math.sqrt(k)
     if index + WEAK_ERRORS * error < FINITE_VARIANCE:
-        seen = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"
+        observation = f"the largest rewards have a tail of index {index:.2f} ± {error:.2f} (Hill)"
         meaning = "at 2 and below a mean has no standard error; cap rewards, and judge the capped ones"
-        findings.add(f"{seen}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)
+        findings.add(f"{observation}: {meaning}", useless=index + USELESS_ERRORS * error < FINITE_VARIANCE)

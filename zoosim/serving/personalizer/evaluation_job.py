@@ -6,7 +6,6 @@ FILE is the evaluation as JSON, into which the results go. Where the log lies, t
 told: the list of processes would show the password that an address may hold.
 """
 
-import json
 import math
 import os
 import sys
@@ -18,11 +17,11 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ZoosimError
-from zoosim.core.files import atomic
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.logs.log import Log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.serving.join import MICROSECONDS
+from zoosim.serving.personalizer.evaluation_file import read_evaluation, write_evaluation
 from zoosim.serving.served_log import read_served_log
 from zoosim.serving.settings import STORE
 from zoosim.serving.store.address import Address, parse_address
@@ -54,13 +53,12 @@ class Weighted(NamedTuple):
 
 def run(address: Address, path: Path) -> None:
     """Judge policies by the part of the log that an evaluation asks for, and note what comes of it."""
-    evaluation = json.loads(path.read_text())
+    evaluation = read_evaluation(path)
     try:
         evaluation |= {"policyResults": _results(address, evaluation["from"], evaluation["to"]), "status": "completed"}
     except ZoosimError as error:
         evaluation |= {"status": "failed", "message": str(error)}
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(evaluation, allow_nan=False))
+    write_evaluation(path, evaluation)
 
 
 def _results(address: Address, start: float, stop: float) -> list[dict[str, Any]]:

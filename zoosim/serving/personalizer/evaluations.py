@@ -1,23 +1,24 @@
 """Evaluations: what policies would have earned, estimated from the service's own log."""
 
 import asyncio
-import json
 import os
 import re
 import sys
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from zoosim.core.files import atomic
+from zoosim.core.errors import DataError
 from zoosim.serving.personalizer.bodies import Body
 from zoosim.serving.personalizer.configuration import timestamp
 from zoosim.serving.personalizer.errors import PersonalizerError, missing
+from zoosim.serving.personalizer.evaluation_file import read_evaluation, write_evaluation
 from zoosim.serving.refusals import Busy
 from zoosim.serving.service import Service
 from zoosim.serving.settings import STORE
@@ -68,9 +69,12 @@ class Evaluations:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def everything(self, newer: bool, query: Mapping[str, str]) -> Any:
-        """Return all evaluations, the newest first; newer clients get a page of them."""
-        ids = [path.stem for path in self._folder.glob("*.json")]
-        evaluations = sorted((self._read(id) for id in ids), key=lambda each: str(each["creationTime"]), reverse=True)
+        """Return all evaluations but damaged ones, the newest first; newer clients get a page of them."""
+        evaluations = []
+        for path in self._folder.glob("*.json"):
+            with suppress(PersonalizerError):
+                evaluations.append(self._read(path.stem))
+        evaluations.sort(key=lambda each: str(each["creationTime"]), reverse=True)
         if not newer:
             return [_older(evaluation) for evaluation in evaluations]
         skip, top = _whole(query, "skip", 0), _whole(query, "top", len(evaluations))
@@ -83,10 +87,12 @@ class Evaluations:
 
     def delete(self, evaluation_id: str) -> None:
         """Delete an evaluation; raises `PersonalizerError` for one that is not there."""
-        self._read(evaluation_id)
+        path = self._path(evaluation_id)
+        if not path.exists():
+            raise missing(f"There is no evaluation {evaluation_id!r}.", "EvaluationNotFound")
         if evaluation_id in self._running:
             self._running[evaluation_id].cancel()
-        self._path(evaluation_id).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
     async def create(self, content: bytes, evaluation_id: str) -> dict[str, Any]:
         """Begin an evaluation, and return it.
@@ -121,8 +127,7 @@ class Evaluations:
             "policyResults": [],
         }
         self._folder.mkdir(exist_ok=True)
-        with atomic(path) as temporary:
-            temporary.write_text(json.dumps(evaluation))
+        write_evaluation(path, evaluation)
         task = asyncio.create_task(self._run(evaluation_id))
         self._running[evaluation_id] = task
         task.add_done_callback(lambda _: self._running.pop(evaluation_id))
@@ -169,9 +174,11 @@ class Evaluations:
     def _read(self, evaluation_id: str) -> dict[str, Any]:
         """Return an evaluation; one that was interrupted has failed."""
         try:
-            evaluation = dict(json.loads(self._path(evaluation_id).read_text()))
+            evaluation = read_evaluation(self._path(evaluation_id))
         except OSError:
             raise missing(f"There is no evaluation {evaluation_id!r}.", "EvaluationNotFound") from None
+        except DataError:
+            raise missing(f"The evaluation {evaluation_id!r} is damaged, delete it.", "EvaluationNotFound") from None
         if evaluation["status"] == "pending" and evaluation_id not in self._running:
             evaluation["status"] = "failed"
         return evaluation

@@ -245,8 +245,8 @@ def _is_untrained(given: Any, made: Any) -> bool:
 def _write_evaluation(
     folder: Path, evaluation: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    from zoosim.report import render_sections
     from zoosim.report.evaluation import build_page
+    from zoosim.report.sections import render_sections
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
     command = ["zoosim", "evaluate", evaluation.source, *typed_policies(policies), *typed_options(options)]
@@ -386,8 +386,8 @@ def _computable(log: "Log") -> Iterator[None]:
 
 
 def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
-    from zoosim.report import render_sections
     from zoosim.report.fit import build_page
+    from zoosim.report.sections import render_sections
     from zoosim.worlds.fitted.file import save_world
 
     file = folder / "shop.world"

@@ -45,7 +45,7 @@ def watch(name: str, command: Callable[[], None]) -> NoReturn:
     sys.exit(_Watch(name, process, told).exit_code())
 
 
-def limit_time(seconds: float | None, what: str = "") -> None:
+def limit_time(seconds: float | None, what: str) -> None:
     """Set how long `what` comes next may take, None for any time; where nobody watches, nothing is limited."""
     _tell({"limit": seconds, "what": what})
 

@@ -94,12 +94,6 @@ def grown_ridge(ridge: Ridge, n: int) -> Ridge:
 
 
 @jit
-def copy_ridge(source: Ridge, target: Ridge) -> None:
-    """Copy all models to others of the same number and size."""
-    copy_models(source, target, source.age.shape[0])
-
-
-@jit
 def copy_models(source: Ridge, target: Ridge, count: int) -> None:
     """Copy the first `count` models to others of the same number and size."""
     for model in range(count):

@@ -10,7 +10,7 @@ from zoosim.core.config import read_setting
 from zoosim.core.errors import ZoosimError
 
 if TYPE_CHECKING:
-    from zoosim.report import Page
+    from zoosim.report.sections import Page
 
 
 def main() -> None:

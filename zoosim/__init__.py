@@ -11,7 +11,7 @@ if _COMMAND.endswith("/zoosim") or (_COMMAND == "-m" and "zoosim" in sys.orig_ar
 from importlib import import_module  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from zoosim.envs.registration import register_envs  # noqa: E402
+from zoosim.envs import register_envs  # noqa: E402
 
 if TYPE_CHECKING:
     from zoosim.api.logs import evaluate, fit_world

@@ -55,7 +55,7 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     sys.exit(watched.exit_code())
 
 
-def limit_time(seconds: float | None, what: str = "") -> None:
+def limit_time(seconds: float | None, what: str) -> None:
     """Set how long `what` comes next may take, None for any time; where nobody watches, nothing is limited."""
     _tell({"limit": seconds, "what": what})
 

@@ -119,5 +119,5 @@ def _values(shop: SearchConfig, place: Place, seeds: Sequence[int]) -> FloatArra
 
 def _estimates(place: Place, logs: KnownLogs | SearchLogs, seed: int) -> list[float]:
     log, target = logs.draw(stream(seed, "off-policy log", place.world))
-    judged = weigh_and_predict(log, make_target(target, log), fit_reward_model(log, make_clusters(len(log))))
+    judged = weigh_and_predict(log, make_target(target, log), [fit_reward_model(log, make_clusters(len(log)))])[0]
     return [*(estimate(name, log.rewards, judged).value for name in ESTIMATORS), float(log.rewards.mean())]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from zoosim.core.jit import jit
+from zoosim.core.limits import CONDITION
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.condition import CONDITION
 from zoosim.linear.dense import dot, nonzeros
 from zoosim.linear.ridge import Ridge, new_ridge, observe, variance
 

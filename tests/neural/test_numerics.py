@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.plain.neural_forms import jacobian
+from zoosim.core.limits import CONDITION
 from zoosim.core.types import FloatArray, IntArray
-from zoosim.linear.condition import CONDITION
 from zoosim.neural import mlp
 from zoosim.neural.forms import new_form
 from zoosim.neural.kernel import trace

@@ -11,7 +11,7 @@ from zoosim import Context, PolicySpec
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import PolicyError
-from zoosim.linear.condition import CONDITION
+from zoosim.core.limits import CONDITION
 from zoosim.linear.ridge import variance
 from zoosim.policies.registry import find_class
 from zoosim.policies.requests import LARGEST

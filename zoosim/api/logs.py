@@ -145,10 +145,10 @@ def _prepared(
     With `train`, policies that have not learned are to learn first.
     """
     from zoosim.core.action_space import ActionSpace
-    from zoosim.off_policy.actions.table import EVALUATORS
+    from zoosim.off_policy.actions.table import evaluator_of
     from zoosim.off_policy.training import TrainingJob, earlier_and_later
 
-    can_train = EVALUATORS[log.action_space].can_train
+    can_train = evaluator_of(log.action_space).can_train
     saved = "give a FILE.npz of zoosim.save_policy"
     if log.action_space is not ActionSpace.RANKINGS:
         saved = f"{saved} or a FILE.zoosim of zoosim train"
@@ -245,8 +245,8 @@ def _is_untrained(given: Any, made: Any) -> bool:
 def _write_evaluation(
     folder: Path, evaluation: "Evaluation", policies: Mapping[str, Any], options: Mapping[str, Any]
 ) -> None:
-    from zoosim.report import render_sections
     from zoosim.report.evaluation import build_page
+    from zoosim.report.sections import render_sections
 
     write_text(folder / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
     command = ["zoosim", "evaluate", evaluation.source, *typed_policies(policies), *typed_options(options)]
@@ -386,8 +386,8 @@ def _computable(log: "Log") -> Iterator[None]:
 
 
 def _write_world(folder: Path, shop: "FittedShop", checks: "Checks") -> None:
-    from zoosim.report import render_sections
     from zoosim.report.fit import build_page
+    from zoosim.report.sections import render_sections
     from zoosim.worlds.fitted.file import save_world
 
     file = folder / "shop.world"
@@ -477,13 +477,13 @@ def new_policy(name: str, given: Any, log: "Log", seed: int) -> Any:
     """Make the policy that a name or a class stands for; everything else stays as it is."""
     from zoosim.core.blame import blamed
     from zoosim.core.rng import stream
-    from zoosim.off_policy.actions.table import EVALUATORS
+    from zoosim.off_policy.actions.table import evaluator_of
     from zoosim.off_policy.targets.base import naming
     from zoosim.policies.model import Model
     from zoosim.policies.persistence import load_policy
     from zoosim.policies.registry import find_class
 
-    evaluator = EVALUATORS[log.action_space]
+    evaluator = evaluator_of(log.action_space)
     if isinstance(given, Model):
         with naming(name):
             evaluator.check_class(type(given.policy), log)

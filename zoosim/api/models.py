@@ -181,7 +181,7 @@ def _page(training: "Training", kept: Kept, policies: Mapping[str, Any], options
 
     from zoosim.api.logs import typed_options, typed_policies
     from zoosim.off_policy.column_use import column_uses
-    from zoosim.report import render_sections
+    from zoosim.report.sections import render_sections
     from zoosim.report.training import build_page
 
     with threadpool_limits(1):

@@ -94,8 +94,8 @@ class Recommendation:
 
     def page(self) -> str:
         """Return the page."""
-        from zoosim.report import render_sections
         from zoosim.report.recommend import build_page
+        from zoosim.report.sections import render_sections
 
         question = f"Which policies are worth trying in the shop that wrote {self.source}?"
         return render_sections("Policies for a shop", question, build_page(self), self.command)
@@ -274,9 +274,9 @@ def _fit(log: "Log", folder: Path, progress: "Progress") -> "tuple[FittedShop | 
 
 def _line_up(world: Path, shop: "FittedShop | None") -> dict[str, Any]:
     """Return who competes where nobody is named: as in a fitted world, and those that learn from logs alone."""
-    from zoosim.experiments.own import find_experiment
+    from zoosim.experiments.own import own_experiment
 
-    experiment = None if shop is None else find_experiment(str(world / SHOP))
+    experiment = None if shop is None else own_experiment(str(world / SHOP))
     names = FROM_LOG if experiment is None else (*experiment.policies, *FROM_LOG)
     return {name: name for name in names}
 

@@ -37,8 +37,8 @@ def fit_search_world(
     from zoosim.core.files import write_text
     from zoosim.fitting.search_world import fit_search_world as fit
     from zoosim.logs.load import load_log
-    from zoosim.report import render_sections
     from zoosim.report.search_fit import build_page
+    from zoosim.report.sections import render_sections
 
     loaded = load_log(log, action_space=ActionSpace.BOOSTS, skip_bad=skip_bad)
     folder = writable_folder(out, "estimates")

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 def open_log(source: Any, *, action_space: Any = None, columns: Sequence[str] = (), **options: Any) -> "Log":
     """Return the log that `source` names or holds: as `load_log`, or that of a service by its folder or address."""
-    from zoosim.logs.load import load_log
-    from zoosim.serving.served_log import read_served_log
     from zoosim.serving.store.address import find_log
 
     address = find_log(source)
     if address is None:
+        from zoosim.logs.load import load_log
+
         return load_log(source, action_space=action_space, columns=columns, **options)
+    from zoosim.serving.served_log import read_served_log
+
     set_options = [name for name in ("data", "a_max") if options.get(name) is not None]
     if set_options:
         raise ConfigError(f"{set_options[0]}: does not go with the log of a service, {address.source}; leave it out")

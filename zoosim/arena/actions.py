@@ -10,9 +10,8 @@ from zoosim.core.arrays import as_floats
 from zoosim.core.errors import PolicyError
 from zoosim.core.parameters import shown
 from zoosim.core.types import BoolArray, Context, FloatArray, PolicySpec
-from zoosim.logs.records import LARGEST_DENSITY, LEAST_DENSITY
+from zoosim.logs.schema import LARGEST_DENSITY, LEAST_DENSITY
 from zoosim.policies.base import Policy
-from zoosim.policies.boosts.base import BoostPolicy
 
 
 class ActionRules(ABC):
@@ -104,7 +103,7 @@ class Boosts(ActionRules):
 
     def has_propensity(self, policy_class: type[Policy]) -> bool:
         """Whether a class has a density of its own."""
-        return getattr(policy_class, "density", None) is not BoostPolicy.density
+        return policy_class.density is not Policy.density
 
 
 ACTION_SPACES: dict[str, ActionRules] = {

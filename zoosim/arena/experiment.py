@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoosim.core.config import Shock
-from zoosim.core.market_shift import MarketShift
+
+if TYPE_CHECKING:  # search worlds alone have them
+    from zoosim.core.market_shift import MarketShift
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Experiment:
     policies: Mapping[str, Mapping[str, Any]]
     kind: str = "recommendation"
     env: Mapping[str, Any] = field(default_factory=dict)
-    shocks: tuple[Shock | MarketShift, ...] = ()
+    shocks: "tuple[Shock | MarketShift, ...]" = ()
     seeds: int = 10
     tail: float = 0.0
     world_seed: int | None = None

@@ -4,15 +4,17 @@ import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoosim.arena.experiment import Experiment
 from zoosim.core.config import Shock, config_hash
 from zoosim.core.feedback import AT_ONCE, Feedback
-from zoosim.core.market_shift import MarketShift
 from zoosim.policies.registry import PolicyEntry, make_entry
 from zoosim.worlds.base import World
 from zoosim.worlds.setup import ShopChange, WorldSetup
+
+if TYPE_CHECKING:  # search worlds alone have them
+    from zoosim.core.market_shift import MarketShift
 
 FORMAT = 2
 """The format of config.yaml. In format 1, which does not name itself, `config_hash` covers policies' parameters too."""
@@ -57,7 +59,7 @@ class Plan:
         return seed if self.experiment.world_seed is None else self.experiment.world_seed
 
     @property
-    def shocks(self) -> tuple[Shock | MarketShift | ShopChange, ...]:
+    def shocks(self) -> "tuple[Shock | MarketShift | ShopChange, ...]":
         """List the shocks, or the market shifts, that all worlds share, in order."""
         return self.setup.shocks
 

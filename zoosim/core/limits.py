@@ -35,6 +35,9 @@ INPUTS = Limits(-1e10, 1e10)
 PRODUCTS = Limits(-1e20, 1e20)
 """Of products of two features."""
 
+CONDITION = 1e7
+"""The largest condition number of A = gram + lambda I up to which posteriors are promised to be right to 8 digits."""
+
 SINGLES = Limits(-1e10, 1e10)
 """Of numbers of 32 bits, which overflow at 3e38."""
 

@@ -15,6 +15,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Array = TypeVar("Array", bound=np.ndarray)
 
+REWARD = "reward"
+"""What the one reward of a log is called that names no other."""
+
 Progress = Callable[[str], None]
 """What a long-running step calls with a line about how far it is."""
 

@@ -1,5 +1,22 @@
-"""Gymnasium environments."""
+"""Gymnasium environments; Gymnasium is told where they are, and imports one when it is made."""
 
-from zoosim.envs.registration import register_envs
+import gymnasium
 
-__all__ = ["register_envs"]
+PLACES = {
+    "zoosim/Recommendation-v0": (
+        "zoosim.envs.recommendation_env:RecommendationEnv",
+        "zoosim.envs.recommendation_vector:RecommendationVectorEnv",
+    ),
+    "zoosim/Search-v0": ("zoosim.envs.search_env:SearchEnv", "zoosim.envs.search_vector:SearchVectorEnv"),
+    "zoosim/SearchTemplates-v0": (
+        "zoosim.envs.search_env:SearchTemplatesEnv",
+        "zoosim.envs.search_vector:SearchTemplatesVectorEnv",
+    ),
+}
+
+
+def register_envs() -> None:
+    """Register every environment that is not registered yet; they check the order of calls themselves."""
+    for name, (single, vector) in PLACES.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=single, vector_entry_point=vector, order_enforce=False)

@@ -1,40 +1,9 @@
-"""The experiments, by name."""
+"""The experiments, by name; the file of one is read when it is asked for."""
+
+import importlib
+from collections.abc import Iterator, Mapping
 
 from zoosim.arena.experiment import Experiment
-from zoosim.experiments.suite.continuous_vs_discrete import CONTINUOUS_VS_DISCRETE
-from zoosim.experiments.suite.gauntlet import GAUNTLET
-from zoosim.experiments.suite.head_to_head import HEAD_TO_HEAD
-from zoosim.experiments.suite.labelled import LABELLED
-from zoosim.experiments.suite.network_seeds import NETWORK_SEEDS
-from zoosim.experiments.suite.robustness import LARGE_WORLD, ROBUSTNESS
-from zoosim.experiments.suite.search_shops import SEARCH_SHOPS
-from zoosim.experiments.suite.shops import SHOPS
-from zoosim.experiments.suite.showdown import SHOWDOWN
-from zoosim.experiments.suite.staleness import STALENESS
-from zoosim.experiments.suite.template_bandits import MARKET_SHIFTS, TEMPLATE_BANDITS
-from zoosim.experiments.suite.template_widths import TEMPLATE_WIDTHS
-from zoosim.experiments.suite.turnover import TURNOVER
-
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        HEAD_TO_HEAD,
-        SHOWDOWN,
-        GAUNTLET,
-        LABELLED,
-        STALENESS,
-        NETWORK_SEEDS,
-        ROBUSTNESS,
-        LARGE_WORLD,
-        TURNOVER,
-        SHOPS,
-        SEARCH_SHOPS,
-        TEMPLATE_BANDITS,
-        MARKET_SHIFTS,
-        TEMPLATE_WIDTHS,
-        CONTINUOUS_VS_DISCRETE,
-    )
-}
 
 STUDIES = (
     *(
@@ -51,5 +20,45 @@ STUDIES = (
     *("ope-verdict", "open-bandit", "overestimation", "q-sanity", "trust-region"),
 )
 """The studies of a checkout (`python -m studies`), which are no part of the package: whoever runs one is told where."""
+
+MODULES = {
+    "head-to-head": "head_to_head:HEAD_TO_HEAD",
+    "showdown": "showdown:SHOWDOWN",
+    "gauntlet": "gauntlet:GAUNTLET",
+    "labelled": "labelled:LABELLED",
+    "staleness": "staleness:STALENESS",
+    "network-seeds": "network_seeds:NETWORK_SEEDS",
+    "robustness": "robustness:ROBUSTNESS",
+    "large-world": "robustness:LARGE_WORLD",
+    "turnover": "turnover:TURNOVER",
+    "shops": "shops:SHOPS",
+    "search-shops": "search_shops:SEARCH_SHOPS",
+    "template-bandits": "template_bandits:TEMPLATE_BANDITS",
+    "market-shifts": "template_bandits:MARKET_SHIFTS",
+    "template-widths": "template_widths:TEMPLATE_WIDTHS",
+    "continuous-vs-discrete": "continuous_vs_discrete:CONTINUOUS_VS_DISCRETE",
+}
+"""Where in `zoosim/experiments/suite` each experiment stands."""
+
+
+class _Suite(Mapping[str, Experiment]):
+    """The experiments by name, imported one by one: a run needs no other than its own."""
+
+    def __getitem__(self, name: str) -> Experiment:
+        module, _, constant = MODULES[name].partition(":")
+        experiment: Experiment = getattr(importlib.import_module(f"{__name__}.suite.{module}"), constant)
+        return experiment
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in MODULES
+
+
+EXPERIMENTS = _Suite()
 
 __all__ = ["EXPERIMENTS", "STUDIES", "Experiment"]

@@ -5,7 +5,6 @@ from pathlib import Path
 from zoosim.arena.experiment import Experiment
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.user_code import is_file_source
-from zoosim.experiments import EXPERIMENTS
 from zoosim.policies.base import policy_name
 from zoosim.worlds.base import World
 from zoosim.worlds.fitted.file import load_world
@@ -26,15 +25,15 @@ OTHERS: dict[str, tuple[str, ...]] = {
 """Who competes over templates and over boosts; those that learn from feedback have to be named."""
 
 
-def find_experiment(name: str, *, finished: bool = False) -> Experiment | None:
-    """Return the experiment of a name, or that of a world FILE.py:World or FILE.world; None where there is none.
+def own_experiment(name: str, *, finished: bool = False) -> Experiment | None:
+    """Return the experiment in a world FILE.py:World or FILE.world; None for what names no file.
 
     The file of a `finished` run need not be there any more. Raises `WorldError` for a file without such a world,
     `DataError` for a broken one.
     """
     is_fitted = name.endswith(WORLD_FILE)
-    if name in EXPERIMENTS or not (is_fitted or is_file_source(name)):
-        return EXPERIMENTS.get(name)
+    if not (is_fitted or is_file_source(name)):
+        return None
     if finished:
         return Experiment(name=name, summary="", question="", steps=1, policies={}, kind=name, reward_name="reward")
     if is_fitted:

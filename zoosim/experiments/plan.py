@@ -18,7 +18,6 @@ from zoosim.core.parameters import check_parameters, shown, unknown
 from zoosim.core.seal import KEY
 from zoosim.core.user_code import is_file_source
 from zoosim.experiments import EXPERIMENTS, STUDIES, Experiment
-from zoosim.experiments.own import find_experiment
 from zoosim.experiments.request import Request, Settings, parse_seeds
 from zoosim.experiments.setup import read_setup
 from zoosim.policies.base import Policy
@@ -67,7 +66,11 @@ def make_plan(request: Request) -> Plan:
 def _experiment(request: Request) -> Experiment:
     """Return the experiment, or that of a user's own world; raises `ConfigError` for an unknown name."""
     name = request.experiment
-    experiment = find_experiment(name, finished=request.finished)
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    from zoosim.experiments.own import own_experiment  # brings the code of fitted worlds, which most runs do without
+
+    experiment = own_experiment(name, finished=request.finished)
     if experiment is not None:
         return experiment
     if name in STUDIES:

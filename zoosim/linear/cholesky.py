@@ -4,7 +4,7 @@ import numpy as np
 
 from zoosim.core.jit import jit
 from zoosim.core.types import FloatArray
-from zoosim.linear.dense import add_matrix, add_product, dot
+from zoosim.linear.dense import add_matrix, add_product, copy_matrix, dot
 
 BLOCK = 32
 """Rows or columns of a large matrix that are worked on together."""
@@ -23,17 +23,26 @@ def extend(lower: FloatArray, n: int, column: FloatArray, corner: float) -> None
 @jit
 def solve_lower(lower: FloatArray, b: FloatArray) -> None:
     """Replace `b (n, m)` by L^-1 b, all columns at once and four rows at a time."""
-    part = np.empty((4, b.shape[1]))  # not b itself: a compiler that knows of no overlap takes several columns at once
-    for i in range(0, b.shape[0], 4):
-        end = min(i + 4, b.shape[0])
-        block = part[: end - i]
-        block[:] = b[i:end]
-        add_matrix(-lower[i:end, :i], b[:i], block)
-        b[i:end] = block
+    n, columns = b.shape
+    part = np.empty((4, columns))  # not b itself: a compiler that knows of no overlap takes several columns at once
+    room = np.empty(4 * n)
+    for i in range(0, n, 4):
+        end = min(i + 4, n)
+        if i > 0:
+            left = room[: (end - i) * i].reshape((end - i, i))
+            for j in range(i, end):
+                for k in range(i):
+                    left[j - i, k] = -lower[j, k]
+            block = part[: end - i]
+            copy_matrix(b[i:end], block)
+            add_matrix(left, b[:i], block)
+            copy_matrix(block, b[i:end])
         for j in range(i, end):
             for k in range(i, j):
-                b[j] -= lower[j, k] * b[k]
-            b[j] /= lower[j, j]
+                for column in range(columns):
+                    b[j, column] -= lower[j, k] * b[k, column]
+            for column in range(columns):
+                b[j, column] /= lower[j, j]
 
 
 @jit
@@ -56,15 +65,31 @@ def invert_lower_half(a: FloatArray, least: float, out: FloatArray) -> None:
     n = a.shape[0]
     roots = np.zeros((n, n))
     for i in range(0, n, BLOCK):
-        columns = np.eye(n - i, min(BLOCK, n - i))
+        columns = np.zeros((n - i, min(BLOCK, n - i)))
+        for j in range(columns.shape[1]):
+            columns[j, j] = 1.0
         solve_lower(a[i:, i:], columns)
-        roots[i:, i : i + BLOCK] = columns
+        copy_matrix(columns, roots[i:, i : i + BLOCK])
     for i in range(0, n, BLOCK):
         end = min(i + BLOCK, n)
         rows = np.zeros((end - i, end))
-        add_matrix(roots[i:, i:end].T.copy(), roots[i:, :end].copy(), rows)
-        out[i:end, :end] = rows
-        out[:end, i:end] = rows.T
+        left_of_end = np.empty((n - i, end))
+        copy_matrix(roots[i:, :end], left_of_end)
+        add_matrix(_transposed(roots[i:, i:end]), left_of_end, rows)
+        copy_matrix(rows, out[i:end, :end])
+        for j in range(i, end):
+            for k in range(end):
+                out[k, j] = rows[j - i, k]
+
+
+@jit
+def _transposed(matrix: FloatArray) -> FloatArray:
+    """Return a copy of M', contiguous."""
+    out = np.empty((matrix.shape[1], matrix.shape[0]))
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = matrix[j, i]
+    return out
 
 
 @jit
@@ -72,13 +97,18 @@ def _factorise(a: FloatArray, least: float) -> None:
     """Replace the lower half of `a (n, n)` by L."""
     for i in range(0, a.shape[0], BLOCK):
         end = min(i + BLOCK, a.shape[0])
-        left = a[i:end, :i].T.copy()
+        left = _transposed(a[i:end, :i])
         solve_lower(a[:i, :i], left)
-        a[i:end, :i] = left.T
-        corner = a[i:end, i:end].copy()
-        add_matrix(-a[i:end, :i], left, corner)
+        minus = np.empty((end - i, i))
+        for j in range(i, end):
+            for k in range(i):
+                a[j, k] = left[k, j - i]
+                minus[j - i, k] = -left[k, j - i]
+        corner = np.empty((end - i, end - i))
+        copy_matrix(a[i:end, i:end], corner)
+        add_matrix(minus, left, corner)
         for j in range(end - i):
             for k in range(j):
                 corner[j, k] = (corner[j, k] - dot(corner[j, :k], corner[k, :k])) / corner[k, k]
             corner[j, j] = np.sqrt(max(corner[j, j] - dot(corner[j, :j], corner[j, :j]), least))
-        a[i:end, i:end] = corner
+        copy_matrix(corner, a[i:end, i:end])

@@ -14,6 +14,14 @@ def copy_vector(source: np.ndarray, target: np.ndarray) -> None:
 
 
 @jit
+def copy_matrix(source: FloatArray, target: FloatArray) -> None:
+    """Copy a matrix to another of the same size."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@jit
 def scale_vector(vector: np.ndarray, factor: float) -> None:
     """Multiply `vector (n,)` by a factor, in place."""
     for i in range(vector.shape[0]):

@@ -16,7 +16,7 @@ import numpy as np
 from zoosim.core.jit import inlined, jit
 from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear.cholesky import invert_lower_half
-from zoosim.linear.dense import add_product, dot, scale_vector
+from zoosim.linear.dense import add_product, copy_matrix, dot, scale_vector
 from zoosim.linear.rank_one import (
     LARGE,
     MOST_TERMS,
@@ -94,12 +94,6 @@ def grown_ridge(ridge: Ridge, n: int) -> Ridge:
 
 
 @jit
-def copy_ridge(source: Ridge, target: Ridge) -> None:
-    """Copy all models to others of the same number and size."""
-    copy_models(source, target, source.age.shape[0])
-
-
-@jit
 def copy_models(source: Ridge, target: Ridge, count: int) -> None:
     """Copy the first `count` models to others of the same number and size."""
     for model in range(count):
@@ -111,14 +105,6 @@ def copy_models(source: Ridge, target: Ridge, count: int) -> None:
         target.age[model] = source.age[model]
         target.condition[model] = source.condition[model]
     target.condition[-1] = source.condition[-1]
-
-
-@jit
-def copy_matrix(source: FloatArray, target: FloatArray) -> None:
-    """Copy a matrix to another of the same size; assigning a slice compiles for seconds."""
-    for i in range(source.shape[0]):
-        for j in range(source.shape[1]):
-            target[i, j] = source[i, j]
 
 
 @inlined

@@ -10,7 +10,6 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.logs.importing.tables import read_table
 from zoosim.logs.log import Log
-from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log, to_log
 
 OPEN_BANDIT = "open-bandit:"
@@ -43,6 +42,8 @@ def load_log(
         got = repr(str(source)) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
         raise ConfigError(f"data: goes with a log {OPEN_BANDIT}POLICY/CAMPAIGN alone, got {got}; leave it out")
     if is_open_bandit:
+        from zoosim.logs.open_bandit import read_open_bandit
+
         policy, _, campaign = source.removeprefix(OPEN_BANDIT).partition("/")
         log = read_open_bandit(policy, campaign, data, skip_bad=skip_bad)
     elif isinstance(source, Log):

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import REWARD, BoolArray, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
-from zoosim.logs.searches import Searches
-from zoosim.schema.infer import REWARD
-from zoosim.schema.schema import FittedSchema
+
+if TYPE_CHECKING:  # logs of worlds have neither
+    from zoosim.logs.searches import Searches
+    from zoosim.schema.schema import FittedSchema
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -77,8 +78,8 @@ class Log:
     a_max: float = 0.0
     ids: IntArray | None = None
     names: tuple[str, ...] = ()
-    fitted: FittedSchema | None = None
-    searches: Searches | None = None
+    fitted: "FittedSchema | None" = None
+    searches: "Searches | None" = None
 
     def __len__(self) -> int:
         return len(self.actions)

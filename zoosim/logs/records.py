@@ -20,12 +20,10 @@ from zoosim.logs.checks import (
     missing_faults,
     reward_faults,
 )
-from zoosim.logs.schema import A_MAX, LISTED, MARGINAL, REQUIRED
+from zoosim.logs.schema import A_MAX, LARGEST_DENSITY, LEAST_DENSITY, LISTED, MARGINAL, REQUIRED
 from zoosim.policies.boosts.base import BOX
 
 LEAST_PROPENSITY = 1e-30
-LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
-"""Beyond these, sums of fourth powers of weights overflow, or come to 0."""
 
 MOST_ACTIONS = 1_000_000
 BOX_EDGE = 1.0 + 1e-6

@@ -29,6 +29,9 @@ OWN = {*READ, "product_id", "policy", "policy_version", "seed", "step"}
 """The columns whose meaning is fixed; other numbers of a log may serve as target probabilities."""
 
 A_MAX = "a_max"
+LEAST_DENSITY, LARGEST_DENSITY = 1e-60, 1e60
+"""Beyond these, sums of fourth powers of weights overflow, or come to 0."""
+
 MARGINAL = "marginal_"
 """`marginal_propensity` is the log's own; `marginal_NAME` belongs to target probabilities in the column NAME."""
 

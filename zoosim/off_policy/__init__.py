@@ -2,9 +2,7 @@
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.logs.candidate_sets import CandidateSets
-from zoosim.logs.importing.convert import import_log
 from zoosim.logs.log import Log
-from zoosim.logs.open_bandit import read_open_bandit
 from zoosim.logs.parse import read_log, to_log
 from zoosim.off_policy.actions.products import ESTIMATORS
 from zoosim.off_policy.compare import Difference
@@ -29,9 +27,7 @@ __all__ = [
     "bernstein_interval",
     "confidence_sequence",
     "evaluate",
-    "import_log",
     "read_log",
-    "read_open_bandit",
     "spec_of",
     "to_log",
 ]

@@ -9,7 +9,7 @@ from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.types import Progress
 from zoosim.logs.log import Log
 from zoosim.off_policy.actions.products import DIRECT_METHOD
-from zoosim.off_policy.actions.table import EVALUATORS
+from zoosim.off_policy.actions.table import evaluator_of
 from zoosim.off_policy.compare import LOGGED
 from zoosim.off_policy.findings import Findings
 from zoosim.off_policy.groups import group_rows
@@ -91,7 +91,7 @@ def evaluate(
     """
     if LOGGED in policies:
         raise ConfigError(f"policies: got one named {LOGGED}, the name of the log's own choices; rename it")
-    evaluator_class = EVALUATORS[log.action_space]
+    evaluator_class = evaluator_of(log.action_space)
     options = read_options(
         log,
         evaluator_class,

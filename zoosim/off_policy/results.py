@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.statistics import Interval
+from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
 from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
 from zoosim.off_policy.propensities.estimate import PropensityFigures
 from zoosim.off_policy.sentences import sentences
-from zoosim.schema.infer import REWARD
 
 
 class Result(NamedTuple):

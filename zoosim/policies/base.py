@@ -107,6 +107,19 @@ class Policy(ABC):
         chances[checked_action(copy.deepcopy(self).select_action(context), len(chances))] = 1.0
         return chances
 
+    def density(self, context: Context, action: Any) -> float:
+        """Return the density with which boosts would be chosen now, over boosts in their own units; moves no state.
+
+        The default is right for a policy that chooses no boosts, or decides without chance.
+
+        Raises:
+            PolicyError: the policy has none.
+        """
+        raise PolicyError(
+            f"{policy_name(type(self))}: has no density over boosts; log random-boosts or normal-boosts where "
+            "propensities are needed"
+        )
+
     def recommend(self, context: Context) -> Any:
         """Return the action that seems best, without exploring and without moving any state.
 

@@ -26,11 +26,10 @@ import numpy as np
 from zoosim.core.errors import ConfigError, PolicyError
 from zoosim.core.id_table import IdTable, index_ids
 from zoosim.core.jit import bind, jit
-from zoosim.core.limits import first_flaw, first_flaw_of
+from zoosim.core.limits import CONDITION, first_flaw, first_flaw_of
 from zoosim.core.parameters import parameter, shown
 from zoosim.core.rng import draw_key, uniform
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PastLog, PolicySpec, Progress
-from zoosim.linear.condition import CONDITION
 from zoosim.policies.base import FIT_CHUNK, policy_name
 from zoosim.policies.candidates import AttachingPolicy
 from zoosim.policies.choice import add_share, pick
@@ -177,12 +176,16 @@ class KernelPolicy(DrawingPolicy):
     that it can learn from, makes its state in `_new_state`, and says in `_candidates` what it derives from products.
     """
 
-    kernel: ClassVar[Kernel]
     learned: ClassVar[tuple[str, ...]] = ()
     rewards: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     candidates_rest_on: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that what is derived from products rests on, where those are all that it rests on."""
     state: Any
+
+    @property
+    @abstractmethod
+    def kernel(self) -> Kernel:
+        """The compiled functions: one `kernel = Kernel(...)` of the class, or one that the parameters choose."""
 
     def __init__(self, spec: PolicySpec, rng: np.random.Generator, **params: Any) -> None:
         super().__init__(spec, rng, **params)

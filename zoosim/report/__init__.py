@@ -3,15 +3,5 @@
 from zoosim.report.data import Curve, ReportData
 from zoosim.report.figures import figures
 from zoosim.report.page import render_page
-from zoosim.report.sections import Drawing, Page, Table, render_sections
 
-__all__ = [
-    "Curve",
-    "Drawing",
-    "Page",
-    "ReportData",
-    "Table",
-    "figures",
-    "render_page",
-    "render_sections",
-]
+__all__ = ["Curve", "ReportData", "figures", "render_page"]

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from zoosim.core.parameters import shown
+from zoosim.core.types import REWARD
 from zoosim.schema.values import UNREADABLE, WORDS, number_of, numbers_of, present, text_of, time_of, truth_of
 
 MOSTLY = 0.95
@@ -33,9 +34,6 @@ ROLES: Mapping[str, Sequence[str]] = {
     "unavailable": ("unavailable",),
 }
 """Names that columns often have, by what they are for, the likeliest first."""
-
-REWARD = "reward"
-"""What the one reward of a table is called that names no other."""
 
 REWARDS: Mapping[str, Sequence[str]] = {
     "click": ("click", "clicks", "clicked", "is_click", "click_indicator"),

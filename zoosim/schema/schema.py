@@ -36,9 +36,10 @@ from zoosim.core.config import Strict, build, read_yaml
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
+from zoosim.core.types import REWARD
 from zoosim.schema.column import Options, Separator, Zone
 from zoosim.schema.encoder import Encoder
-from zoosim.schema.infer import REWARD, ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
+from zoosim.schema.infer import ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late
 from zoosim.schema.values import DateOrder, Epoch
 

@@ -12,13 +12,13 @@ import polars as pl
 
 from zoosim.core.errors import ZoosimError
 from zoosim.core.rng import stream
-from zoosim.core.types import PolicySpec
+from zoosim.core.types import REWARD, PolicySpec
 from zoosim.policies.model import ID, Catalogue, Model
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.policies.products.random import Random
 from zoosim.schema.columns import CategoryColumn
 from zoosim.schema.encoder import Encoder, fit_encoder
-from zoosim.schema.infer import REWARD, infer_type
+from zoosim.schema.infer import infer_type
 from zoosim.schema.schema import FittedSchema
 from zoosim.schema.values import number_of, text_of
 from zoosim.serving.events import Decision, Kind, RawRequest, unpack, unpack_raw

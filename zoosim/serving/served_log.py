@@ -11,11 +11,10 @@ import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, DataError
-from zoosim.core.types import FloatArray, IntArray
+from zoosim.core.types import REWARD, FloatArray, IntArray
 from zoosim.logs.candidate_sets import CandidateSets
 from zoosim.logs.log import Log
 from zoosim.policies.model import product_ids
-from zoosim.schema.infer import REWARD
 from zoosim.serving.events import Row, without_gap
 from zoosim.serving.folder import MODELS, SNAPSHOTS
 from zoosim.serving.log_reader import LogReader, Visit

@@ -1,18 +1,21 @@
 """What a run is told of its world: checked settings, and the worlds that they make, one per seed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import Shock
-from zoosim.core.market_shift import MarketShift
+from zoosim.core.errors import ConfigError
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
+
+if TYPE_CHECKING:  # search worlds alone have them
+    from zoosim.core.market_shift import MarketShift
 
 SETUPS = {
     "recommendation": "zoosim.worlds.recommendation.setup:RecommendationSetup",
@@ -156,7 +159,7 @@ class WorldSetup(ABC):
         return None
 
     @property
-    def shocks(self) -> tuple[Shock | MarketShift | ShopChange, ...]:
+    def shocks(self) -> "tuple[Shock | MarketShift | ShopChange, ...]":
         """List the shocks, or the market shifts, that all worlds share, in order."""
         return ()
 
@@ -198,3 +201,22 @@ def named_settings(settings: Mapping[str, Any], orders: Mapping[str, Iterable[st
     """Return settings, and the `orders` by which a world numbers what some of them name, as `WorldSetup.identity`."""
     values = {f"env.{name}": value for name, value in settings.items()}
     return values | {f"the order of env.{name}": list(order) for name, order in orders.items()}
+
+
+def refuse_late(late: Sequence[str], steps: int) -> None:
+    """Refuse what the user asked for beyond the end of the run; `late` says what that is."""
+    if late:
+        raise ConfigError(f"env.{late[0]}, beyond the run of {steps} steps")
+
+
+def fitting_shocks(shocks: Sequence[Any], steps: int, fits: Callable[[Any], bool]) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the shocks that fit the world and the run, and a note on each that does not."""
+    kept = []
+    notes = []
+    for shock in shocks:
+        if fits(shock) and shock.step < steps:
+            kept.append(shock)
+        else:
+            reason = f"the run ends at {steps}" if fits(shock) else "it does not fit this world"
+            notes.append(f"shock {shock.name!r} at step {shock.step} is dropped: {reason}")
+    return kept, tuple(notes)

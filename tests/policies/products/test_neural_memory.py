@@ -9,7 +9,7 @@ import pytest
 from tests.policies.products.test_neural_ucb import same, shop, visits
 from zoosim import Context, PolicySpec
 from zoosim.core.errors import ConfigError, PolicyError
-from zoosim.linear.condition import CONDITION
+from zoosim.core.limits import CONDITION
 from zoosim.neural.primal import Primal
 from zoosim.policies.candidates import REMEMBERED
 from zoosim.policies.products.neural_ucb import NeuralTS, NeuralUCB

@@ -12,6 +12,7 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.config import build
 from zoosim.core.errors import ConfigError, DataError
 from zoosim.core.parameters import shown, unknown
+from zoosim.core.types import REWARD
 from zoosim.logs.checks import Fault, reward_faults, sound_rows
 from zoosim.logs.importing.candidates import CandidateLists, listed_column, read_lists
 from zoosim.logs.importing.columns import checked_columns, list_column, numbers, rewards
@@ -24,7 +25,7 @@ from zoosim.logs.schema import A_MAX, OWN
 from zoosim.logs.write import write_records
 from zoosim.policies.model import SUFFIX, schema_of_model
 from zoosim.schema.encoder import Encoded, Encoder, fit_encoder
-from zoosim.schema.infer import REWARD, StrayWords, stray_words
+from zoosim.schema.infer import StrayWords, stray_words
 from zoosim.schema.late import known_too_late
 from zoosim.schema.schema import FeatureTypes, FittedSchema, Schema, infer_schema, read_schema
 from zoosim.schema.values import ids_of, text_of, texts_of

@@ -30,16 +30,12 @@ class WeightsAndPredictions(NamedTuple):
     mass: FloatArray | None = None
 
 
-def weigh_and_predict(log: Log, target: Target, model: RewardModel | None = None) -> WeightsAndPredictions:
-    """Ask the target for its probabilities, block by block; raises `PolicyError` where they are none.
+def weigh_and_predict(log: Log, target: Target, models: Sequence[RewardModel]) -> list[WeightsAndPredictions]:
+    """Ask the target once for its probabilities, block by block; raises `PolicyError` where they are none.
 
-    A `model` is used where the target gives the probabilities of all products.
+    Returns one for each of the `models`, which are used where the target gives the probabilities of all products;
+    without models, one of weights alone.
     """
-    return weigh_and_predict_each(log, target, [] if model is None else [model])[0]
-
-
-def weigh_and_predict_each(log: Log, target: Target, models: Sequence[RewardModel]) -> list[WeightsAndPredictions]:
-    """Do as `weigh_and_predict` for several reward models, and ask the target once; without models, weigh alone."""
     n, k = len(log), log.n_actions
     block = min(BLOCK, max(1, MOST_CELLS // k))
     starts = range(0, n, block)

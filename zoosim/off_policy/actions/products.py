@@ -18,7 +18,7 @@ from zoosim.off_policy.actions.base import (
     PolicyEvaluation,
     VisitWeights,
 )
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict_each
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
 from zoosim.off_policy.diagnostics import error_figures, model_figures, unsupported_mass
 from zoosim.off_policy.estimators import single
 from zoosim.off_policy.estimators.clipping import choose_limit
@@ -39,7 +39,12 @@ robust."""
 
 DIRECT_METHOD = "dm"
 DEFAULT = ("ips", "snips", "dr")
-NEED_MODEL = (DIRECT_METHOD, "dr", "sndr", "switch-dr", "shrunk-dr")
+UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
+MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
+LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
+"""Estimators by name: by weights alone, with a reward model, and with a limit on weights that the log chooses."""
+
+NEED_MODEL = (DIRECT_METHOD, *MODELLED, *LIMITED)
 WITHOUT_MODEL = tuple(name for name in ESTIMATORS if name not in NEED_MODEL)
 UNLIMITED = {"clipped-ips": "ips", "switch-dr": "dr", "shrunk-dr": "dr"}
 """Of estimators that limit weights, the one that does not."""
@@ -60,7 +65,7 @@ class ProductEvaluator(ActionSpaceEvaluator):
 
     def _evaluate(self, target: Target) -> PolicyEvaluation:
         needs_model = target.whole and not set(self.wanted).isdisjoint(NEED_MODEL)
-        arrays = weigh_and_predict_each(self.log, target, self._models if needs_model else [])
+        arrays = weigh_and_predict(self.log, target, self._models if needs_model else [])
         others = dict(zip(self.log.other_rewards, arrays[1:] or cycle(arrays), strict=False))
         evaluation = ProductEvaluation(self.log, self.clusters, arrays[0], others, self.propensities)
         if self.propensities is not None and target.whole:
@@ -154,12 +159,6 @@ class ProductEvaluation(PolicyEvaluation):
             weighted,
             estimated.min_groups,
         )
-
-
-UNMODELLED = {"ips": single.ips, "snips": single.self_normalised_ips}
-MODELLED = {"dr": single.doubly_robust, "sndr": single.self_normalised_dr}
-LIMITED = {"switch-dr": single.switch_dr, "shrunk-dr": single.shrunk_dr}
-"""Estimators by name: by weights alone, with a reward model, and with a limit on weights that the log chooses."""
 
 
 def estimate(estimator: str, rewards: FloatArray, arrays: WeightsAndPredictions) -> Terms:

@@ -13,7 +13,7 @@ from zoosim.logs.log import Log
 from zoosim.logs.positions import at_position
 from zoosim.logs.schema import MARGINAL
 from zoosim.models.linear_rewards import FOLDS, RewardModel, model_terms
-from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict_each
+from zoosim.off_policy.actions.product_weights import WeightsAndPredictions, weigh_and_predict
 from zoosim.off_policy.intervals.clusters import Clusters
 from zoosim.off_policy.models.reward_model import fit_reward_model
 from zoosim.off_policy.targets.products import Target
@@ -132,7 +132,7 @@ def _stacked(by_position: Sequence[WeightsAndPredictions], whole: bool, with_mod
 
 def _at(view: Log, target: Target, position: int, models: Sequence[RewardModel] = ()) -> list[WeightsAndPredictions]:
     try:
-        return weigh_and_predict_each(view, target, models)
+        return weigh_and_predict(view, target, models)
     except PolicyError as error:
         raise PolicyError(f"position {position + 1}, {error}") from error
 

@@ -106,7 +106,7 @@ def _asked(policy: BoostPolicy, log: Log) -> DeterministicTarget | StochasticTar
     if (asked.spec.user_dim, asked.spec.product_dim) != (log.features.shape[1], log.actions.shape[1]):
         got = f"is made for {asked.spec.user_dim} features and {asked.spec.product_dim} boosts"
         raise PolicyError(f"{got}, the log has {log.features.shape[1]} and {log.actions.shape[1]}")
-    has_density = type(asked).density is not BoostPolicy.density
+    has_density = type(asked).density is not Policy.density
     answers = np.empty(len(log) if has_density else log.actions.shape)
     for row in range(len(log)):
         with blamed(f"row {row}: "):

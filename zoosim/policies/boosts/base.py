@@ -134,17 +134,6 @@ class BoostPolicy(Policy):
         if ids.shape != (count,) or ids.dtype.kind not in "iu":
             raise DataError(f"{name}: product_ids: got {shown(context.product_ids)}, expected {count} whole numbers")
 
-    def density(self, context: Context, action: Any) -> float:
-        """Return the density with which boosts would be chosen now, over boosts in their own units; moves no state.
-
-        Raises:
-            PolicyError: the policy has none: it decides without chance, or draws single points by chance.
-        """
-        name = policy_name(type(self))
-        raise PolicyError(
-            f"{name}: has no density over boosts; log random-boosts or normal-boosts where propensities are needed"
-        )
-
     def propensities(self, context: Context) -> FloatArray:
         """Refuse: boosts are continuous and have a `density`."""
         raise PolicyError(f"{policy_name(type(self))}: chooses boosts, which have a density and no propensities")

@@ -18,10 +18,10 @@ import numpy as np
 from zoosim.core.claims import claim
 from zoosim.core.errors import ConfigError
 from zoosim.core.jit import jit
+from zoosim.core.limits import CONDITION
 from zoosim.core.parameters import parameter, parameters_of, shown
 from zoosim.core.rng import draw_key, normal
 from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec
-from zoosim.linear.condition import CONDITION
 from zoosim.neural.forms import FORMS, matrix_bytes, possible
 from zoosim.neural.lazy import SLACK, lazy_argmax
 from zoosim.neural.learner import Candidates, Learner, Settings

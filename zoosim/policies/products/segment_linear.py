@@ -17,22 +17,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zoosim.core.id_table import IN_USE, UNKNOWN, grown, new_id_table
-from zoosim.core.jit import inlined, jit
 from zoosim.core.parameters import parameter
 from zoosim.core.rng import draw_key
-from zoosim.core.types import BoolArray, FloatArray, IntArray
+from zoosim.core.types import FloatArray, IntArray
 from zoosim.linear import hypotheses
 from zoosim.linear import window as windows
-from zoosim.linear.dense import is_dense, nonzeros
-from zoosim.linear.hypotheses import foreseen
-from zoosim.linear.joint import joint, new_joint_ridge, with_lead
+from zoosim.linear.dense import is_dense
+from zoosim.linear.joint import new_joint_ridge
 from zoosim.linear.rank_one import rows_for_terms
-from zoosim.linear.ridge import clear, fade_by_turns, observe
 from zoosim.monitoring import adwin, glr, page_hinkley, watch
-from zoosim.policies.choice import DRAWS, best_of, distinct_rows, draw_number, posterior_key
+from zoosim.policies.choice import distinct_rows
 from zoosim.policies.kernel import Kernel, KernelPolicy, saved_length
-from zoosim.policies.open_decisions import hash_decision
-from zoosim.policies.products.late_widths import count_decision_in_group, new_late_widths, settle_in_group, widths_of
+from zoosim.policies.products.late_widths import new_late_widths
+from zoosim.policies.products.segment_kernels import CUT, WHOLE
 from zoosim.policies.products.segment_state import (
     ALL,
     DISCOUNT,
@@ -42,18 +39,12 @@ from zoosim.policies.products.segment_state import (
     WINDOW,
     Candidates,
     State,
-    enter_product,
-    enter_segment,
     hash_rows,
-    last_shown,
-    meet_arm,
-    meet_arms,
     move_models,
     new_candidates,
     read_slots,
 )
-from zoosim.policies.products.segment_view import View, arms_of, due_arm, look, scores_of
-from zoosim.policies.products.segments import find, new_segments
+from zoosim.policies.products.segments import new_segments
 
 THRESHOLD = 15.0
 """Of Page-Hinkley: lower than its default, since errors halved to fit into [0, 1] have a quarter of the variance."""
@@ -72,115 +63,6 @@ MAX_ARMS = 1_024
 """Different products of which it is known when they were shown last, where that counts."""
 
 
-@jit
-def _first_of(arm: int, arm_of: IntArray, available: BoolArray) -> int:
-    """Return the first available product of an arm, -1 if there is none."""
-    for k in range(available.shape[0]):
-        if arm_of[k] == arm and available[k]:
-            return k
-    return -1
-
-
-@inlined
-def _look(state: State, candidates: Candidates, user: FloatArray, available: BoolArray) -> tuple[View, int]:
-    """Return what a visitor sees, and the product that is due or else -1.
-
-    One who is new looks at the next segment, whose models know nothing.
-    """
-    read_slots(state.products, state.arms, candidates)
-    s = find(state.segments, user, state.segments.clock.shape[0])
-    s = s if s >= 0 else state.segments.found[0]
-    leads, models, rows, arm_of = candidates.leads, candidates.models, candidates.rows, candidates.arm_of
-    arms = arms_of(arm_of, available, leads.shape[0], rows.shape[0])
-    widths, first = widths_of(state.widths, state.ridge), s * state.turns.shape[0]
-    view = look(state.ridge, widths, state.weights, arms, leads, models, user, first, state.sampling)
-    arm, decided = -1, state.segments.decided[s]
-    if state.due > 0.0 and decided > 0.0:
-        shown = last_shown(state.shown[s], candidates.places, decided)
-        arm = due_arm(view, rows, shown, decided + 1.0, state.due / shown.shape[0])
-    return view, _first_of(arm, arm_of, available)
-
-
-@inlined
-def _choose(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, draw: float
-) -> int:
-    view, action = _look(state, candidates, user, available)
-    if action < 0:
-        key = posterior_key(state.key, state.updates)
-        scores = scores_of(view, candidates.rows, candidates.dense, state.alpha, state.sampling, key, draw_number(draw))
-        action = best_of(scores, candidates.arm_of, available)
-    return action
-
-
-@jit
-def _distribution(
-    state: State, candidates: Candidates, user_id: int, user: FloatArray, available: BoolArray, out: FloatArray
-) -> None:
-    view, due = _look(state, candidates, user, available)
-    if due >= 0:
-        out[due] = 1.0
-        return
-    key = posterior_key(state.key, state.updates)
-    draws = DRAWS if state.sampling else 1
-    for i in range(draws):
-        scores = scores_of(view, candidates.rows, candidates.dense, state.alpha, state.sampling, key, i)
-        out[best_of(scores, candidates.arm_of, available)] += 1.0 / draws
-
-
-@inlined
-def _decided(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int) -> None:
-    s, arm, segments = enter_segment(state, user), candidates.arm_of[action], state.segments
-    key = candidates.keys[arm]
-    if state.due > 0.0:
-        read_slots(state.products, state.arms, candidates)
-        meet_arms(state.arms, state.shown, segments, candidates.keys, candidates.places)
-    segments.decided[s] += 1.0
-    if state.due > 0.0:
-        slot = meet_arm(state.arms, state.shown, segments, key)
-        state.shown[s, slot] = segments.decided[s]
-    if state.ahead:
-        rows, products = candidates.rows.shape[0], state.turns.shape[0]
-        model = s * products + enter_product(state, candidates, arm)
-        x = joint(with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows])
-        used = segments.found[0] * products
-        decision = hash_decision(key, user)
-        count_decision_in_group(state.widths, state.ridge, used, segments.clock, state.turns, model, x, decision)
-
-
-@inlined
-def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray, action: int, reward: float) -> None:
-    s, arm = enter_segment(state, user), candidates.arm_of[action]
-    state.updates[0] += 1
-    state.segments.clock[s] += 1.0
-    visit, ridge = int(state.segments.clock[s]), state.ridge
-    rows, products = candidates.rows.shape[0], state.turns.shape[0]
-    slot = enter_product(state, candidates, arm)
-    model = s * products + slot
-    left, right = with_lead(candidates.leads[arm // rows], user), candidates.rows[arm % rows]
-    x = joint(left, right)
-    nonzero = nonzeros(x)
-    if state.kind == FILTER:
-        kept = (1.0 - state.hazard / candidates.leads.shape[0]) ** (visit - state.last[model])
-        hypotheses.loosen(ridge, state.weights, model, kept)
-        hypotheses.learn(ridge, state.weights, model, x, nonzero, reward)
-    else:
-        if state.kind == RESTART:
-            residual = 0.5 * (1.0 + reward - foreseen(ridge, model, x, nonzero))
-            if watch.observe(state.adwin, state.page_hinkley, state.glr, state.detector, model, residual):
-                clear(ridge, model)
-        elif state.kind == DISCOUNT:
-            fade_by_turns(ridge, s * products, slot, state.turns, visit)
-        elif state.kind == WINDOW:
-            windows.slide(ridge, state.window, s, visit, left, right, model, reward)
-        observe(ridge, model, x, nonzero, reward)
-        if state.kind == WINDOW and visit % state.window.reward.shape[1] == 0:
-            windows.renew(ridge, state.window, s, s * products, products)
-    state.last[model] = visit
-    if state.ahead:
-        settle_in_group(state.widths, state.turns, model, x, hash_decision(candidates.keys[arm], user))
-
-
 class _SegmentLinear(KernelPolicy):
     """What the four policies have in common.
 
@@ -189,7 +71,6 @@ class _SegmentLinear(KernelPolicy):
     dropped, and begins anew should it return.
     """
 
-    kernel = Kernel("segment_linear", _choose, _distribution, _learn, _decided)
     learned = (
         "segments",
         "products",
@@ -220,6 +101,11 @@ class _SegmentLinear(KernelPolicy):
         "page-hinkley", choices=watch.DETECTORS, help="what watches a model's errors, with restart"
     )
     due: float = parameter(1.5e-4, low=0, high=0.1, help="how soon what was not shown is, with filter and restart")
+
+    @property
+    def kernel(self) -> Kernel:
+        """The compiled functions of its memory."""
+        return CUT if self._kind in (FILTER, RESTART, WINDOW) else WHOLE
 
     @property
     def _kind(self) -> int:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from zoosim.core.errors import ConfigError
 from zoosim.core.parameters import shown, unknown
-from zoosim.serving.store.base import Store
+from zoosim.serving.store.base import Store, log_name
 
 FORMS = "sqlite:FOLDER or redis://HOST:PORT/DB?name=LOOP&folder=FOLDER"
 LOG = "log.db"
@@ -46,12 +46,6 @@ class Address(NamedTuple):
         url = urlsplit(self.server)
         host = url.netloc.rpartition("@")[2]
         return url._replace(netloc=host, query=urlencode({"name": self.loop})).geturl()
-
-
-def log_name(server: str, loop: str) -> str:
-    """Return what messages call a log on a server."""
-    url = urlsplit(server)
-    return f"log {loop} on {url.hostname}:{url.port or 6379}"
 
 
 def parse_address(text: str) -> Address:

@@ -33,8 +33,7 @@ from redis.retry import Retry
 
 from zoosim.core.errors import ConfigError, DataError, StoreError
 from zoosim.serving.events import Kind, NewRow, Row
-from zoosim.serving.store.address import log_name
-from zoosim.serving.store.base import LostRows
+from zoosim.serving.store.base import LostRows, log_name
 from zoosim.serving.store.scripts import APPEND, CHANGE, COPY, LEAD, REMOVE, SWAP
 
 SECONDS_TO_ANSWER = 5.0

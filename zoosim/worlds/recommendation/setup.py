@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoosim.core.config import EnvConfig, Shock, build
 from zoosim.core.errors import ConfigError
-from zoosim.core.market_shift import MarketShift
 from zoosim.core.parameters import unknown
 from zoosim.core.sources import source_digest
-from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.recommendation.world import build_world, drawn, resolve_shocks
-from zoosim.worlds.setup import WorldSetup, named_settings
+from zoosim.worlds.setup import WorldSetup, fitting_shocks, named_settings, refuse_late
 from zoosim.worlds.table import TableWorld
+
+if TYPE_CHECKING:  # search worlds alone have them
+    from zoosim.core.market_shift import MarketShift
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class RecommendationSetup(WorldSetup):
                 build_world(small, seed=seed)
 
     @property
-    def shocks(self) -> tuple[Shock | MarketShift, ...]:
+    def shocks(self) -> "tuple[Shock | MarketShift, ...]":
         """List the shocks that all worlds share, in order."""
         return tuple(sorted(self.config.shocks, key=lambda shock: shock.step))
 

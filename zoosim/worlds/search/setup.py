@@ -14,11 +14,10 @@ from zoosim.core.search_config import Floors, SearchConfig
 from zoosim.core.sources import source_digest
 from zoosim.core.types import FloatArray
 from zoosim.worlds.base import World
-from zoosim.worlds.periods import fitting_shocks, refuse_late
 from zoosim.worlds.search.economics import absurd_economics
 from zoosim.worlds.search.tables import digest, resolve_files
 from zoosim.worlds.search.template_arms import search_world
-from zoosim.worlds.setup import WorldSetup, named_settings
+from zoosim.worlds.setup import WorldSetup, fitting_shocks, named_settings, refuse_late
 
 
 @dataclass(frozen=True)

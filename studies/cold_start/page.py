@@ -19,7 +19,7 @@ TERMS = {
     "found": "Share of segments in which that happened.",
     "clicks lost": "In expectation, by showing new products where the best known one is clicked more.",
     "others shown": "How often new products were shown that are not the best for the visitor.",
-    "% of oracle": "True click rates of what was shown over those of the best product on sale, since the new ones came; "
+    "% of oracle": "True click rates of what was shown over those of the best product on sale since the new ones came; "
     "before: in the last half of the time without them.",
     "intervals": "In brackets, 95% over seeds (Student's t).",
 }

@@ -1,5 +1,6 @@
 """Who is compared with `adaptive`, and the one parameter of each that is worth trying other values of."""
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ class Rival(NamedTuple):
     @property
     def takes_amounts(self) -> bool:
         """Whether it learns from rewards of any size, as those of the experiment `shops` are."""
-        return self.library != "" or find_class(self.source).rewards[1] > 1.0
+        most: float = getattr(find_class(self.source), "rewards", (-math.inf, math.inf))[1]
+        return self.library != "" or most > 1.0
 
 
 OURS = {

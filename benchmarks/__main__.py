@@ -13,6 +13,7 @@ from benchmarks.quality import (
     fooled_verdicts,
     from_logs,
     guardrail,
+    kinds_of_shops,
     own_shops,
     round_trip,
     same_rows,
@@ -71,6 +72,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "Q13": trusted_intervals.main,
     "Q14": search_shops.main,
     "Q15": fooled_verdicts.main,
+    "Q16": kinds_of_shops.main,
 }
 
 

@@ -345,6 +345,8 @@ def test_a_log_holds_records(tmp_path: Path) -> None:
 def test_policies_are_listed_with_defaults_and_ranges_and_checked(tmp_path: Path) -> None:
     listed = zoosim("policies", cwd=tmp_path).stdout
     assert "alpha = 1  (0 to 100)" in listed
+    marked = [line.partition(":")[0] for line in listed.splitlines() if "[baseline as published" in line]
+    assert marked == ["neural-linear-online", "neural-linear-stable"]
     assert "past_visits = 200,000  (10 to 100,000,000)" in listed
     assert {"head-to-head", "showdown", "gauntlet", "labelled"} <= {
         line.split()[0] for line in zoosim("list", cwd=tmp_path).stdout.splitlines()

@@ -260,7 +260,8 @@ def list_policies() -> None:
 
     for name in BUILT_IN:
         cls = find_class(name)
-        typer.echo(f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}")
+        mark = " [baseline as published, not one to take]" if cls.baseline_only else ""
+        typer.echo(f"{name}: {(cls.__doc__ or '').strip().splitlines()[0]}{mark}")
         for key, value in parameters_of(cls).items():
             typer.echo(f"    {key} = {written(value.default)}  ({value.range})  {value.help}")
 

@@ -16,8 +16,6 @@ from benchmarks.peers.table import lines
 from zoosim.core.errors import ZoosimError
 from zoosim.core.parameters import unknown
 
-LIBRARIES = ("vowpalwabbit", "contextualbandits", "mabwiser", "bayesianbandits", "river")
-
 
 def main() -> None:
     """Run the contests that the command line asks for, and print the table."""
@@ -72,8 +70,9 @@ def _names(asked: str | None) -> list[str]:
     for name in names:
         if name not in RIVALS:
             _refuse(unknown("--policies: unknown policy", name, RIVALS))
-    missing = [library for library in LIBRARIES if importlib.util.find_spec(library) is None]
-    if missing and PEERS.keys() & set(names):
+    needed = dict.fromkeys(PEERS[name].library for name in names if name in PEERS)
+    missing = [library for library in needed if importlib.util.find_spec(library) is None]
+    if missing:
         _refuse(f"{', '.join(missing)}: not installed; pip install '.[peers]', or name --policies")
     return list(dict.fromkeys(["random", *names]))
 

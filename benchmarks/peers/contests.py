@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.datasets import make_moons
 
 import zoosim
-from benchmarks.peers.rivals import entries
+from benchmarks.peers.rivals import RIVALS, entries
 from zoosim.arena.store import RunFolder, TrialKey
 from zoosim.arena.time_left import TrialEvent
 from zoosim.core.parquet import read_meta
@@ -47,7 +47,11 @@ class Options(NamedTuple):
 
 def in_shops(options: Options, seeds: Sequence[int], steps: int | None) -> Contest:
     """Return the share of the way from random choices to the oracle that policies come in the experiment `shops`."""
-    path = _run("shops", options, seeds, steps, [])
+    names = [name for name in options.names if RIVALS[name].takes_amounts]
+    left_out = [name for name in options.names if name not in names]
+    if left_out:
+        print(f"shops: {', '.join(left_out)} learn from rewards of 0 to 1 alone; left out", file=sys.stderr)
+    path = _run("shops", options._replace(names=names), seeds, steps, [])
     sums = _rows(path).group_by("policy", "seed").agg(pl.col("true_probability", "best_probability").sum()).collect()
     random = {row["seed"]: row["true_probability"] for row in sums.filter(pl.col("policy") == "random").to_dicts()}
     reached: dict[str, dict[int, float]] = {}

@@ -1,13 +1,16 @@
 """Who is compared with `adaptive`, and the one parameter of each that is worth trying other values of."""
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from zoosim.policies.registry import find_class
 
 HERE = Path(__file__).parent
 
 
 class Rival(NamedTuple):
-    """A policy: a built-in `source` or FILE.py:Class, and the grid of its parameter of exploration.
+    """A policy: a built-in `source` or FILE.py:Class of a `library`, and the grid of its parameter of exploration.
 
     The default is tried in any case; an empty grid leaves nothing else.
     """
@@ -15,6 +18,13 @@ class Rival(NamedTuple):
     source: str
     parameter: str = ""
     grid: tuple[float, ...] = ()
+    library: str = ""
+
+    @property
+    def takes_amounts(self) -> bool:
+        """Whether it learns from rewards of any size, as those of the experiment `shops` are."""
+        most: float = getattr(find_class(self.source), "rewards", (-math.inf, math.inf))[1]
+        return self.library != "" or most > 1.0
 
 
 OURS = {
@@ -32,16 +42,21 @@ OURS = {
 }
 
 PEERS = {
-    "vw-squarecb": Rival(f"{HERE / 'vowpal_wabbit.py'}:VWSquareCB", "gamma_scale", (100.0, 1_000.0, 10_000.0)),
-    "vw-epsilon": Rival(f"{HERE / 'vowpal_wabbit.py'}:VWEpsilonGreedy", "epsilon", (0.02, 0.05)),
+    "vw-squarecb": Rival(
+        f"{HERE / 'vowpal_wabbit.py'}:VWSquareCB", "gamma_scale", (100.0, 1_000.0, 10_000.0), "vowpalwabbit"
+    ),
+    "vw-epsilon": Rival(f"{HERE / 'vowpal_wabbit.py'}:VWEpsilonGreedy", "epsilon", (0.02, 0.05), "vowpalwabbit"),
     "contextualbandits-linucb": Rival(
-        f"{HERE / 'contextualbandits_linucb.py'}:ContextualBanditsLinUCB", "alpha", (0.03, 0.3, 1.0)
+        f"{HERE / 'contextualbandits_linucb.py'}:ContextualBanditsLinUCB",
+        "alpha",
+        (0.03, 0.3, 1.0),
+        "contextualbandits",
     ),
-    "mabwiser-linucb": Rival(f"{HERE / 'mabwiser_linucb.py'}:MABWiserLinUCB", "alpha", (0.03, 0.1, 0.3)),
+    "mabwiser-linucb": Rival(f"{HERE / 'mabwiser_linucb.py'}:MABWiserLinUCB", "alpha", (0.03, 0.1, 0.3), "mabwiser"),
     "bayesianbandits-ts": Rival(
-        f"{HERE / 'bayesianbandits_thompson.py'}:BayesianBanditsThompson", "prior", (0.1, 10.0)
+        f"{HERE / 'bayesianbandits_thompson.py'}:BayesianBanditsThompson", "prior", (0.1, 10.0), "bayesianbandits"
     ),
-    "river-linucb": Rival(f"{HERE / 'river_linucb.py'}:RiverLinUCB", "beta", (10.0, 100.0)),
+    "river-linucb": Rival(f"{HERE / 'river_linucb.py'}:RiverLinUCB", "beta", (10.0, 100.0), "river"),
 }
 
 RIVALS = {**OURS, **PEERS}

@@ -9,6 +9,8 @@ from benchmarks.peers.rivals import settings
 from zoosim.core.statistics import Interval, cut, mean_interval
 
 REFERENCE = "adaptive"
+NOT_THERE = "\u2013"
+"""What stands for the result of a policy that cannot take part."""
 
 
 def lines(contests: Sequence[Contest], names: Sequence[str], *, tune: bool) -> Iterable[str]:
@@ -35,20 +37,23 @@ def lines(contests: Sequence[Contest], names: Sequence[str], *, tune: bool) -> I
 def best_settings(contests: Sequence[Contest], name: str) -> list[str]:
     """Return under which name a policy has the highest mean of each contest."""
     keys = list(settings(name, tune=True))
-    return [max(keys, key=lambda key: float(np.mean(list(contest.reached[key].values())))) for contest in contests]
+    return [
+        max(keys, key=lambda key: float(np.mean(list(contest.reached.get(key, {0: 0.0}).values()))))
+        for contest in contests
+    ]
 
 
 def _best_of_each_seed(contest: Contest, name: str) -> dict[int, float]:
     """Return what a policy reaches where each seed has the best of its settings."""
-    tried = [contest.reached[key] for key in settings(name, tune=True)]
+    tried = [contest.reached.get(key, {}) for key in settings(name, tune=True)]
     return {seed: max(reached[seed] for reached in tried) for seed in tried[0]}
 
 
 def _row(contests: Sequence[Contest], head: str, keys: Sequence[str]) -> str:
     """Return the row of a policy, which competes under the name `keys[i]` in contest i."""
-    values = [_value(contest.reached[key], contest) for contest, key in zip(contests, keys, strict=True)]
+    values = [_value(contest.reached.get(key, {}), contest) for contest, key in zip(contests, keys, strict=True)]
     first = contests[0]
-    time = f"{first.milliseconds[keys[0]]:.2f}"
+    time = f"{first.milliseconds[keys[0]]:.2f}" if keys[0] in first.milliseconds else NOT_THERE
     return _cells(head, [*values, _lead(first, keys[0]), time])
 
 
@@ -57,6 +62,8 @@ def _cells(head: str, cells: Sequence[str]) -> str:
 
 
 def _value(reached: dict[int, float], contest: Contest) -> str:
+    if not reached:
+        return NOT_THERE
     values = list(reached.values())
     interval = cut(mean_interval(values), (contest.least, 1.0))
     return f"{_words(interval)}, worst {100 * min(values):.1f}"
@@ -65,7 +72,7 @@ def _value(reached: dict[int, float], contest: Contest) -> str:
 def _lead(contest: Contest, key: str) -> str:
     """Return what the reference reaches more, paired by seed."""
     reference = contest.reached.get(REFERENCE)
-    if reference is None or key == REFERENCE:
+    if reference is None or key == REFERENCE or key not in contest.reached:
         return ""
     return _words(mean_interval([reference[seed] - value for seed, value in contest.reached[key].items()]))
 

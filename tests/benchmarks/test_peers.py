@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks.peers.contests import Contest, find_tables
-from benchmarks.peers.rivals import PEERS, entries
+from benchmarks.peers.rivals import PEERS, RIVALS, entries
 from benchmarks.peers.table import lines
 from zoosim import Context, Policy, PolicySpec
 from zoosim.policies.registry import make_entry
@@ -101,6 +101,16 @@ def test_the_table_tells_the_best_setting_in_hindsight_and_the_lead_of_the_refer
     assert [row[2].partition(" ")[0] for row in cells[:3]] == ["", "20.0", "10.0"]
     assert cells[1][3] == "1.25"
     assert table[6] == "linucb: shops alpha 0.3"
+
+
+def test_who_learns_from_clicks_alone_is_left_out_of_shops_and_has_a_row_of_the_tables() -> None:
+    limited = {name for name, rival in RIVALS.items() if not rival.takes_amounts}
+    assert limited == {"shared-linucb", "shared-lin-ts", "product-linucb", "product-lin-ts"}
+    assert {rival.library for rival in PEERS.values()} == {*LIBRARY.values()}
+    shops = Contest("shops", {"adaptive": {0: 0.5}}, {"adaptive": 1.0})
+    digits = Contest("digits", {"adaptive": {0: 0.5}, "shared-linucb": {0: 0.25}}, {}, least=0.0)
+    rows = list(lines([shops, digits], ["adaptive", "shared-linucb"], tune=False))
+    assert rows[3] == "| shared-linucb | \u2013 | 25.0, worst 25.0 |  | \u2013 |"
 
 
 def test_tables_with_a_column_of_classes_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

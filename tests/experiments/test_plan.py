@@ -11,9 +11,12 @@ from zoosim.arena.plan import Plan
 from zoosim.core.config import EnvConfig
 from zoosim.core.errors import ConfigError
 from zoosim.core.search_config import SearchConfig
+from zoosim.experiments import EXPERIMENTS
+from zoosim.experiments.own import FOR_AMOUNTS, FOR_CLICKS
 from zoosim.experiments.plan import finished_plan, make_plan
 from zoosim.experiments.request import Request, parse_seeds
 from zoosim.policies.products.random import Random
+from zoosim.policies.registry import BUILT_IN, find_class
 from zoosim.worlds.table import TableWorld
 
 SHOCK = {"step": 50, "name": "toys", "set": {"budget_shopper": {"Dog Toy": 0.5}}}
@@ -369,6 +372,22 @@ def test_cells_of_a_table_that_is_drawn_cannot_be_set() -> None:
     made = plan("robustness", settings=[setting, "env.random_personas=null"])
     assert isinstance(made.env, EnvConfig)
     assert made.env.personas["budget_shopper"]["Dog Toy"] == 0.5
+
+
+PUBLISHED = {"showdown", "gauntlet", "staleness", "network-seeds"}
+"""The experiments in which baselines compete as they were published."""
+
+
+def test_baselines_as_published_compete_by_default_where_they_were_published_alone() -> None:
+    baselines = {name for name in BUILT_IN if find_class(name).baseline_only}
+    assert baselines == {"neural-linear-online", "neural-linear-stable"}
+    named = {
+        experiment.name: {str(changes.get("type", name)) for name, changes in experiment.policies.items()}
+        for experiment in EXPERIMENTS.values()
+    }
+    assert {name for name, policies in named.items() if baselines & policies} == PUBLISHED
+    assert not baselines & {*FOR_CLICKS, *FOR_AMOUNTS}
+    assert names(plan("labelled", policies=["neural-linear-stable"])) == ["neural-linear-stable"]
 
 
 def test_an_experiment_may_pit_forms_of_one_policy_against_each_other() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from zoosim.arena import metrics
+from zoosim.arena.kinds import compare_by_kind
 from zoosim.arena.plan import Plan
 from zoosim.arena.store import RunFolder
 from zoosim.core.action_space import ActionSpace
@@ -178,6 +179,7 @@ class Comparison:
             "policies": {name: self._policy(name) for name in self.trials},
             "pairs": self.pairs,
             **self._features(),
+            **self._kinds(),
         }
 
     def _policy(self, name: str) -> dict[str, Any]:
@@ -217,6 +219,12 @@ class Comparison:
         difference = dict.fromkeys(PairedTest._fields) if gain is None else gain._asdict()
         end = interval(list(self._last(name).values()), self._fraction_limits(name))
         return {"policy": name, "learner": learner, "features": sees, "end": end, **difference}
+
+    def _kinds(self) -> dict[str, Any]:
+        """Return who did best in each kind of world, where worlds differ in kind."""
+        traits = {seed: self.plan.setup.traits(seed) for seed in self.shared_seeds}
+        kinds = compare_by_kind(traits, {name: self.fractions(name) for name in self.ranked})
+        return {"kinds": kinds} if kinds else {}
 
     def _with_first(self, name: str) -> tuple[FloatArray, FloatArray] | None:
         """Return a learner's fractions and those of it on the first set of features, over the seeds of both."""

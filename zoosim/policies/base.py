@@ -46,6 +46,9 @@ class Policy(ABC):
     ahead: ClassVar[tuple[str, ...]] = ()
     """The learned arrays that `note_ahead` moves."""
 
+    baseline_only: ClassVar[bool] = False
+    """Whether the policy is kept as it was published, with its faults, to be compared with; it is none to take."""
+
     losses: tuple[float, ...] = ()
     """The mean loss in each epoch of the last `fit`, where it takes epochs."""
 

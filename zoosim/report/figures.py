@@ -38,6 +38,7 @@ from zoosim.report.drawing import (
     words_style,
 )
 from zoosim.report.features import features_figure
+from zoosim.report.kinds import kinds_figure
 
 PHASES_ACROSS = 3
 RECOVERY_ACROSS = 2
@@ -45,7 +46,7 @@ PRINTED = 430  # px, width of the plot on paper and on a phone held wide
 
 
 def figures(report: ReportData) -> dict[str, go.Figure]:
-    """Draw 'features', the curves, 'phases', 'seeds', 'recovery' and 'pairs'.
+    """Draw 'features', the curves, 'kinds', 'phases', 'seeds', 'recovery' and 'pairs'.
 
     Curves are 'ctr', or where rewards are amounts the 'share' of the oracle, which has less noise; 'clicks'; 'regret'.
     What has no data is left out, and in a crowd of policies what draws each one's own.
@@ -53,6 +54,7 @@ def figures(report: ReportData) -> dict[str, go.Figure]:
     drawn = {
         "features": features_figure(report),
         **({} if report.crowded else _all_curves(report)),
+        "kinds": kinds_figure(report),
         "phases": _phases(report),
         "seeds": None if report.crowded else _seeds(report),
         "recovery": _recovery(report),

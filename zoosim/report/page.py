@@ -10,7 +10,7 @@ from zoosim.report.figures import figures
 from zoosim.report.rendering import render
 
 CURVES = ("ctr", "share", "clicks", "regret")
-FIRST = ("features",)
+FIRST = ("features", "kinds")
 
 
 def render_page(report: ReportData) -> str:
@@ -79,6 +79,10 @@ def _words(report: ReportData) -> dict[str, tuple[str, str]]:
         "regret": (
             "Regret",
             "What was lost so far against always choosing best; lower is better, a flat line loses nothing more.",
+        ),
+        "kinds": (
+            "Shops like yours",
+            "Mean fraction of oracle in each kind of shop; in brackets how many shops are of that kind.",
         ),
         "phases": (
             "Fraction of oracle, phase by phase" if report.shocks else "Fraction of oracle",

@@ -39,6 +39,18 @@ class ShopChange(NamedTuple):
     name: str
 
 
+class Trait(NamedTuple):
+    """What one may know of a world: a trait's `name`, its `value` here, which is value number `place`.
+
+    `asks` says what a world with that value asks of a policy.
+    """
+
+    name: str
+    value: str
+    place: int
+    asks: str
+
+
 @dataclass(frozen=True)
 class WorldSetup(ABC):
     """The checked settings of a run's world; the base of one class per kind of world.
@@ -171,6 +183,10 @@ class WorldSetup(ABC):
     def shock_steps(self, seed: int) -> list[int]:
         """Return at which visits the shocks of a seed's world are, in order."""
         return sorted(shock.step for shock in self.shocks)
+
+    def traits(self, seed: int) -> Sequence[Trait]:
+        """Return what kind of world a seed has; empty where all are of one kind."""
+        return ()
 
     @property
     def segment_names(self) -> tuple[str, ...]:

@@ -14,8 +14,6 @@ LABELLED = Experiment(
         "random": {},
         "greedy": {},
         "linucb": {},
-        "neural-linear-online": {},
-        "neural-linear-stable": {},
         "d-linucb": {},
         "dropout-ts": {},
         "neural-linear": {},

@@ -270,6 +270,7 @@ def _draw_batch(order: IntArray, held: int, size: int, key: np.uint64, time: int
 class _NeuralLinear(KernelPolicy):
     """What the two published forms have in common."""
 
+    baseline_only = True
     learned = ("ridge", "trained", "counts", "memory", "key")
     hidden: int = parameter(64, low=1, high=4096, help="units of the hidden layer")
     embedding: int = parameter(32, low=1, high=1024, help="length of the embedding")

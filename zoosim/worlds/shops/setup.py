@@ -6,8 +6,10 @@ from typing import Any
 
 from zoosim.core.config import build
 from zoosim.core.sources import source_digest
-from zoosim.worlds.setup import WorldSetup
+from zoosim.worlds.setup import Trait, WorldSetup
 from zoosim.worlds.shops.config import ShopsConfig
+from zoosim.worlds.shops.draw import draw_kind
+from zoosim.worlds.shops.traits import traits_of
 from zoosim.worlds.shops.world import ShopWorld, build_shop_world, reward_range
 
 
@@ -41,6 +43,10 @@ class ShopsSetup(WorldSetup):
     def world(self, seed: int, action_space: str, params: Mapping[str, Any]) -> ShopWorld:
         """Return the shop of a seed."""
         return build_shop_world(self.config, seed=seed, steps=self.steps)
+
+    def traits(self, seed: int) -> Sequence[Trait]:
+        """Return what kind of shop a seed has."""
+        return traits_of(draw_kind(self.config, seed))
 
     def code(self, action_space: str) -> str:
         """Hash the code that builds the world."""

@@ -19,7 +19,7 @@ from tests.report.test_report import CASES, report
 from tests.report.test_world import CASES as WORLDS
 from tests.report.test_world import recommendation
 from tests.studies.test_boost_curves import made_up
-from zoosim.report import render_page
+from zoosim.report.page import render_page
 from zoosim.report.sections import render_sections
 from zoosim.report.world import Facts, render_world, world_figures
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zoosim.report import Curve, ReportData, figures, render_page
-from zoosim.report.data import oriented, parted, ranked
+from zoosim.report.data import Curve, ReportData, oriented, parted, ranked
 from zoosim.report.drawing import policy_styles, spread_apart
-from zoosim.report.figures import _levels, _ticks
+from zoosim.report.figures import _levels, _ticks, figures
 from zoosim.report.filters import duration, interval, p_value, percent, points, seed_list
+from zoosim.report.page import render_page
 
 SHOCKS = ((4000, "preference_flip"), (7000, "new_arrivals"))
 GAIN = {"difference": -0.1, "low": -0.12, "high": -0.08, "p": 0.001}

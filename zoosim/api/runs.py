@@ -96,13 +96,13 @@ class RunResult:
     @cached_property
     def figures(self) -> "dict[str, go.Figure]":
         """The figures of the page, by name."""
-        from zoosim.report import figures
+        from zoosim.report.figures import figures
 
         return figures(self._report())
 
     def page(self) -> str:
         """Return the report as one HTML page."""
-        from zoosim.report import render_page
+        from zoosim.report.page import render_page
 
         return render_page(self._report())
 
@@ -112,7 +112,7 @@ class RunResult:
     def _report(self) -> Any:
         import numpy as np
 
-        from zoosim.report import Curve, ReportData
+        from zoosim.report.data import Curve, ReportData
 
         experiment = self.plan.experiment
         visits = np.asarray(self.comparison.at, float)

@@ -63,7 +63,11 @@ def run_command() -> None:
 
 
 def _check_arguments() -> None:
-    """Refuse an empty argument, such as an unset variable of a shell: as a path it would mean the working directory."""
+    """Refuse a working directory that was removed, and an empty argument, which as a path would mean that directory."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise ConfigError("the working directory is gone; change to one that is there") from None
     for argument in sys.argv[1:]:
         if not argument or re.fullmatch("--[a-z-]+=", argument):
             raise ConfigError(f"got {argument!r} as an argument, expected a value; is a variable of your shell empty?")

@@ -259,6 +259,22 @@ def test_a_command_that_answers_no_signal_is_killed_soon(number: signal.Signals,
     assert leftovers(tmp_path) == []
 
 
+def test_a_working_directory_that_is_gone_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    line = f"cd gone; rmdir ../gone; {shlex.quote(sys.executable)} -m zoosim log x.parquet --n 9"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "zoosim: the working directory is gone; change to one that is there\n"
+
+
+def test_where_no_more_files_may_be_open_a_command_says_so(tmp_path: Path) -> None:
+    """Standard streams, and one for Python to read a module."""
+    ended = command("list", tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)))
+    assert ended.code == 1
+    assert ended.line == "zoosim: list cannot start another process: Too many open files"
+
+
 @pytest.mark.parametrize("text", ["log ''", "report ''", "run gauntlet --out ''", "run gauntlet --out="])
 def test_an_empty_argument_is_refused(text: str, tmp_path: Path) -> None:
     """As a path it would mean the working directory."""

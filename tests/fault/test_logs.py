@@ -167,6 +167,7 @@ def test_damaged_files_are_named_in_one_line_or_harmless(name: str, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("name", KINDS)
 def test_damaged_files_at_length(name: str, tmp_path: Path) -> None:
     kind = make_kind(name, tmp_path)

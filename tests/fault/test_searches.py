@@ -44,7 +44,8 @@ def kind_of(name: str, folder: Path) -> Kind:
 
 def imported(folder: Path) -> Any:
     """Return the log that becomes of a shop's tables."""
-    out = folder / "again.parquet"
+    out = folder / "again" / "log.parquet"
+    out.parent.mkdir(exist_ok=True)
     skipped = import_searches(folder / "searches.csv", folder / "searches.yaml", out)
     return skipped, contents(out)
 

@@ -94,18 +94,21 @@ def test_compiled_code_finds_every_place_that_a_state_points_to() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_thousand_mutated_states_are_refused_or_could_be_some(name: str) -> None:
     assert is_harmless(outcomes("states", [name], 1_000))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_many_mutated_files_are_refused_or_could_be_some(name: str) -> None:
     assert is_harmless(outcomes("files", [name], 300))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_compiled_code_finds_every_place_that_any_state_points_to(name: str) -> None:
     assert is_harmless(outcomes("states", [name], 200, BOUNDS))
@@ -149,6 +152,7 @@ def test_a_damaged_file_is_refused(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("kind", KINDS)
 def test_ten_thousand_damaged_files_are_refused(kind: str, tmp_path: Path) -> None:
     assert refused(kind, tmp_path, every=1) > 10_000

@@ -269,7 +269,8 @@ def test_the_choices_of_a_position_leave_out_those_above() -> None:
 
 def test_rankings_are_judged_on_the_command_line(tmp_path: Path) -> None:
     world = RankedWorld("above")
-    world.listed(20).write_parquet(tmp_path / "log.parquet")
+    # Shuffled: rows alike in all that is logged, one after another, are taken for copies.
+    world.listed(20).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(tmp_path / "log.parquet")
     line = ("evaluate", "log.parquet", "--rankings", "--policy", "column:p_new", "--policy", "random")
     done = command(*line, "--json", "--out", "page", folder=tmp_path)
     assert (done.returncode, errors(done)) == (0, [])

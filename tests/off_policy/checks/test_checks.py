@@ -1,5 +1,7 @@
 """Each check on a log that has the fault, and all of them on sound logs; the logs are those of the gallery, Q15."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,11 @@ def test_a_policy_of_no_logged_choice_has_no_findings_on_its_weights() -> None:
     verdict, reasons = reasons_of(Case(case.log, None, 0.0))
     assert verdict == DO_NOT_USE
     assert not any("the weights shift" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e50])
+def test_the_unit_of_rewards_changes_no_finding(unit: float) -> None:
+    """Fourth powers of the smaller rewards are 0."""
+    case = dependence.bot_of_many_faces(stream(SEED, "fooled", "bot_of_many_faces"))
+    scaled = Case(replace(case.log, rewards=case.log.rewards * unit), case.policy, case.value * unit)
+    assert any("rows near each other go together" in reason for reason in reasons_of(scaled)[1])

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from zoosim.core.types import FloatArray
 from zoosim.off_policy.checks.probe import Probe
 from zoosim.off_policy.intervals.clusters import dot
@@ -28,8 +30,10 @@ def check_dependence(findings: Findings, probe: Probe, influence: FloatArray) ->
         probe: The log.
         influence: Each row's influence on the estimate `(n,)`.
     """
-    if probe.names_users:
+    largest = float(np.abs(influence).max())
+    if probe.names_users or not largest:
         return
+    influence = influence / largest  # whose fourth powers are summed up, and vanish where rewards are tiny
     if probe.has_measured_numbers and probe.repeated > REPEATED:
         _check_repeated(findings, probe, influence)
     if probe.order is not None:

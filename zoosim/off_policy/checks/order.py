@@ -182,11 +182,12 @@ def check_action_changes(
 
 def check_shift(findings: Findings, probe: Probe) -> None:
     """Compare how well an action and its visitor predict the reward of their row with that of the rows beside it."""
+    rewards_of_rows = probe.log.rewards / max(1e-300, float(np.abs(probe.log.rewards).max()))  # squares are squared
     for order in _orders(probe):
         rows = runs_of_rows(len(order) - 2, BLOCKS, BLOCKS * BLOCK) + 1  # all but the first and the last
         here = order[rows]
         neighbours = [order[rows + step] for step in (0, 1, -1)]
-        rewards = np.stack([probe.log.rewards[each] for each in neighbours], axis=1)
+        rewards = np.stack([rewards_of_rows[each] for each in neighbours], axis=1)
         everything = np.arange(len(here))
         residuals = fit_residuals(
             [probe.inputs[here]], probe.log.actions[here], rewards, probe.log.n_actions, everything

@@ -79,8 +79,8 @@ def settings_of(policy: str) -> list[tuple[str, float]]:
 def _in_range(parameter: Parameter, value: float) -> float:
     low = value if parameter.low is None else parameter.low
     high = value if parameter.high is None else parameter.high
-    kind = type(parameter.default)
-    return kind(min(max(value, low), high))
+    cut = min(max(value, low), high)
+    return int(cut) if isinstance(parameter.default, int) else cut
 
 
 def _entry_name(parameter: str, value: float) -> str:

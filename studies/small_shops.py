@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -163,7 +163,9 @@ def _world(
     rewards: FloatArray | None = None,
 ) -> TableWorld:
     """Return a world in which every product is a group of its own; `rewards` settle visit by visit what is earned."""
-    settled = {} if rewards is None else {"rewards": rewards, "schedule": frozen(np.arange(len(rewards)))}
+    settled: dict[str, Any] = {}
+    if rewards is not None:
+        settled = {"rewards": rewards, "schedule": frozen(np.arange(len(rewards)))}
     return TableWorld(
         seed=seed,
         users=frozen(np.eye(n_segments)[segments]),

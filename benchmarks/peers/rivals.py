@@ -37,7 +37,6 @@ OURS = {
     "product-linucb": Rival("product-linucb", "alpha", (0.1, 0.3, 1.0, 3.0)),
     "product-lin-ts": Rival("product-lin-ts"),
     "neural-linear": Rival("neural-linear", "alpha", (0.5, 1.0)),
-    "dropout-ts": Rival("dropout-ts"),
     "adaptive": Rival("adaptive"),
 }
 

@@ -1,6 +1,6 @@
 """Play drawn shops with each parameter of a policy halved and doubled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from zoosim.core.parameters import Parameter, parameters_of
 from zoosim.core.types import Progress
 from zoosim.experiments.plan import make_plan
 from zoosim.experiments.request import Request, parse_seeds
-from zoosim.policies.registry import find_class
+from zoosim.policies.registry import PolicyEntry, find_class
 
 DEFAULTS = "defaults"
 FACTORS = (0.5, 2.0)
@@ -79,8 +79,8 @@ def settings_of(policy: str) -> list[tuple[str, float]]:
 def _in_range(parameter: Parameter, value: float) -> float:
     low = value if parameter.low is None else parameter.low
     high = value if parameter.high is None else parameter.high
-    kind = type(parameter.default)
-    return kind(min(max(value, low), high))
+    cut = min(max(value, low), high)
+    return int(cut) if isinstance(parameter.default, int) else cut
 
 
 def _entry_name(parameter: str, value: float) -> str:
@@ -92,12 +92,12 @@ def _rows_of(plan: Plan, policy: str, task: tuple[str, float, int]) -> list[Trie
     name = _entry_name(parameter, value)
     [entry] = [entry for entry in plan.entries if entry.name == name]
     key = (entry.fingerprint, plan.config_hash, seed)
-    percent = float(kept_array("parameter-sensitivity", key, partial(_play, plan, name, seed)))
+    alike = replace(entry, name=policy)  # draws follow from the name: all settings have those of the policy itself
+    percent = float(kept_array("parameter-sensitivity", key, partial(_play, plan, alike, seed)))
     return [Tried(policy, parameter, value, seed, percent)]
 
 
-def _play(plan: Plan, name: str, seed: int) -> float:
-    [entry] = [entry for entry in plan.entries if entry.name == name]
+def _play(plan: Plan, entry: PolicyEntry, seed: int) -> float:
     world = plan.world(seed, entry)
     policy, _ = fit_policy(entry, world, plan.steps, lambda line: None)
     blocks = list(play(world, policy, plan.steps, feedback=world.feedback))

@@ -26,7 +26,7 @@ PAYMENTS = {
 }
 STUDY = ReachedStudy(
     worlds={name: partial(payment_world, payment) for name, payment in PAYMENTS.items()},
-    policies=("adaptive", "linucb", "dropout-ts", "d-linucb", "greedy"),
+    policies=("adaptive", "linucb", "d-linucb", "greedy"),
     checkpoints=(8_000, 20_000, 40_000),
     measured=OF_THE_WAY,
     seeds="1000:1030",

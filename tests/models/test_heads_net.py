@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from zoosim.core.rng import uniform
 from zoosim.core.types import FloatArray
 from zoosim.models import heads_net
-from zoosim.models.heads_net import HeadsNet, Learner, draw_by_weight, drop_out, layers, learn, network, new_params
+from zoosim.models.heads_net import HeadsNet, Learner, draw_by_weight, layers, learn, network, new_params
 from zoosim.models.row_memory import new_row_memory
 
 DIM, HIDDEN, HEADS = 4, 7, 3
@@ -23,7 +22,6 @@ def learner(**changes: Any) -> Learner:
         memory=new_row_memory(64, DIM),
         key=np.array([7], np.uint64),
         hidden=HIDDEN,
-        dropout=0.0,
         rate=0.01,
         batch_size=64,
         train_every=10,
@@ -66,33 +64,6 @@ def test_a_full_batch_is_a_step_of_torch() -> None:
     assert mine.counts.tolist() == [10, 1]
     for got, wanted in zip(network(mine), expected, strict=True):
         assert np.allclose(got, wanted, rtol=0, atol=2e-5)  # a step is .01 a weight
-
-
-def test_dropout_trains_the_units_that_are_left() -> None:
-    """One row, one step: exactly the weights of hidden units that are active and not dropped move."""
-    mine = learner(dropout=0.5, train_every=1)
-    net, x = HeadsNet(*(array.copy() for array in network(mine))), np.array([1.0, 0.0, 2.0, -1.0])
-    learn(mine, x, 1, 1.0)
-    kept = [uniform(mine.key[0], -1, 1 + unit) >= 0.5 for unit in range(HIDDEN)]
-    active = heads_net.hidden_layer(net, x) > 0
-    moved = network(mine).w2[1] != net.w2[1]
-    assert moved.tolist() == (active & kept).tolist()
-    assert 0 < moved.sum() < active.sum()
-    assert ((network(mine).w1 != net.w1).any(axis=0) == moved).all()
-    assert (network(mine).w2[[0, 2]] == net.w2[[0, 2]]).all()
-
-
-def test_dropping_out_keeps_the_expectation() -> None:
-    """The mean over 4,000 masks of a unit is its value, within 5 standard errors."""
-    z = np.array([1.0, 2.0], np.float32)
-    masked = np.empty((4_000, 2))
-    for i in range(4_000):
-        out = z.copy()
-        drop_out(out, 0.3, np.uint64(3), i, 0)
-        masked[i] = out
-    assert np.allclose(np.unique(masked[:, 1]), [0, 2 / 0.7])
-    error = z * np.sqrt(0.3 / 0.7 / 4_000)
-    assert (np.abs(masked.mean(axis=0) - z) < 5 * error).all()
 
 
 def test_places_are_drawn_by_weight() -> None:

@@ -36,9 +36,9 @@ class HeadsNet(NamedTuple):
 class Learner(NamedTuple):
     """A network, its optimiser, and the memory that it is trained on.
 
-    `trained (3, p)` weights and their moments; `counts (2,)` visits learned from and training steps done; `dropout` the
-    chance that a hidden unit is left out of a step for a row; every `train_every` visits the memory keeps `keep` of its
-    weights and `training_steps` steps are taken on `batch_size` of its slots. `key (1,)` numbers the draws.
+    `trained (3, p)` weights and their moments; `counts (2,)` visits learned from and training steps done; every
+    `train_every` visits the memory keeps `keep` of its weights and `training_steps` steps are taken on `batch_size` of
+    its slots. `key (1,)` numbers the draws.
     """
 
     trained: Annotated[Float32Array, ANY_SINGLES]
@@ -46,7 +46,6 @@ class Learner(NamedTuple):
     memory: RowMemory
     key: np.ndarray
     hidden: int
-    dropout: float
     rate: float
     batch_size: int
     train_every: int
@@ -95,13 +94,6 @@ def hidden_layer(net: HeadsNet, x: FloatArray) -> Float32Array:
     add_product(x.astype(np.float32), net.w1, z)
     rectify(z)
     return z
-
-
-@jit
-def drop_out(z: Float32Array, chance: float, key: np.uint64, i: int, j: int) -> None:
-    """Leave each unit of z `(h,)` out with `chance`, by draws (key, i, j), ..., and scale the others up for it."""
-    for unit in range(z.shape[0]):
-        z[unit] = np.float32(0.0) if uniform(key, i, j + unit) < chance else z[unit] / np.float32(1.0 - chance)
 
 
 @jit
@@ -158,14 +150,12 @@ def _add_gradient(learner: Learner, batch: IntArray, weights: FloatArray, grad: 
         x = memory.xs[batch[n]]
         head = memory.heads[batch[n]]
         z = hidden_layer(net, x)
-        if learner.dropout > 0.0:
-            drop_out(z, learner.dropout, learner.key[0], -learner.counts[STEPS], batch.shape[0] + n * hidden)
         error = net.b2[head] + dot(z, net.w2[head]) - memory.sums[batch[n]] / memory.counts[batch[n]]
         slope = np.float32(2.0 * weights[n] * max(min(error, LARGEST_ERROR), -LARGEST_ERROR))
         grad.b2[head] += slope
         for j in range(hidden):
             grad.w2[head, j] += slope * z[j]
-            z[j] = slope * net.w2[head, j] / np.float32(1.0 - learner.dropout) if z[j] > 0.0 else np.float32(0.0)
+            z[j] = slope * net.w2[head, j] if z[j] > 0.0 else np.float32(0.0)
             grad.b1[j] += z[j]
         for i in range(x.shape[0]):
             if x[i] != 0.0:

@@ -36,7 +36,6 @@ BUILT_IN = {
     "neural-linear-stable": "zoosim.policies.products.published_neural_linear:NeuralLinearStable",
     "d-linucb": "zoosim.policies.products.shared_linear:DiscountedLinUCB",
     "neural-linear": "zoosim.policies.products.neural_linear:NeuralLinear",
-    "dropout-ts": "zoosim.policies.products.dropout_ts:DropoutTS",
     "neural-ucb": "zoosim.policies.products.neural_ucb:NeuralUCB",
     "neural-ts": "zoosim.policies.products.neural_ucb:NeuralTS",
     "shared-linucb": "zoosim.policies.products.segment_linear:SharedLinUCB",

@@ -10,8 +10,7 @@ from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.types import FloatArray
 from zoosim.models.heads_net import hidden_layer, network
-from zoosim.policies.products.dropout_ts import DropoutTS
-from zoosim.policies.products.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, HeadsPolicy, NeuralLinear
+from zoosim.policies.products.neural_linear import FIRST_HEADS, MAX_HEADS, SCALE, VARIANCE, NeuralLinear
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -19,9 +18,9 @@ from zoosim.worlds.table import TableWorld
 CATEGORIES = np.repeat(np.eye(3), 2, axis=0)
 
 
-def made(cls: type[HeadsPolicy], user_dim: int, products: FloatArray, seed: int = 0, **params: Any) -> Any:
+def made(user_dim: int, products: FloatArray, seed: int = 0, **params: Any) -> Any:
     spec = PolicySpec(user_dim=user_dim, product_dim=products.shape[1], steps=1_000)
-    return cls(spec, np.random.default_rng(seed), **params)
+    return NeuralLinear(spec, np.random.default_rng(seed), **params)
 
 
 def context(user: FloatArray, products: FloatArray) -> Context:
@@ -41,7 +40,7 @@ def shop(**config: Any) -> TableWorld:
 
 def test_the_sums_are_those_of_the_network_as_it_is() -> None:
     """After a training, gram and b of each head are those of its memory's embeddings, scaled to a mean square of 1."""
-    policy, rng = made(NeuralLinear, 2, CATEGORIES, train_every=30, horizon=100.0), np.random.default_rng(0)
+    policy, rng = made(2, CATEGORIES, train_every=30, horizon=100.0), np.random.default_rng(0)
     users = rng.normal(size=(4, 2))
     for visit in range(90):
         shown = context(users[visit % 4], CATEGORIES)
@@ -62,7 +61,7 @@ def test_the_sums_are_those_of_the_network_as_it_is() -> None:
 
 
 def test_products_of_one_category_share_a_head() -> None:
-    policy = made(NeuralLinear, 2, CATEGORIES)
+    policy = made(2, CATEGORIES)
     shown = context(np.ones(2), CATEGORIES)
     policy.update(shown, 3, 1.0)
     assert policy.attach(shown).group_of.tolist() == [1, 1, 2, 2, 3, 3]
@@ -71,7 +70,7 @@ def test_products_of_one_category_share_a_head() -> None:
 
 def test_room_for_models_grows_with_the_categories() -> None:
     """63 categories have heads of their own, and what was learned of the first stays; one more, and all share one."""
-    policy = made(NeuralLinear, 2, np.eye(MAX_HEADS), hidden=8)
+    policy = made(2, np.eye(MAX_HEADS), hidden=8)
     few, most, more = (context(np.ones(2), np.eye(MAX_HEADS)[:count]) for count in (5, MAX_HEADS - 1, MAX_HEADS))
     policy.update(few, 3, 1.0)
     assert len(policy.state.ridge.b) == FIRST_HEADS
@@ -80,7 +79,7 @@ def test_room_for_models_grows_with_the_categories() -> None:
     assert len(policy.state.ridge.b) == MAX_HEADS
     assert np.array_equal(policy.state.ridge.theta[4], before)
     assert policy.state.ridge.b.any(axis=1).tolist() == [head in (4, 63) for head in range(MAX_HEADS)]
-    other = made(NeuralLinear, 2, np.eye(MAX_HEADS), seed=1, hidden=8)
+    other = made(2, np.eye(MAX_HEADS), seed=1, hidden=8)
     other.load_state_dict(policy.state_dict())
     assert other.propensities(most).tolist() == policy.propensities(most).tolist()
     policy.update(more, 63, 1.0)
@@ -88,13 +87,12 @@ def test_room_for_models_grows_with_the_categories() -> None:
     assert np.flatnonzero(policy.state.ridge.b.any(axis=1)).tolist() == [0]
 
 
-@pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
-def test_late_rewards_of_other_candidates_are_learned_from_in_any_order(cls: type[HeadsPolicy]) -> None:
+def test_late_rewards_of_other_candidates_are_learned_from_in_any_order() -> None:
     """Each request shows other products; rewards come up to 20 visits later, the newest first.
 
     Clicks follow the category that suits the visitor. Decisions move nothing learned: `quiet` makes none.
     """
-    policy, quiet = (made(cls, 2, CATEGORIES, train_every=10) for _ in range(2))
+    policy, quiet = (made(2, CATEGORIES, train_every=10) for _ in range(2))
     for either in (policy, quiet):
         either.attach(context(np.ones(2), CATEGORIES))  # categories are numbered as they come up
     rng, hits, waiting = np.random.default_rng(0), list[float](), list[tuple[Context, int, float]]()
@@ -115,12 +113,11 @@ def test_late_rewards_of_other_candidates_are_learned_from_in_any_order(cls: typ
     assert all(np.array_equal(one[name], two[name]) for name in one if name.startswith(("ridge", "learner")))
 
 
-@pytest.mark.parametrize(("cls", "params"), [(NeuralLinear, {"alpha": 1.0}), (DropoutTS, {})])
-def test_many_distinct_products_share_one_head_that_reads_them(cls: type[HeadsPolicy], params: dict[str, Any]) -> None:
+def test_many_distinct_products_share_one_head_that_reads_them() -> None:
     """Clicks follow the sign of user times product: with one head the network must read both."""
     rng = np.random.default_rng(2)
     products = rng.normal(size=(MAX_HEADS + 6, 1))
-    policy, hits = made(cls, 1, products, train_every=10, **params), list[float]()
+    policy, hits = made(1, products, train_every=10, alpha=1.0), list[float]()
     for _ in range(1_500):
         shown = context(rng.choice([-1.0, 1.0], 1), products)
         action = policy.select_action(shown)
@@ -133,7 +130,7 @@ def test_many_distinct_products_share_one_head_that_reads_them(cls: type[HeadsPo
 def test_the_noise_is_that_of_the_rewards() -> None:
     """Clicks of chance .5 have a variance of .25, clicks that are certain none."""
     for chance, low, high in ((0.5, 0.2, 0.32), (1.0, 0.0, 0.01)):
-        policy, rng = made(NeuralLinear, 1, np.eye(2)), np.random.default_rng(1)
+        policy, rng = made(1, np.eye(2)), np.random.default_rng(1)
         for _ in range(2_500):
             policy.update(context(np.ones(1), np.eye(2)), 0, float(rng.random() < chance))
         assert low < policy.state.levels[VARIANCE] < high
@@ -170,27 +167,8 @@ def test_it_learns_what_no_linear_model_can() -> None:
     assert rewards[-1_000:].mean() > 0.98
 
 
-def test_dropout_draws_one_function_a_decision() -> None:
-    """Under one mask the first of heads of equal weights is best, or one near an end of a line of 70 products.
-
-    With a mask for each head or product any of them would be.
-    """
-    heads = made(DropoutTS, 2, CATEGORIES)
-    network(heads.state.learner).w2[:] = network(heads.state.learner).w2[0]
-    shown = context(np.array([1.0, -1.0]), CATEGORIES)
-    assert {heads.select_action(shown) for _ in range(200)} == {0}
-    assert heads.propensities(shown).tolist() == [1.0] + [0.0] * 5
-    line = 1 + np.linspace(0, 0.01, 70)[:, None]
-    joint = made(DropoutTS, 2, line)
-    assert len({joint.select_action(context(np.array([1.0, -1.0]), line)) for _ in range(200)}) < 8
-    assert joint.state.joint[0]
-
-
-@pytest.mark.parametrize("cls", [NeuralLinear, DropoutTS])
-def test_probabilities_for_known_categories_copy_nothing(
-    cls: type[HeadsPolicy], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = made(cls, 2, CATEGORIES)
+def test_probabilities_for_known_categories_copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = made(2, CATEGORIES)
     policy.note_decision(context(np.zeros(2), CATEGORIES), 0)
     monkeypatch.setattr("zoosim.policies.products.neural_linear.copy.deepcopy", pytest.fail)
     propensities = policy.propensities(context(np.zeros(2), CATEGORIES[::2]))

@@ -17,7 +17,6 @@ GAUNTLET = Experiment(
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.3},
         "d-linucb": {},
-        "dropout-ts": {},
         "neural-ucb": {},
         "neural-ts": {},
         "neural-linear": {},

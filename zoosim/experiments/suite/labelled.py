@@ -15,7 +15,6 @@ LABELLED = Experiment(
         "greedy": {},
         "linucb": {},
         "d-linucb": {},
-        "dropout-ts": {},
         "neural-linear": {},
         "shared-linucb": {},
         "product-linucb": {},

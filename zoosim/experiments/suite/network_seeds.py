@@ -14,7 +14,6 @@ NETWORK_SEEDS = Experiment(
     policies={
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.3},
-        "dropout-ts": {},
         "neural-ucb": {},
         "neural-ts": {},
         "neural-linear": {},

@@ -16,7 +16,6 @@ SHOPS = Experiment(
         "linucb": {},
         "d-linucb": {},
         "neural-linear": {},
-        "dropout-ts": {},
         "adaptive": {},
     },
 )

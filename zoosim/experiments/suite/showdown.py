@@ -14,7 +14,6 @@ SHOWDOWN = Experiment(
         "linucb": {"alpha": 0.2},
         "neural-linear-online": {"alpha": 0.2},
         "neural-linear-stable": {"alpha": 0.2},
-        "dropout-ts": {},
         "neural-ucb": {},
         "neural-ts": {},
         "neural-linear": {},

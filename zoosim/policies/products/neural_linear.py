@@ -233,9 +233,17 @@ def _renew(state: State, slots: IntArray) -> None:
         solve(ridge, head)
 
 
-class HeadsPolicy(KernelPolicy):
-    """What policies on a `heads_net` have in common."""
+class NeuralLinear(KernelPolicy):
+    """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
 
+    Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
+    Thompson sampling multiplies the second term by max(0, N(0, 1)). With more than 63 categories one model is over the
+    hidden layer of [user, product].
+    """
+
+    name = "neural-linear"
+    kernel = Kernel("neural_linear", _choose, _distribution, _learn, nothing_decided)
+    learned = ("ridge", "learner", "categories", "joint", "levels")
     hidden: int = parameter(128, low=1, high=1024, help="units of the hidden layer")
     horizon: float = parameter(8000.0, low=10, high=1e12, help="visits after which an observation weighs 1/e")
     learning_rate: float = parameter(0.005, low=0, high=10, help="step size of the network's training")
@@ -243,8 +251,31 @@ class HeadsPolicy(KernelPolicy):
     batch_size: int = parameter(64, low=1, high=100_000, help="pairs in a training step")
     train_every: int = parameter(50, low=1, high=1_000_000, help="visits between trainings")
     training_steps: int = parameter(8, low=1, high=1000, help="steps of a training")
+    alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
+    thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
+    regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
 
-    def _new_learner(self, dropout: float) -> heads_net.Learner:
+    def _new_state(self) -> State:
+        return State(
+            ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
+            learner=self._new_learner(),
+            categories=new_categories(MAX_HEADS, self.spec.product_dim),
+            joint=np.zeros(1, np.bool_),
+            levels=np.array([self.hidden**-0.5, 0.25]),
+            alpha=self.alpha,
+            thompson=self.thompson,
+        )
+
+    def _exploiting(self) -> State:
+        state: State = self.state._replace(alpha=0.0)
+        return state
+
+    @property
+    def _heads(self) -> int:
+        """How many heads there is a ridge model for now."""
+        return len(self.state.ridge.b)
+
+    def _new_learner(self) -> heads_net.Learner:
         dim = self.spec.user_dim + self.spec.product_dim
         keep = (1 - 1 / self.horizon) ** self.train_every
         if keep < LEAST_KEPT:
@@ -262,7 +293,6 @@ class HeadsPolicy(KernelPolicy):
             memory=new_row_memory(self.memory, dim),
             key=np.array([draw_key(self.rng)]),
             hidden=self.hidden,
-            dropout=dropout,
             rate=self.learning_rate,
             batch_size=self.batch_size,
             train_every=self.train_every,
@@ -298,12 +328,17 @@ class HeadsPolicy(KernelPolicy):
 
     def _make_heads(self, heads: int) -> None:
         """Make room for so many heads."""
+        if heads > self._heads:
+            room = min(max(heads, 2 * self._heads), MAX_HEADS)
+            self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
 
     def _forget(self) -> None:
         """Forget what was learned of heads that mean something else from now on."""
         memory = self.state.learner.memory
         for array in (memory.counts, memory.sums, memory.seen):
             array[:] = 0
+        for head in range(self._heads):
+            clear(self.state.ridge, head)
 
     def _reader(self, context: Context) -> DrawingPolicy:
         # Categories that are new get heads, until one head serves all.
@@ -311,52 +346,6 @@ class HeadsPolicy(KernelPolicy):
             return self
         _, products = checked_candidates(context, self.spec)
         return self if all_numbered(self.state.categories, products) else copy.deepcopy(self)
-
-
-class NeuralLinear(HeadsPolicy):
-    """LinUCB on a trained hidden layer, a model for each category, its sums computed anew whenever the network moves.
-
-    Score: theta_c' z + alpha s sqrt(z' A_c^-1 z), with s the standard deviation of rewards around their estimates;
-    Thompson sampling multiplies the second term by max(0, N(0, 1)). With more than 63 categories one model is over the
-    hidden layer of [user, product].
-    """
-
-    name = "neural-linear"
-    kernel = Kernel("neural_linear", _choose, _distribution, _learn, nothing_decided)
-    learned = ("ridge", "learner", "categories", "joint", "levels")
-    alpha: float = parameter(2.5, low=0, high=100, help="width of the confidence bound, in standard deviations")
-    thompson: bool = parameter(False, help="draw from the posterior, for which alpha 1 is wide enough")
-    regularization: float = parameter(0.5, low=1e-6, high=1e6, help="lambda of the regression on the hidden layer")
-
-    def _new_state(self) -> State:
-        return State(
-            ridge=new_ridge(FIRST_HEADS, self.hidden, self.regularization),
-            learner=self._new_learner(dropout=0.0),
-            categories=new_categories(MAX_HEADS, self.spec.product_dim),
-            joint=np.zeros(1, np.bool_),
-            levels=np.array([self.hidden**-0.5, 0.25]),
-            alpha=self.alpha,
-            thompson=self.thompson,
-        )
-
-    def _exploiting(self) -> State:
-        state: State = self.state._replace(alpha=0.0)
-        return state
-
-    @property
-    def _heads(self) -> int:
-        """How many heads there is a ridge model for now."""
-        return len(self.state.ridge.b)
-
-    def _make_heads(self, heads: int) -> None:
-        if heads > self._heads:
-            room = min(max(heads, 2 * self._heads), MAX_HEADS)
-            self.state = self.state._replace(ridge=grown_ridge(self.state.ridge, room))
-
-    def _forget(self) -> None:
-        super()._forget()
-        for head in range(self._heads):
-            clear(self.state.ridge, head)
 
     def _shaped_as(self, saved: Mapping[str, Any]) -> State:
         state: State = self.state

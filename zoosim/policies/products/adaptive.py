@@ -176,6 +176,9 @@ class Adaptive(KernelPolicy):
 
         Returns:
             The weights of the parts, and each candidate's probability, chance and what that is made of.
+
+        Raises:
+            PolicyError: features are of a wrong shape, NaN or infinite, or no candidate is available.
         """
         request, reader = checked_request(context, self.spec), self._reader(context)
         candidates = reader.attach(context)

@@ -356,3 +356,10 @@ def test_policies_are_listed_with_defaults_and_ranges_and_checked(tmp_path: Path
     bad = zoosim("check-policy", mine(tmp_path, "return 99"), cwd=tmp_path)
     assert bad.returncode == 1
     assert "FAIL  acts: select_action returned 99" in bad.stdout
+
+
+def test_what_nobody_handles_is_left_to_our_hook() -> None:
+    code = "import sys, zoosim.cli as cli; sys.argv[1:] = ['list']; cli.run_command()"
+    ask = "import atexit, sys; atexit.register(lambda: print(sys.excepthook.__qualname__, file=sys.stderr))"
+    done = subprocess.run([sys.executable, "-c", f"{ask}; {code}"], capture_output=True, text=True, check=True)
+    assert done.stderr == "_Interrupt.hide\n"

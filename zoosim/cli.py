@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+import typer.main
 
 from zoosim import cli_options as option
 from zoosim.core.errors import ConfigError, PolicyFailure, ZoosimError
@@ -44,12 +45,14 @@ def run_command() -> None:
     """Run the command line: exit code 0 when all is well, 1 when a policy failed, 2 on bad input, 130 on Ctrl-C."""
     interrupt = _Interrupt()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, interrupt)
     sys.unraisablehook = _interrupt_again
     sys.excepthook = interrupt.hide
     try:
         _check_arguments()
-        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        # Not app(), which takes the hook for errors that nobody handles.
+        code = typer.main.get_command(app)(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         if code == 130:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
         _flush_output()

@@ -35,11 +35,11 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     if not hasattr(os, "fork"):
         command()
         sys.exit(0)
+    sys.stdout.flush()
+    sys.stderr.flush()
     try:
         told, telling = os.pipe()
         lifeline, held_open = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
         process = os.fork()
     except OSError as error:  # no more files or processes are allowed
         sys.exit(_stop(f"{name} cannot start another process: {error.strerror}"))

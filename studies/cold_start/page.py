@@ -5,7 +5,7 @@ from statistics import median
 
 import plotly.graph_objects as go
 
-from studies.cold_start.runs import AFTER, KNOWN, NEW, PERIOD, WINDOW, ColdStart
+from studies.cold_start.runs import KNOWN, NEW, PERIOD, WINDOW, ColdStart
 from studies.figures import add_line
 from studies.rows import rows_where, values_where
 from studies.writing import told
@@ -33,7 +33,7 @@ def build_page(rows: Sequence[ColdStart]) -> Page:
     cells = [
         (
             policy,
-            _visits_words(_median_visits(rows, policy)),
+            _visits_words(rows, policy),
             told([_share_found(row) for row in rows_where(rows, policy=policy)], 0, percent=True),
             *(
                 told(values_where(rows, field, policy=policy), digits)
@@ -50,7 +50,7 @@ def build_page(rows: Sequence[ColdStart]) -> Page:
         f"new products came, with 95% intervals over {n_seeds} seeds.",
         _figure_of(rows, policies),
     )
-    words = [f"{policy}: {_visits_words(_median_visits(rows, policy))} visits" for policy in policies]
+    words = [f"{policy}: {_visits_words(rows, policy)} visits" for policy in policies]
     verdict = f"Until the best product for a segment has half of its traffic: {', '.join(words)}."
     return Page(verdict, [table], [drawing], TERMS)
 
@@ -65,8 +65,9 @@ def _median_visits(rows: Sequence[ColdStart], policy: str) -> float:
     return float(median(float("inf") if visits is None else visits for visits in found))
 
 
-def _visits_words(visits: float) -> str:
-    return f"more than {AFTER:,}" if visits == float("inf") else f"{visits:,.0f}"
+def _visits_words(rows: Sequence[ColdStart], policy: str) -> str:
+    visits = _median_visits(rows, policy)
+    return f"more than {PERIOD * len(rows[0].traffic):,}" if visits == float("inf") else f"{visits:,.0f}"
 
 
 def _figure_of(rows: Sequence[ColdStart], policies: Sequence[str]) -> go.Figure:

@@ -46,14 +46,19 @@ def build_page(rows: Sequence[Tried]) -> Page:
 def verdict(differences: dict[tuple[str, float], list[float]]) -> str:
     """Say which values differ by a point or more, or might."""
     intervals = {f"{name} {value:g}": mean_interval(values) for (name, value), values in differences.items()}
-    matters = [label for label, interval in intervals.items() if abs(interval.mean) > POINT]
+    better = [label for label, interval in intervals.items() if interval.mean > POINT]
+    worse = [label for label, interval in intervals.items() if interval.mean < -POINT]
     open_ones = [
         label
         for label, interval in intervals.items()
-        if label not in matters
+        if label not in better + worse
         and (interval.low is None or interval.high is None or max(-interval.low, interval.high) > POINT)
     ]
-    if matters:
-        return f"Another value is worth more than a point, in the mean: {', '.join(matters)}."
-    doubt = f" Intervals reach beyond a point: {', '.join(open_ones)}." if open_ones else ""
-    return f"No value is worth more than a point, in the mean.{doubt}"
+    parts = [
+        (better, "Better by more than a point in the mean"),
+        (worse, "Worse by more than a point in the mean"),
+        (open_ones, "Intervals reach beyond a point"),
+    ]
+    said = [f"{what}: {', '.join(labels)}." for labels, what in parts if labels]
+    no_better = "" if better else "No value is better than the default by more than a point, in the mean."
+    return " ".join(filter(None, [no_better, *said]))

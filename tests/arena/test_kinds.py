@@ -57,6 +57,16 @@ def test_every_drawn_shop_has_one_value_of_each_trait() -> None:
     }
 
 
+def test_a_runs_delay_takes_the_place_of_a_shops_own() -> None:
+    setup = ShopsSetup("shops", ShopsConfig(), 100)
+    at_once = next(seed for seed in range(20) if draw_kind(ShopsConfig(), seed).delay == 0)
+
+    def delay(late: int) -> str:
+        return next(trait.value for trait in setup.traits(at_once, late) if trait.name == "rewards come")
+
+    assert [delay(0), delay(100), delay(1_000)] == ["at once", "up to 200 visits late", "later"]
+
+
 def test_a_run_of_shops_says_who_wins_in_which_kind_and_its_page_shows_it(tmp_path: Path) -> None:
     result = zoosim.run("shops", policies=["random", "greedy"], seeds=3, steps=200, jobs=1, out=tmp_path / "run")
     kinds = result.summary["kinds"]

@@ -6,6 +6,8 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, pairwise
@@ -285,6 +287,24 @@ def test_what_others_print_while_a_file_is_decoded_is_printed(capfd: pytest.Capt
     with decoding():
         os.write(2, b"a note\n")
     assert capfd.readouterr().err == "a note\n"
+
+
+def test_two_files_decoded_at_once_leave_standard_error_as_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    inside, seconds = threading.Event(), 0.3
+
+    def decode() -> None:
+        with decoding():
+            inside.set()
+            time.sleep(seconds)
+
+    threads = [threading.Thread(target=decode) for _ in range(2)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    os.write(2, b"still here\n")
+    assert capfd.readouterr().err == "still here\n"
 
 
 def bomb_of_rows(folder: Path) -> Path:

@@ -37,6 +37,9 @@ def test_shops_are_those_of_the_experiment_and_all_settings_meet_them(tmp_path: 
 
 def test_the_verdict_names_what_matters_and_what_is_open() -> None:
     sure, large, wide = [0.1, -0.1, 0.05, 0.0], [2.0, 1.9, 2.1, 2.0], [3.0, -3.0, 2.0, -2.5]
-    assert verdict({("a", 1.0): sure}) == "No value is worth more than a point, in the mean."
-    assert verdict({("a", 1.0): sure, ("b", 2.0): large}).endswith(": b 2.")
+    none = "No value is better than the default by more than a point, in the mean."
+    assert verdict({("a", 1.0): sure}) == none
+    assert verdict({("a", 1.0): sure, ("b", 2.0): large}) == "Better by more than a point in the mean: b 2."
+    small = [-value for value in large]
+    assert verdict({("b", 2.0): small}) == f"{none} Worse by more than a point in the mean: b 2."
     assert verdict({("a", 1.0): sure, ("c", 0.5): wide}).endswith("Intervals reach beyond a point: c 0.5.")

@@ -222,7 +222,7 @@ class Comparison:
 
     def _kinds(self) -> dict[str, Any]:
         """Return who did best in each kind of world, where worlds differ in kind."""
-        traits = {seed: self.plan.setup.traits(seed) for seed in self.shared_seeds}
+        traits = {seed: self.plan.setup.traits(seed, self.plan.feedback.delay) for seed in self.shared_seeds}
         kinds = compare_by_kind(traits, {name: self.fractions(name) for name in self.ranked})
         return {"kinds": kinds} if kinds else {}
 

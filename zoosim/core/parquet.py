@@ -4,8 +4,9 @@ import errno
 import json
 import mmap
 import os
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +30,38 @@ WRITER = b"Polars"
 MOST_BYTES, MOST_TIMES = 250_000_000, 2_000
 """A file may declare this many bytes, and as many more as so often its own size: logs shrink 500 times at most."""
 
+_REDIRECTING = threading.RLock()
+"""Held while standard error is redirected: of two threads that do so at once, one would keep the other's."""
+
 
 @contextmanager
 def decoding() -> Iterator[None]:
     """Keep off standard error what polars prints, beside raising one of `UNREADABLE`, where a decoder panics.
 
-    What other threads print meanwhile comes afterwards, or is dropped with it.
+    What other threads print meanwhile comes afterwards; it is dropped with the rest after an error, and where the
+    system has no files in memory.
     """
-    try:
-        standard_error = os.dup(2)
-    except OSError:  # it is closed
-        yield
-        return
-    kept = os.memfd_create("stderr") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
-    try:
-        os.dup2(kept, 2)
-        yield
-        os.dup2(standard_error, 2)
-        os.lseek(kept, 0, os.SEEK_SET)
-        while text := os.read(kept, 65_536):
-            os.write(2, text)
-    finally:
-        os.dup2(standard_error, 2)
-        os.close(standard_error)
-        os.close(kept)
+    with _REDIRECTING:
+        try:
+            standard_error = os.dup(2)
+        except OSError:  # it is closed
+            yield
+            return
+        try:
+            kept = os.memfd_create("stderr") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
+            try:
+                os.dup2(kept, 2)
+                yield
+                os.dup2(standard_error, 2)
+                os.lseek(kept, 0, os.SEEK_SET)
+                while text := os.read(kept, 65_536):
+                    with suppress(OSError):  # nobody reads it any more
+                        os.write(2, text)
+            finally:
+                os.dup2(standard_error, 2)
+                os.close(kept)
+        finally:
+            os.close(standard_error)
 
 
 def write_parquet(frame: pl.DataFrame | pl.LazyFrame, path: Path, meta: Mapping[str, Any]) -> None:

@@ -184,8 +184,11 @@ class WorldSetup(ABC):
         """Return at which visits the shocks of a seed's world are, in order."""
         return sorted(shock.step for shock in self.shocks)
 
-    def traits(self, seed: int) -> Sequence[Trait]:
-        """Return what kind of world a seed has; empty where all are of one kind."""
+    def traits(self, seed: int, delay: int) -> Sequence[Trait]:
+        """Return what kind of world a seed has, in a run that brings rewards so many visits late if not 0.
+
+        Empty where all are of one kind.
+        """
         return ()
 
     @property

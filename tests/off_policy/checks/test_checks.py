@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from benchmarks.quality.fooled import dependence, propensities, rewards, sound, times
 from benchmarks.quality.fooled.shop import Case, Way
 from zoosim.core.rng import stream
+from zoosim.logs.parse import to_log
 from zoosim.off_policy.evaluate import evaluate
 from zoosim.off_policy.verdict import DO_NOT_USE, TRUST, WEAK
 
@@ -60,6 +62,28 @@ def test_sound_logs_have_none_of_the_faults(way: Way) -> None:
     # Figures of the estimate itself, which small and skewed logs lack.
     others = [each for each in reasons if "error bar rests on" not in each and "hardly in the log" not in each]
     assert others == []
+
+
+def test_many_products_and_features_are_judged_without_a_model_of_each() -> None:
+    """Selection is looked for by models of all products' rewards; 10,000 of 31 weights each would be refused."""
+    rng, rows, products = np.random.default_rng(0), 1_500, 10_000
+    frame = pl.DataFrame(
+        {
+            "action": rng.integers(products, size=rows),
+            "propensity": np.full(rows, 1.0 / products),
+            "reward": rng.normal(size=rows),
+            "user": rng.normal(size=(rows, 30)),
+        }
+    )
+    log = to_log(frame, n_actions=products)
+    evaluation = evaluate(
+        log,
+        {"u": np.full((rows, products), 1.0 / products)},
+        estimators=["snips"],
+        interval="asymptotic",
+        compare=False,
+    )
+    assert np.isfinite(evaluation.results[-1].value)
 
 
 def test_estimators_that_disagree_on_the_same_rows_are_not_trusted() -> None:

@@ -5,7 +5,7 @@ from zoosim.worlds.recommendation.shocks import LOUD, SILENT
 
 GAUNTLET = Experiment(
     name="gauntlet",
-    summary="40,000 visitors, a loud and a silent market shock, all policies",
+    summary="40,000 visitors, a loud and a silent market shock",
     question="Which policy learns a shop quickly, and keeps up when the market shifts twice under it?",
     steps=40_000,
     shocks=(LOUD, SILENT),

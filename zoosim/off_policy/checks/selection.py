@@ -16,11 +16,13 @@ SHRINKAGE = 30.0
 MOST_CELLS = 2_000_000
 """Rows times actions that are looked at."""
 
+MOST_MOMENTS = 1_000_000
+"""Actions times squared features up to which rewards of all actions are modelled; beyond, that takes too long."""
+
 MOST_FEATURES = 5
 """Features that are looked at: those that know rewards go with them."""
 
-SELECTION_ERRORS = 3.5
-LEAST_SHARE = 0.005
+SELECTION_ERRORS, LEAST_SHARE = 3.5, 0.005
 """Standard errors by which selection must show, and share of the terms: logs round their propensities."""
 
 UNSUPPORTED, UNSUPPORTED_ERRORS = 0.02, 3.0
@@ -34,6 +36,8 @@ def check_selection(findings: Findings, probe: Probe) -> None:
     probability p, and so is its product with any feature known before. With f near p (q - mean of q), where q predicts
     rewards, it is most likely not 0 if rows were left out by their reward, or if the feature knows the reward.
     """
+    if probe.log.n_actions * (probe.inputs.shape[1] + 1) ** 2 > MOST_MOMENTS:
+        return
     contrast = _Contrast(probe)
     terms = contrast.terms(contrast.rewards, contrast.log_propensities)
     if terms is None:
@@ -45,10 +49,10 @@ def check_selection(findings: Findings, probe: Probe) -> None:
         advice = "rows were selected by their reward, or drawn again after a failure"
         findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
         return
-    for place in contrast.places:
-        errors = contrast.errors_of_feature(place)
-        if abs(errors) > sure_errors(len(contrast.places)):
-            observation = f"{probe.feature_name(probe.columns[place])} goes with the choice beyond its propensity"
+    for column in contrast.columns:
+        errors = contrast.errors_of_feature(column)
+        if abs(errors) > sure_errors(len(contrast.columns)):
+            observation = f"{probe.feature_name(probe.columns[column])} goes with the choice beyond its propensity"
             advice = "it was made after the choice, or propensities are wrong"
             findings.add(f"{observation} ({abs(errors):.1f} standard errors): {advice}", useless=False)
             return
@@ -72,7 +76,7 @@ class _Contrast:
         self.log_propensities = self._propensity_model.predict(0, len(rows))
         self.rewards = self._fit(self._inputs, self._logged_rewards).predict(0, len(rows))
         centred = self._logged_rewards - self._logged_rewards.mean()
-        self.places = np.argsort(-np.abs(centred @ self._inputs), kind="stable")[:MOST_FEATURES].tolist()
+        self.columns = np.argsort(-np.abs(centred @ self._inputs), kind="stable")[:MOST_FEATURES].tolist()
         """The features that go with rewards most, the first one first."""
 
     def _fit(self, inputs: FloatArray, target: FloatArray) -> RewardModel:
@@ -104,12 +108,12 @@ class _Contrast:
             return 0.0
         return self._errors(difference)
 
-    def errors_of_feature(self, place: int) -> float:
+    def errors_of_feature(self, column: int) -> float:
         """Return the same for the product with a feature, which the models are not told."""
-        feature = self._inputs[:, place]
-        rewards = self._fit(np.delete(self._inputs, place, axis=1), self._logged_rewards).predict(0, len(feature))
+        feature = self._inputs[:, column]
+        rewards = self._fit(np.delete(self._inputs, column, axis=1), self._logged_rewards).predict(0, len(feature))
         model = self._propensity_model
-        effects = model.coefficients[model.fold, place + 1] * model.scale[place]
+        effects = model.coefficients[model.fold, column + 1] * model.scale[column]
         terms = self.terms(rewards, self.log_propensities - feature[:, None] * effects)
         if terms is None:
             return 0.0

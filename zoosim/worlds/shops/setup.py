@@ -1,7 +1,7 @@
 """Shops drawn at random, as a run is told of them: one of its own for each seed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zoosim.core.config import build
@@ -44,9 +44,10 @@ class ShopsSetup(WorldSetup):
         """Return the shop of a seed."""
         return build_shop_world(self.config, seed=seed, steps=self.steps)
 
-    def traits(self, seed: int) -> Sequence[Trait]:
-        """Return what kind of shop a seed has."""
-        return traits_of(draw_kind(self.config, seed))
+    def traits(self, seed: int, delay: int) -> Sequence[Trait]:
+        """Return what kind of shop a seed has; a run's `delay` takes the place of its own."""
+        kind = draw_kind(self.config, seed)
+        return traits_of(replace(kind, delay=delay or kind.delay))
 
     def code(self, action_space: str) -> str:
         """Hash the code that builds the world."""

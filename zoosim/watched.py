@@ -38,18 +38,18 @@ def watch(name: str, command: Callable[[], None], interrupted: str) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        told, telling = os.pipe()
-        lifeline, held_open = os.pipe()
+        status_read, status_write = os.pipe()
+        lifeline, lifeline_write = os.pipe()
         process = os.fork()
     except OSError as error:  # no more files or processes are allowed
         sys.exit(_stop(f"{name} cannot start another process: {error.strerror}"))
     if process == 0:
-        os.close(told)
-        os.close(held_open)  # the other end: it closes when the process that watches ends
-        _run(command, telling, lifeline)
-    os.close(telling)
+        os.close(status_read)
+        os.close(lifeline_write)  # the other end: it closes when the process that watches ends
+        _run(command, status_write, lifeline)
+    os.close(status_write)
     os.close(lifeline)
-    watched = _Watch(name, process, told, interrupted)
+    watched = _Watch(name, process, status_read, interrupted)
     signal.signal(signal.SIGALRM, watched.kill)
     for forwarded in FORWARDED:
         number = getattr(signal, forwarded)
@@ -63,10 +63,10 @@ def limit_time(seconds: float | None, what: str) -> None:
     _tell({"limit": seconds, "what": what})
 
 
-def _run(command: Callable[[], None], telling: int, lifeline: int) -> NoReturn:
+def _run(command: Callable[[], None], status_write: int, lifeline: int) -> NoReturn:
     """Run the command in the process that is watched, and say with which exit code it ended."""
     global _channel
-    _channel = telling
+    _channel = status_write
     threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
     code: Any = 0
     try:
@@ -92,12 +92,12 @@ def _tell(message: dict[str, Any]) -> None:
 class _Watch:
     """What the watching process knows of the other one."""
 
-    def __init__(self, name: str, process: int, told: int, interrupted: str) -> None:
+    def __init__(self, name: str, process: int, status: int, interrupted: str) -> None:
         self._name = name
         self._interrupted = interrupted
         self._is_killed = False
         self._process = process
-        self._told = told
+        self._status = status
         self._deadline: float | None = None
         self._seconds = 0.0
         self._what = ""
@@ -137,10 +137,10 @@ class _Watch:
         left = None if self._deadline is None else self._deadline - time.monotonic()
         if left is not None and left <= 0.0:
             return False
-        ready, _, _ = select.select([self._told], [], [], left)
+        ready, _, _ = select.select([self._status], [], [], left)
         if not ready:
             return True
-        text = os.read(self._told, 65_536)
+        text = os.read(self._status, 65_536)
         for line in text.splitlines():
             self._take_in(json.loads(line))
         return bool(text) and self._code is None  # once done: a process left behind may hold the pipe open

@@ -25,11 +25,11 @@ def solve_lower(lower: FloatArray, b: FloatArray) -> None:
     """Replace `b (n, m)` by L^-1 b, all columns at once and four rows at a time."""
     n, columns = b.shape
     part = np.empty((4, columns))  # not b itself: a compiler that knows of no overlap takes several columns at once
-    room = np.empty(4 * n)
+    scratch = np.empty(4 * n)
     for i in range(0, n, 4):
         end = min(i + 4, n)
         if i > 0:
-            left = room[: (end - i) * i].reshape((end - i, i))
+            left = scratch[: (end - i) * i].reshape((end - i, i))
             for j in range(i, end):
                 for k in range(i):
                     left[j - i, k] = -lower[j, k]

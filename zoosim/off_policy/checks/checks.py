@@ -31,7 +31,6 @@ from zoosim.off_policy.verdict import TRUST, Findings, Verdict
 FEWEST_ROWS = 100
 """Rows from which on a log can tell anything by its order, its neighbours or its copies."""
 
-
 MOST_ROWS, RUNS = 200_000, 20
 """Rows that are looked at; of larger logs, as many runs of neighbouring rows, spread evenly."""
 

@@ -127,7 +127,7 @@ def _information(state: State) -> float:
 
 @jit
 def _prior_visits(chance: float) -> float:
-    """Return how many visits a cell's expected chance weighs when it begins anew."""
+    """Return the weight of the prior of a cell, in visits, where `chance` of them are expected to pay."""
     return float(max(PRIOR_VISITS, PRIOR_EVENTS / max(min(chance, 1.0 - chance), LEAST_CHANCE)))
 
 

@@ -13,6 +13,7 @@ from zoosim.models.shrunk_effects import (
     grown_effects,
     learn_amount,
     learn_chance,
+    learn_priors,
     look,
     new_effects,
 )
@@ -30,7 +31,6 @@ def priors(**changed: float) -> FloatArray:
         "taste": 0.2,
         "own": 0.0,
         "tau": 0.0,
-        "width": 1.0,
     }
     return np.array([list({**values, **changed}.values())])
 
@@ -53,7 +53,7 @@ def test_one_block_is_bayesian_linear_regression() -> None:
     effects = new_effects(prior, 3, 2, 0, 1, 2)
     x, y = rng.normal(size=(40, 4)), rng.normal(size=40)
     for t in range(40):
-        learn_amount(effects, prior, 0, float(t), row(x[t, :2].tolist(), x[t, 2:].tolist()), y[t], noise)
+        learn_amount(effects, 0, float(t), row(x[t, :2].tolist(), x[t, 2:].tolist()), y[t], noise)
     design = np.column_stack([np.ones(40), x])
     precision = np.diag(1 / np.array([2.0, 0.5, 0.5, 0.3, 0.3])) + design.T @ design / noise
     assert np.allclose(effects.shared[0], np.linalg.solve(precision, design.T @ y / noise))
@@ -68,14 +68,13 @@ def test_a_product_is_shrunk_towards_its_column() -> None:
         product = int(rng.integers(1, 9))
         learn_chance(
             effects,
-            prior,
             0,
             float(t),
             row([], [], [1 + product % 2], product),
             bool(rng.random() < [0.1, 0.6][product % 2]),
         )
     offer = offer_of(row([], [], [1], 2), row([], [], [2], 3), row([], [], [1], 0), row([], [], [2], 9))
-    view = look(effects, prior, 0, 2_000.0, np.ones(1), offer)
+    view = look(effects, 0, 2_000.0, np.ones(1), offer)
     chances = 1 / (1 + np.exp(-view.mean))
     assert np.allclose(chances, [0.1, 0.6, 0.1, 0.6], atol=0.08), "unknown products are judged by their column"
     assert (view.own[2:] > 2 * view.own[:2]).all()
@@ -86,8 +85,8 @@ def test_a_product_is_shrunk_towards_its_column() -> None:
     assert np.allclose(out - view.mean, [0.0, 0.5 * view.of_columns[1]] * 2)
 
 
-def full_of(effects: Effects, prior: FloatArray, clock: float, rows: list[Row]) -> FloatArray:
-    return look(effects, prior, 0, clock, rows[0].user, offer_of(*rows)).mean
+def full_of(effects: Effects, clock: float, rows: list[Row]) -> FloatArray:
+    return look(effects, 0, clock, rows[0].user, offer_of(*rows)).mean
 
 
 @pytest.mark.parametrize("clock", [101.0, 300.0])
@@ -100,10 +99,10 @@ def test_looking_sees_what_learning_would_reckon(clock: float) -> None:
         some = row(
             rng.normal(size=2).tolist(), rng.normal(size=2).tolist(), [int(rng.integers(1, 3))], int(rng.integers(1, 5))
         )
-        learn_amount(effects, prior, 0, float(t + 1), some, float(rng.normal()), 1.0)
+        learn_amount(effects, 0, float(t + 1), some, float(rng.normal()), 1.0)
     asked = row([0.3, -1.0], [1.0, 0.5], [1], 2)
-    seen = look(effects, prior, 0, clock, asked.user, offer_of(asked))
-    error, variance = learn_amount(effects, prior, 0, clock, asked, 0.0, 1.0)
+    seen = look(effects, 0, clock, asked.user, offer_of(asked))
+    error, variance = learn_amount(effects, 0, clock, asked, 0.0, 1.0)
     assert np.isclose(-error, seen.mean[0])
     assert variance - 1.0 > seen.own[0] ** 2 + seen.of_columns[0] ** 2 - 0.5
 
@@ -112,9 +111,9 @@ def test_what_is_long_past_is_forgotten() -> None:
     prior = priors(own=0.5, tau=10.0)
     effects = new_effects(prior, 1, 0, 0, 2, 2)
     for t in range(50):
-        learn_amount(effects, prior, 0, float(t), row([], [], [1], 1), 3.0, 0.1)
+        learn_amount(effects, 0, float(t), row([], [], [1], 1), 3.0, 0.1)
     offer = offer_of(row([], [], [1], 1))
-    later = look(effects, prior, 0, 1_000.0, np.ones(1), offer)
+    later = look(effects, 0, 1_000.0, np.ones(1), offer)
     assert np.isclose(later.mean[0], effects.shared[0, 0]), "the constant stays"
     assert np.allclose([later.own[0] ** 2, later.of_columns[0] ** 2], [0.5, 0.4])
 
@@ -123,9 +122,53 @@ def test_more_room_changes_nothing_and_a_product_can_be_forgotten() -> None:
     prior = priors(own=0.5, cross=0.2)
     effects = new_effects(prior, 2, 1, 1, 2, 2)
     asked = row([0.5], [1.0], [1], 1)
-    learn_amount(effects, prior, 0, 1.0, asked, 2.0, 0.3)
-    larger = grown_effects(effects, prior, 4, 8)
-    assert full_of(effects, prior, 1.0, [asked]) == full_of(larger, prior, 1.0, [asked])
+    learn_amount(effects, 0, 1.0, asked, 2.0, 0.3)
+    larger = grown_effects(effects, 4, 8)
+    assert full_of(effects, 1.0, [asked]) == full_of(larger, 1.0, [asked])
     assert larger.own[0, 1] > 0.0
-    forget_product(larger, prior, 1)
+    forget_product(larger, 1)
     assert (larger.own[0, 1], larger.own_var[0, 1]) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize("variances", [{"own": 0.3, "taste": 0.0, "column": 0.0}, {"own": 0.0}])
+def test_learned_variances_are_as_if_they_had_held_from_the_start(variances: dict[str, float]) -> None:
+    first = priors(base=0.0, user=0.0, **variances)
+    visitors = np.random.default_rng(3).normal(size=64)
+    rows = [row([visitors[t]], [], [1 + t % 3], 1 + t % 7) for t in range(64)]
+
+    def learned(prior: FloatArray) -> Effects:
+        effects = new_effects(prior, 2, 0, 0, 4, 9)
+        for t, one in enumerate(rows):
+            learn_amount(effects, 0, 0.0, one, 0.5 * (t % 7 - 3) + visitors[t] * (t % 3), 1.0)
+        return effects
+
+    effects = learned(first)
+    learn_priors(effects, first, 63)
+    assert np.array_equal(effects.priors, first), "it is not time yet"
+    learn_priors(effects, first, 64)
+    assert not np.array_equal(effects.priors, first)
+    for found, expected in zip(effects, learned(effects.priors), strict=True):
+        assert np.allclose(found, expected)
+
+
+def test_variances_are_learned_from_many_products() -> None:
+    """Of 500 products, seen 8 times each, and 200 of which nothing was seen."""
+    rng, truth = np.random.default_rng(4), 0.9
+    first = priors(base=0.0, user=0.0, own=0.2)
+    effects, own = new_effects(first, 1, 0, 0, 1, 701), rng.normal(0.0, np.sqrt(truth), 500)
+    for seen in range(4_096):
+        product = seen % 500
+        learn_amount(effects, 0, 0.0, row([], [], [], 1 + product), own[product] + float(rng.normal()), 1.0)
+        learn_priors(effects, first, seen + 1)
+    assert effects.priors[0, 6] == pytest.approx(truth, rel=0.2)
+    assert effects.own_var[0, 700] == pytest.approx(effects.priors[0, 6])
+
+
+def test_variances_of_what_forgets_and_of_what_is_not_there_stay() -> None:
+    first = np.vstack([priors(own=0.3, tau=100.0), priors(own=0.0)])
+    effects = new_effects(first, 1, 0, 0, 1, 3)
+    for seen in range(64):
+        for model in (0, 1):
+            learn_amount(effects, model, float(seen), row([], [], [], 1), 5.0, 1.0)
+        learn_priors(effects, first, seen + 1)
+    assert np.array_equal(effects.priors, first)

@@ -7,11 +7,12 @@ What a visitor's features x_u and a product add up to is
 with p the product's numbers and j the columns of which it is 1, such as its category and brand. Every effect has a
 normal prior around 0, so what was seldom shown is judged by its columns, and these by what all have in common. The
 posterior is normal, with a covariance within each of the blocks a, C, b_j and none between them: a Kalman filter that
-costs what the blocks of one product cost, however many there are. For yes or no it goes by the moments of a
-logistic model (Opper 1998, "A Bayesian Approach to On-line Learning", https://doi.org/10.1017/CBO9780511569920,
-with the probability of MacKay 1992, "The Evidence Framework Applied to Classification Networks",
-https://doi.org/10.1162/neco.1992.4.5.720). Effects may wander: after tau observations they keep 1/e of what was learned
-(an Ornstein-Uhlenbeck process), reckoned when a block is next touched.
+costs what the blocks of one product cost, however many there are. For yes or no it goes by the moments of a logistic
+model (Opper 1998, "A Bayesian Approach to On-line Learning", https://doi.org/10.1017/CBO9780511569920, with the
+probability of MacKay 1992, "The Evidence Framework Applied to Classification Networks",
+https://doi.org/10.1162/neco.1992.4.5.720). How large effects are is learned as well (MacKay 1992, "Bayesian
+Interpolation", https://doi.org/10.1162/neco.1992.4.3.415). Effects may wander: after tau observations they keep 1/e of
+what was learned (an Ornstein-Uhlenbeck process), reckoned when a block is next touched.
 """
 
 from collections.abc import Iterator
@@ -29,6 +30,18 @@ BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU = range(8)
 """Columns of `priors (M, 8)`: variances of the constant, a visitor's features, a product's numbers, products of both,
 a column, a visitor's features in it, and a product's own effect; and tau, 0 for never forgetting."""
 
+FIRST_EFFECTS = 3.0
+"""How many effects the first variance of a kind of effects weighs as much as, when it is learned."""
+
+RANGE = 10.0
+"""By what factor a variance may be learned to differ from the first."""
+
+CHANGED = 0.1
+"""By what share a variance must have changed before effects are reckoned anew."""
+
+FIRST_LEARNED = 64
+"""Observations after which variances are first learned."""
+
 WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
 
@@ -39,10 +52,12 @@ MODERATION = np.pi / 8
 class Effects(NamedTuple):
     """The posteriors of M models over visitors [1, x_u] `(d,)`, n numbers, c of them crossed, B columns, P products.
 
-    `shared (M, d + n)`, `crossed (M, (d - 1) c)`, `columns (M, B, d)` and `own (M, P)` are means; `_cov` of the first
+    `priors (M, 8)` are the variances before anything was seen of an effect, of which some are learned. `shared (M, d +
+    n)`, `crossed (M, (d - 1) c)`, `columns (M, B, d)` and `own (M, P)` are means; `_cov` of the first
     three and `own_var` their covariances; `_time` the observation up to which each was reckoned.
     """
 
+    priors: Annotated[FloatArray, NOT_NEGATIVE]
     shared: FloatArray
     shared_cov: FloatArray
     shared_time: Annotated[FloatArray, COUNTS]
@@ -89,6 +104,7 @@ def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns:
     """Return models that have seen nothing: `priors (M, 8)`, and the dimensions of `Effects`."""
     models, size = len(priors), (d - 1) * crossed
     effects = Effects(
+        priors=priors.copy(),
         shared=np.zeros((models, d + numbers)),
         shared_cov=np.zeros((models, d + numbers, d + numbers)),
         shared_time=np.zeros(models),
@@ -109,23 +125,23 @@ def new_effects(priors: FloatArray, d: int, numbers: int, crossed: int, columns:
     return effects
 
 
-def grown_effects(effects: Effects, priors: FloatArray, columns: int, products: int) -> Effects:
+def grown_effects(effects: Effects, columns: int, products: int) -> Effects:
     """Return the models with room for more columns and products, of which nothing is known."""
     d = effects.columns.shape[2]
     numbers = effects.shared.shape[1] - d
     crossed = effects.crossed.shape[1] // (d - 1) if d > 1 else 0
-    larger = new_effects(priors, d, numbers, crossed, columns, products)
+    larger = new_effects(effects.priors, d, numbers, crossed, columns, products)
     for old, new in zip(effects, larger, strict=True):
         copy_overlap(old, new)
     return larger
 
 
 @jit
-def forget_product(effects: Effects, priors: FloatArray, product: int) -> None:
+def forget_product(effects: Effects, product: int) -> None:
     """Let nothing be known of a product any more."""
-    for m in range(priors.shape[0]):
+    for m in range(effects.priors.shape[0]):
         effects.own[m, product] = 0.0
-        effects.own_var[m, product] = priors[m, OWN]
+        effects.own_var[m, product] = effects.priors[m, OWN]
 
 
 @jit
@@ -158,8 +174,9 @@ def _fade_shared(mean: FloatArray, cov: FloatArray, kept: float, prior: FloatArr
 
 
 @jit
-def _settle(effects: Effects, prior: FloatArray, m: int, clock: float, row: Row) -> None:
+def _settle(effects: Effects, m: int, clock: float, row: Row) -> None:
     """Reckon the blocks of a row up to now."""
+    prior = effects.priors[m]
     if prior[TAU] > 0.0:
         d = row.user.shape[0]
         kept = kept_of(prior, clock - effects.shared_time[m])
@@ -211,9 +228,9 @@ def _crossed_features(row: Row, size: int) -> FloatArray:
 
 
 @jit
-def predict(effects: Effects, priors: FloatArray, m: int, clock: float, row: Row) -> Gains:
+def predict(effects: Effects, m: int, clock: float, row: Row) -> Gains:
     """Return mean and variance of the sum of effects, reckoned up to now, for `correct` to learn by."""
-    _settle(effects, priors[m], m, clock, row)
+    _settle(effects, m, clock, row)
     x = _shared_features(row)
     shared = np.empty(x.shape[0])
     used = x.shape[0]
@@ -260,6 +277,73 @@ def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told:
 
 
 @jit
+def learn_priors(effects: Effects, first: FloatArray, seen: int) -> None:
+    """Learn how large effects of columns, tastes and single products are, from what was found of them.
+
+    Each variance is that under which the effects found are likeliest (MacKay 1992, "Bayesian Interpolation", eq. 4.9):
+    the sum of their squares, by how many of them the observations determine. Models that forget keep theirs: what they
+    find is of lately alone. Nothing happens but at four times in each doubling of the observations.
+
+    Args:
+        effects: What is learned; its priors, and effects under them, change.
+        first: Variances `(M, 8)` to begin with.
+        seen: Observations so far.
+    """
+    step = FIRST_LEARNED // 4
+    while 8 * step <= seen:
+        step *= 2
+    if seen < FIRST_LEARNED or seen % step != 0:
+        return
+    d = effects.columns.shape[2]
+    for m in range(effects.priors.shape[0]):
+        if effects.priors[m, TAU] > 0.0:
+            continue
+        squares, told = np.zeros(TAU), np.zeros(TAU)
+        for p in range(1, effects.own.shape[1]):
+            _count(effects, m, OWN, effects.own[m, p], effects.own_var[m, p], squares, told)
+        for b in range(1, effects.columns.shape[1]):
+            for i in range(d):
+                kind = TASTE if i > 0 else COLUMN
+                _count(effects, m, kind, effects.columns[m, b, i], effects.columns_cov[m, b, i, i], squares, told)
+        for kind in (COLUMN, TASTE, OWN):
+            found = (FIRST_EFFECTS * first[m, kind] + squares[kind]) / (FIRST_EFFECTS + told[kind])
+            _change_prior(effects, m, kind, min(max(found, first[m, kind] / RANGE), first[m, kind] * RANGE))
+
+
+@jit
+def _count(
+    effects: Effects, m: int, kind: int, mean: float, variance: float, squares: FloatArray, told: FloatArray
+) -> None:
+    """Add the square of an effect to those of its kind `(7,)`, and how far observations tell it, from 0 to 1."""
+    prior = effects.priors[m, kind]
+    if 0.0 < variance < prior:
+        squares[kind] += mean * mean
+        told[kind] += 1.0 - variance / prior
+
+
+@jit
+def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
+    """Let effects of a kind have another prior variance, all else as it was observed."""
+    old = effects.priors[m, kind]
+    if min(old, new) <= 0.0 or abs(new - old) < CHANGED * old:
+        return
+    effects.priors[m, kind] = new
+    more, least = 1.0 / new - 1.0 / old, min(1.0, old / new)
+    if kind == OWN:
+        for p in range(effects.own.shape[1]):
+            kept = 1.0 / max(1.0 + more * effects.own_var[m, p], least)
+            effects.own[m, p] *= kept
+            effects.own_var[m, p] *= kept
+    else:
+        d = effects.columns.shape[2]
+        for b in range(effects.columns.shape[1]):
+            for i in range(0 if kind == COLUMN else 1, 1 if kind == COLUMN else d):
+                gain = effects.columns_cov[m, b, i].copy()
+                told = more / max(1.0 + more * gain[i], least)
+                _move(effects.columns[m, b], effects.columns_cov[m, b], gain, -told * effects.columns[m, b, i], told)
+
+
+@jit
 def moderation(variance: float) -> float:
     """Return what a logit known up to a variance is multiplied by for its average probability (MacKay 1992, eq. 11)."""
     return float(1.0 / np.sqrt(1.0 + MODERATION * variance))
@@ -272,9 +356,9 @@ def chance_of(logit: float, variance: float) -> float:
 
 
 @jit
-def learn_chance(effects: Effects, priors: FloatArray, m: int, clock: float, row: Row, yes: bool) -> float:
+def learn_chance(effects: Effects, m: int, clock: float, row: Row, yes: bool) -> float:
     """Learn whether a yes came, by moments (Opper 1998); return the probability that was expected."""
-    gains = predict(effects, priors, m, clock, row)
+    gains = predict(effects, m, clock, row)
     chance = chance_of(gains.mean, gains.variance)
     slope = moderation(gains.variance)
     told = slope * slope * chance * (1.0 - chance)
@@ -283,11 +367,9 @@ def learn_chance(effects: Effects, priors: FloatArray, m: int, clock: float, row
 
 
 @jit
-def learn_amount(
-    effects: Effects, priors: FloatArray, m: int, clock: float, row: Row, amount: float, noise: float
-) -> tuple[float, float]:
+def learn_amount(effects: Effects, m: int, clock: float, row: Row, amount: float, noise: float) -> tuple[float, float]:
     """Learn an amount whose own variance is `noise`; return the error of its prediction, and the variance of that."""
-    gains = predict(effects, priors, m, clock, row)
+    gains = predict(effects, m, clock, row)
     error = amount - gains.mean
     told = 1.0 / (noise + gains.variance)
     correct(effects, m, row, gains, error * told, told)
@@ -325,15 +407,13 @@ NOTHING = View(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 @jit
-def look(
-    effects: Effects, priors: FloatArray, m: int, clock: float, user: FloatArray, offer: Offer, spreads: bool = True
-) -> View:
+def look(effects: Effects, m: int, clock: float, user: FloatArray, offer: Offer, spreads: bool = True) -> View:
     """Return what each candidate adds up to for a visitor `[1, x_u]`, with its spreads if asked; moves nothing."""
-    prior, count, numbers = priors[m], offer.products.shape[0], offer.numbers.shape[1]
+    prior, count, numbers = effects.priors[m], offer.products.shape[0], offer.numbers.shape[1]
     kept = kept_of(prior, clock - effects.shared_time[m])
-    base = of_visitor(effects, prior, m, clock, user)
+    base = of_visitor(effects, m, clock, user)
     on_numbers = _of_numbers(effects, m, kept, user, numbers)
-    by_column = of_columns(effects, prior, m, clock, user, offer.columns)
+    by_column = of_columns(effects, m, clock, user, offer.columns)
     mean, own = np.empty(count), np.zeros(count)
     for k in range(count):
         product = offer.products[k]
@@ -343,8 +423,8 @@ def look(
             mean[k] += by_column[offer.active[i]]
     column_spreads = np.zeros(offer.columns.shape[0])
     if spreads:
-        _spread_columns(effects, prior, m, clock, user, offer.columns, column_spreads)
-        quadratic_forms(offer.numbers, _numbers_covariance(effects, prior, m, kept, user, numbers), own)
+        _spread_columns(effects, m, clock, user, offer.columns, column_spreads)
+        quadratic_forms(offer.numbers, _numbers_covariance(effects, m, kept, user, numbers), own)
         for k in range(count):
             product = offer.products[k]
             still = kept_of(prior, clock - effects.own_time[m, product]) if product else 1.0
@@ -367,10 +447,10 @@ def draw(view: View, offer: Offer, width: float, normals: FloatArray, out: Float
 
 
 @jit
-def of_visitor(effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray) -> float:
+def of_visitor(effects: Effects, m: int, clock: float, user: FloatArray) -> float:
     """Return what a visitor adds, whatever is shown."""
     d = user.shape[0]
-    kept = kept_of(prior, clock - effects.shared_time[m])
+    kept = kept_of(effects.priors[m], clock - effects.shared_time[m])
     return float(user[0] * effects.shared[m, 0] + kept * dot(user[1:], effects.shared[m, 1:d]))
 
 
@@ -389,13 +469,11 @@ def _of_numbers(effects: Effects, m: int, kept: float, user: FloatArray, numbers
 
 
 @jit
-def _numbers_covariance(
-    effects: Effects, prior: FloatArray, m: int, kept: float, user: FloatArray, numbers: int
-) -> FloatArray:
+def _numbers_covariance(effects: Effects, m: int, kept: float, user: FloatArray, numbers: int) -> FloatArray:
     """Return the covariance `(n, n)` of the effects of numbers for a visitor."""
     d, users = user.shape[0], user.shape[0] - 1
     crossed = effects.crossed.shape[1] // users if users > 0 else 0
-    cov = np.empty((numbers, numbers))
+    prior, cov = effects.priors[m], np.empty((numbers, numbers))
     lost = 1.0 - kept * kept
     for j in range(numbers):
         for i in range(numbers):
@@ -414,23 +492,22 @@ def _numbers_covariance(
 
 
 @jit
-def of_columns(
-    effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray, columns: IntArray
-) -> FloatArray:
+def of_columns(effects: Effects, m: int, clock: float, user: FloatArray, columns: IntArray) -> FloatArray:
     """Return what each column adds for a visitor `(A,)`."""
     out = np.zeros(columns.shape[0])
     for a in range(columns.shape[0]):
         if columns[a] > 0:
-            kept = kept_of(prior, clock - effects.columns_time[m, columns[a]])
+            kept = kept_of(effects.priors[m], clock - effects.columns_time[m, columns[a]])
             out[a] = kept * dot(user, effects.columns[m, columns[a]])
     return out
 
 
 @jit
 def _spread_columns(
-    effects: Effects, prior: FloatArray, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
+    effects: Effects, m: int, clock: float, user: FloatArray, columns: IntArray, out: FloatArray
 ) -> None:
     """Write the standard deviation of what each column adds for a visitor to `out (A,)`."""
+    prior = effects.priors[m]
     unknown = prior[COLUMN]
     for i in range(1, user.shape[0]):
         unknown += user[i] ** 2 * prior[TASTE]

@@ -76,7 +76,7 @@ PRIORS = np.array(
         [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
     ]
 )
-"""Variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
+"""First variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
 theirs."""
 
 CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
@@ -155,7 +155,6 @@ class Adaptive(KernelPolicy):
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
             priors=PRIORS,
-            curve_priors=CURVE_PRIORS,
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,
@@ -247,8 +246,8 @@ class Adaptive(KernelPolicy):
         table = grown(state.products, products) if products > len(state.products.ids) else state.products
         self.state = state._replace(
             products=table,
-            effects=grown_effects(state.effects, PRIORS, columns, products),
-            curves=grown_effects(state.curves, CURVE_PRIORS, columns, products),
+            effects=grown_effects(state.effects, columns, products),
+            curves=grown_effects(state.curves, columns, products),
         )
 
     def _grow_cells(self, categories: int) -> None:

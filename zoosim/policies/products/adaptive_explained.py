@@ -91,18 +91,18 @@ class _Moves:
 
 def _moves(state: State, candidates: Candidates, user: FloatArray, part: int) -> _Moves:
     """Return what the logits are made of by a part, one of the effects or the curves."""
-    effects, priors, model = state.effects, state.priors, part - 1
+    effects, model = state.effects, part - 1
     unit = unit_row(state.scales, user, state.segments.binary)
     if part == CURVES:
-        effects, priors, model, unit = state.curves, state.curve_priors, 0, with_curves(state, unit)
+        effects, model, unit = state.curves, 0, with_curves(state, unit)
     offer, clock = offer_of(state, candidates), float(state.updates[0])
-    kept = [kept_of(priors[model], clock - effects.own_time[model, slot]) for slot in offer.products]
+    kept = [kept_of(effects.priors[model], clock - effects.own_time[model, slot]) for slot in offer.products]
     return _Moves(
-        visitor=of_visitor(effects, priors[model], model, clock, unit),
-        columns=of_columns(effects, priors[model], model, clock, unit, offer.columns),
+        visitor=of_visitor(effects, model, clock, unit),
+        columns=of_columns(effects, model, clock, unit, offer.columns),
         products=np.where(offer.products > 0, kept, 0.0) * effects.own[model, offer.products],
         offer=offer,
-        view=look(effects, priors, model, clock, unit, offer),
+        view=look(effects, model, clock, unit, offer),
         names=candidates.columns,
     )
 

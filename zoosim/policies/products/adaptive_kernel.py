@@ -11,7 +11,17 @@ from zoosim.core.rng import beta
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.linear.dense import dot
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import NOTHING, Offer, Row, View, draw, forget_product, learn_chance, look
+from zoosim.models.shrunk_effects import (
+    NOTHING,
+    Offer,
+    Row,
+    View,
+    draw,
+    forget_product,
+    learn_chance,
+    learn_priors,
+    look,
+)
 from zoosim.models.standard_scores import clipped, length_factor, scale_of, see_row, unit_row
 from zoosim.policies.choice import DRAWS, draw_number, first_of_each, posterior_key
 from zoosim.policies.kernel import Kernel
@@ -68,6 +78,12 @@ LEAST_WEIGHT = 0.02
 
 SIZE_WIDTH = 0.5
 """How much narrower sizes are drawn than chances."""
+
+OWN_WIDTH = 2.0
+"""How much wider products' own effects are drawn than others, where there are rewards enough to try products."""
+
+ENOUGH_REWARDS = 0.5
+"""Rewards per product at which their own effects are drawn halfway between narrow and wide."""
 
 SHARPNESS = 2.0
 """How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
@@ -353,7 +369,7 @@ def _believe(state: State, candidates: Candidates, user: FloatArray, available: 
 
 @jit
 def _see_size(state: State, model: int, unit: FloatArray, offer: Offer) -> View:
-    return look(state.effects, state.priors, CHANCES + model, float(state.updates[0]), unit, offer)
+    return look(state.effects, CHANCES + model, float(state.updates[0]), unit, offer)
 
 
 @jit
@@ -375,17 +391,35 @@ def _see_effects(state: State, weights: FloatArray, unit: FloatArray, offer: Off
             weighed += share
             for k in range(view.mean.shape[0]):
                 view.mean[k] += share * other.mean[k]
+    wider = _own_width(state, offer)
     for k in range(view.mean.shape[0]):
         view.mean[k] /= weighed
+        view.own[k] *= wider
     return view
+
+
+@jit
+def _own_width(state: State, offer: Offer) -> float:
+    """Return how much wider products' own effects are drawn than others.
+
+    A shop finds its best products by trying them, but cannot try them all where there are more products than rewards.
+    How many products there are is told by how many were shown, and their share of the candidates.
+    """
+    shown = 0
+    for slot in offer.products:
+        shown += slot != UNKNOWN
+    products = state.products.counts[IN_USE] * offer.products.shape[0] / max(shown, 1)
+    chance = expected_click(state.cells.tally)
+    rewards = state.updates[0] * chance * (1.0 - chance) / products
+    return float(1.0 + (OWN_WIDTH - 1.0) * rewards**2 / (rewards**2 + ENOUGH_REWARDS**2))
 
 
 @jit
 def _see_part(state: State, part: int, unit: FloatArray, offer: Offer, spreads: bool) -> View:
     clock = float(state.updates[0])
     if part == CURVES:
-        return look(state.curves, state.curve_priors, 0, clock, with_curves(state, unit), offer, spreads)
-    return look(state.effects, state.priors, part - 1, clock, unit, offer, spreads)
+        return look(state.curves, 0, clock, with_curves(state, unit), offer, spreads)
+    return look(state.effects, part - 1, clock, unit, offer, spreads)
 
 
 @jit
@@ -513,12 +547,13 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     for part in range(1, PARTS):
         if part == CURVES:
             curved = Row(with_curves(state, row.user), row.numbers, row.columns, row.product)
-            chance = learn_chance(state.curves, state.curve_priors, 0, clock, curved, paid)
+            chance = learn_chance(state.curves, 0, clock, curved, paid)
         else:
-            chance = learn_chance(state.effects, state.priors, part - 1, clock, row, paid)
+            chance = learn_chance(state.effects, part - 1, clock, row, paid)
         state.losses[part] += _log_loss(chance, paid)
+    learn_priors(state.effects, state.priors, state.updates[0])
     if paid:
-        learn_size(state.sizes, state.effects, state.priors, CHANCES, clock, row, reward)
+        learn_size(state.sizes, state.effects, CHANCES, clock, row, reward)
 
 
 @jit
@@ -563,8 +598,8 @@ def _row(state: State, candidates: Candidates, user: FloatArray, action: int) ->
             count += 1
     product, is_new = claim_slot(state.products, candidates.ids[action])
     if is_new:
-        forget_product(state.effects, state.priors, product)
-        forget_product(state.curves, state.curve_priors, product)
+        forget_product(state.effects, product)
+        forget_product(state.curves, product)
     unit = unit_row(state.scales, user, state.segments.binary)
     return Row(unit, numbers, columns[:count], product)
 

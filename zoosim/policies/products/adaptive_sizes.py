@@ -91,9 +91,7 @@ def new_sizes() -> Sizes:
 
 
 @jit
-def learn_size(
-    sizes: Sizes, effects: Effects, priors: FloatArray, first_model: int, clock: float, row: Row, reward: float
-) -> None:
+def learn_size(sizes: Sizes, effects: Effects, first_model: int, clock: float, row: Row, reward: float) -> None:
     """Learn from a reward that is not 0."""
     if sizes.unit[0] == 0.0:
         sizes.unit[0] = 2.0 ** np.floor(np.log2(abs(reward)))
@@ -105,13 +103,13 @@ def learn_size(
     if size != sizes.first[0]:
         sizes.several[0] = 1
     if sizes.several[0]:
-        expected = learn_chance(effects, priors, first_model + SIGN, clock, row, size > 0.0)
+        expected = learn_chance(effects, first_model + SIGN, clock, row, size > 0.0)
         expected = min(max(expected if size > 0.0 else 1.0 - expected, 1e-6), 1.0)
         logarithm = np.log(abs(size))
         model = GAIN if size > 0.0 else LOSS
-        loss = _learn(sizes, effects, priors, first_model, model, clock, row, logarithm) + logarithm - np.log(expected)
+        loss = _learn(sizes, effects, first_model, model, clock, row, logarithm) + logarithm - np.log(expected)
         sizes.losses[LOGARITHMIC] = MEMORY * sizes.losses[LOGARITHMIC] + loss
-        loss = _learn(sizes, effects, priors, first_model, RAW, clock, row, size)
+        loss = _learn(sizes, effects, first_model, RAW, clock, row, size)
         sizes.losses[PLAIN] = MEMORY * sizes.losses[PLAIN] + loss
 
 
@@ -119,7 +117,6 @@ def learn_size(
 def _learn(
     sizes: Sizes,
     effects: Effects,
-    priors: FloatArray,
     first_model: int,
     model: int,
     clock: float,
@@ -137,7 +134,7 @@ def _learn(
     scale = np.sqrt(max(sizes.variance[model], 1e-12))
     noise = sizes.noise[model]
     standard = min(max((amount - sizes.mean[model]) / scale, -8.0), 8.0)
-    error, variance = learn_amount(effects, priors, first_model + model, clock, row, standard, noise)
+    error, variance = learn_amount(effects, first_model + model, clock, row, standard, noise)
     sizes.noise[model] += (error**2 * noise / variance - noise) / (5.0 + sizes.observed[model])
     sizes.noise[model] = max(sizes.noise[model], LEAST_NOISE)
     loss: float = 0.5 * (LOG_TAU + np.log(variance * scale**2) + error**2 / variance)

@@ -6,12 +6,15 @@ Three kinds of models predict whether a visit pays:
   nothing but 0 and 1, and each (segment, category) has a Bayes filter of its click probability, which finds jumps
   (`zoosim.models.change_filter`);
 - *effects* of categories, brands, numbers and single products, for all and for visitors' features, each shrunk towards
-  what it has in common with others (`zoosim.models.shrunk_effects`), with four memories from long to short;
+  what it has in common with others (`zoosim.models.shrunk_effects`), by as much as is learned of how large such effects
+  are; with three memories from endless to short;
 - *curves*: the same of how near a visitor is to each of some earlier ones, for what is not linear in features.
 
 They are weighed by how well they predicted lately. What a visit pays if it does is a model of its own
-(`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling; but while
-cells lead, a category that was not shown for long is shown as soon as what may have changed is worth a visit.
+(`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling, wider between
+single products once there are rewards enough to try them, so that products are found that are better than others like
+them. While cells lead, a category that was not shown for long is shown as soon as what may have changed is worth a
+visit.
 
 What a decision moves (when a category was shown last) and what a reward moves (everything else) are kept apart, so that
 rewards may come late: otherwise a category would stay overdue, and be shown to everybody, until its rewards are in.

@@ -82,6 +82,8 @@ def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
         ("adaptive", "losses", -1.0),
         ("adaptive", "effects.own_var", -1.0),
         ("adaptive", "effects.own_time", 1e6),
+        ("adaptive", "effects.priors", 1e-300),
+        ("adaptive", "curves.priors", 0.1),
         ("adaptive", "columns.block_of", 9),
         ("adaptive", "cells.filters", 0.0),
         ("neural-linear", "levels", -1.0),

@@ -30,17 +30,20 @@ BASE, USER, NUMBER, CROSS, COLUMN, TASTE, OWN, TAU = range(8)
 """Columns of `priors (M, 8)`: variances of the constant, a visitor's features, a product's numbers, products of both,
 a column, a visitor's features in it, and a product's own effect; and tau, 0 for never forgetting."""
 
+LEARNED = (COLUMN, TASTE, OWN)
+"""Kinds of effects whose prior variances are learned."""
+
 FIRST_EFFECTS = 3.0
-"""How many effects the first variance of a kind of effects weighs as much as, when it is learned."""
+"""How many known effects a first variance weighs as much as."""
 
-RANGE = 10.0
-"""By what factor a variance may be learned to differ from the first."""
+MOST_CHANGE = 10.0
+"""By what factor a learned variance may differ from the first."""
 
-CHANGED = 0.1
-"""By what share a variance must have changed before effects are reckoned anew."""
+LEAST_CHANGE = 0.1
+"""By what share a variance must differ from the one in use for effects to be computed anew."""
 
-FIRST_LEARNED = 64
-"""Observations after which variances are first learned."""
+FIRST_VISITS = 64
+"""Visits after which variances are first learned."""
 
 WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
@@ -52,9 +55,9 @@ MODERATION = np.pi / 8
 class Effects(NamedTuple):
     """The posteriors of M models over visitors [1, x_u] `(d,)`, n numbers, c of them crossed, B columns, P products.
 
-    `priors (M, 8)` are the variances before anything was seen of an effect, of which some are learned. `shared (M, d +
-    n)`, `crossed (M, (d - 1) c)`, `columns (M, B, d)` and `own (M, P)` are means; `_cov` of the first
-    three and `own_var` their covariances; `_time` the observation up to which each was reckoned.
+    `priors (M, 8)` are the prior variances, some of them learned. `shared (M, d + n)`, `crossed (M, (d - 1) c)`,
+    `columns (M, B, d)` and `own (M, P)` are means; `_cov` of the first three and `own_var` their covariances; `_time`
+    the observation up to which each was reckoned.
     """
 
     priors: Annotated[FloatArray, NOT_NEGATIVE]
@@ -277,70 +280,89 @@ def correct(effects: Effects, m: int, row: Row, gains: Gains, step: float, told:
 
 
 @jit
-def learn_priors(effects: Effects, first: FloatArray, seen: int) -> None:
-    """Learn how large effects of columns, tastes and single products are, from what was found of them.
+def learn_priors(effects: Effects, first_priors: FloatArray, visits: int) -> None:
+    """Learn how large the effects of columns, of visitors' features in them, and of single products are.
 
-    Each variance is that under which the effects found are likeliest (MacKay 1992, "Bayesian Interpolation", eq. 4.9):
-    the sum of their squares, by how many of them the observations determine. Models that forget keep theirs: what they
-    find is of lately alone. Nothing happens but at four times in each doubling of the observations.
+    One step towards the variance under which the observations are likeliest (MacKay 1992, "Bayesian Interpolation";
+    Bishop 2006, "Pattern Recognition and Machine Learning", eqs. 3.91 and 3.92): the sum of squared posterior means, by
+    the number of effects that observations determine, the sum of 1 - posterior variance / prior variance. The first
+    variance counts as `FIRST_EFFECTS` effects more. Models that forget keep theirs, since they know what is recent
+    alone. Nothing happens but at four visits in each doubling of visits; what it costs then grows with the number of
+    columns and the third power of that of visitors' features: .04 s for 400 columns and 50 features.
 
     Args:
-        effects: What is learned; its priors, and effects under them, change.
-        first: Variances `(M, 8)` to begin with.
-        seen: Observations so far.
+        effects: What is learned; its priors change, and the effects with them.
+        first_priors: Variances `(M, 8)` to begin with.
+        visits: Visits learned from so far.
     """
-    step = FIRST_LEARNED // 4
-    while 8 * step <= seen:
+    step = FIRST_VISITS // 4
+    while 8 * step <= visits:
         step *= 2
-    if seen < FIRST_LEARNED or seen % step != 0:
+    if visits < FIRST_VISITS or visits % step != 0:
         return
     d = effects.columns.shape[2]
     for m in range(effects.priors.shape[0]):
         if effects.priors[m, TAU] > 0.0:
             continue
-        squares, told = np.zeros(TAU), np.zeros(TAU)
+        squares, determined = np.zeros(TAU), np.zeros(TAU)
         for p in range(1, effects.own.shape[1]):
-            _count(effects, m, OWN, effects.own[m, p], effects.own_var[m, p], squares, told)
+            _add_effect(effects, m, OWN, effects.own[m, p], effects.own_var[m, p], squares, determined)
         for b in range(1, effects.columns.shape[1]):
             for i in range(d):
-                kind = TASTE if i > 0 else COLUMN
-                _count(effects, m, kind, effects.columns[m, b, i], effects.columns_cov[m, b, i, i], squares, told)
-        for kind in (COLUMN, TASTE, OWN):
-            found = (FIRST_EFFECTS * first[m, kind] + squares[kind]) / (FIRST_EFFECTS + told[kind])
-            _change_prior(effects, m, kind, min(max(found, first[m, kind] / RANGE), first[m, kind] * RANGE))
+                kind, variance = TASTE if i > 0 else COLUMN, effects.columns_cov[m, b, i, i]
+                _add_effect(effects, m, kind, effects.columns[m, b, i], variance, squares, determined)
+        for kind in LEARNED:
+            first = first_priors[m, kind]
+            variance = (FIRST_EFFECTS * first + squares[kind]) / (FIRST_EFFECTS + determined[kind])
+            _change_prior(effects, m, kind, min(max(variance, first / MOST_CHANGE), first * MOST_CHANGE))
 
 
 @jit
-def _count(
-    effects: Effects, m: int, kind: int, mean: float, variance: float, squares: FloatArray, told: FloatArray
+def _add_effect(
+    effects: Effects, m: int, kind: int, mean: float, variance: float, squares: FloatArray, determined: FloatArray
 ) -> None:
-    """Add the square of an effect to those of its kind `(7,)`, and how far observations tell it, from 0 to 1."""
+    """Add an effect to the sums of its kind `(7,)`: of squares, and of how far observations determine it, 0 to 1."""
     prior = effects.priors[m, kind]
     if 0.0 < variance < prior:
         squares[kind] += mean * mean
-        told[kind] += 1.0 - variance / prior
+        determined[kind] += 1.0 - variance / prior
 
 
 @jit
 def _change_prior(effects: Effects, m: int, kind: int, new: float) -> None:
-    """Let effects of a kind have another prior variance, all else as it was observed."""
+    """Give effects of a kind another prior variance.
+
+    This adds 1 / new - 1 / old to the precision of each (Sherman & Morrison 1950): exact within a block. Other blocks
+    stay, though they would have learned a little more or less beside it.
+    """
     old = effects.priors[m, kind]
-    if min(old, new) <= 0.0 or abs(new - old) < CHANGED * old:
+    if min(old, new) <= 0.0 or abs(new - old) < LEAST_CHANGE * old:
         return
     effects.priors[m, kind] = new
-    more, least = 1.0 / new - 1.0 / old, min(1.0, old / new)
+    added_precision = 1.0 / new - 1.0 / old
+    least_divisor = min(1.0, old / new)  # as long as a variance is at most the old prior's; rounding may exceed it
     if kind == OWN:
         for p in range(effects.own.shape[1]):
-            kept = 1.0 / max(1.0 + more * effects.own_var[m, p], least)
+            kept = 1.0 / max(1.0 + added_precision * effects.own_var[m, p], least_divisor)
             effects.own[m, p] *= kept
             effects.own_var[m, p] *= kept
-    else:
-        d = effects.columns.shape[2]
-        for b in range(effects.columns.shape[1]):
-            for i in range(0 if kind == COLUMN else 1, 1 if kind == COLUMN else d):
-                gain = effects.columns_cov[m, b, i].copy()
-                told = more / max(1.0 + more * gain[i], least)
-                _move(effects.columns[m, b], effects.columns_cov[m, b], gain, -told * effects.columns[m, b, i], told)
+        return
+    first_effect, after_last = (0, 1) if kind == COLUMN else (1, effects.columns.shape[2])
+    for b in range(effects.columns.shape[1]):
+        mean, cov = effects.columns[m, b], effects.columns_cov[m, b]
+        for i in range(first_effect, after_last):
+            gain = cov[i].copy()
+            told = added_precision / max(1.0 + added_precision * gain[i], least_divisor)
+            _move(mean, cov, gain, -told * mean[i], told)
+
+
+def prior_flaws(priors: FloatArray, first_priors: FloatArray) -> Iterator[str]:
+    """Yield what cannot have been learned of priors `(M, 8)`."""
+    lowest, highest = first_priors.copy(), first_priors.copy()
+    lowest[:, LEARNED] /= MOST_CHANGE
+    highest[:, LEARNED] *= MOST_CHANGE
+    if not ((lowest <= priors) & (priors <= highest)).all():
+        yield f"priors hold a variance that cannot be learned, expected at most {MOST_CHANGE:g} times the first or less"
 
 
 @jit

@@ -11,9 +11,10 @@ from zoosim import Context, PolicySpec
 from zoosim.arena.loop import play
 from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
-from zoosim.core.id_table import IN_USE, find_slot
+from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
 from zoosim.policies.products.adaptive import Adaptive
+from zoosim.policies.products.adaptive_kernel import _own_width, offer_of
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -348,11 +349,34 @@ def test_products_of_one_category_have_effects_of_their_own() -> None:
     assert earned(made(1, products), np.ones((1, 1)), products, chances, 3_000) > 0.75
 
 
+def test_products_are_tried_where_there_are_rewards_enough() -> None:
+    """Draws of single products are wide once 200 products had 3 rewards each, on pages of them or of new ones alone."""
+    policy = made(1, np.ones((20, 1)))
+
+    def page(first: int) -> Context:
+        of_page: dict[str, Any] = {**context([1.0], np.ones((20, 1))), "product_ids": np.arange(first, first + 20)}
+        return Context(**of_page)
+
+    def width(first: int) -> float:
+        candidates = policy.attach(page(first))
+        renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
+        return float(_own_width(policy.state, offer_of(policy.state, candidates)))
+
+    assert width(0) == 1.0
+    for visit in range(2_000):
+        policy.update(page(visit % 10 * 20), visit // 10 % 20, float(visit % 3 == 0))
+        if visit == 20:
+            assert width(0) < 1.2
+    assert width(0) > 1.8
+    assert width(1_000) > 1.8
+
+
 def test_new_products_that_are_better_are_found() -> None:
     """Three new products come to 50 known ones, one of them better than all, and no feature tells any apart.
 
     After 3,000 visits before and 1,500 since, in at least half of six shops most visits see it; all that their
-    category tells of new products is that they are ordinary, 1 or 2 on the logit below the best known one.
+    category tells of new products is that they are ordinary, 1 or 2 on the logit below the best known one. Where
+    variances are not learned and draws no wider, it is found in none of them.
     """
     products, found = np.ones((53, 1)), 0
     for seed in range(6):

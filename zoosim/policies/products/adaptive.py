@@ -6,9 +6,9 @@ Three kinds of models predict whether a visit pays:
   nothing but 0 and 1, and each (segment, category) has a Bayes filter of its click probability, which finds jumps
   (`zoosim.models.change_filter`);
 - *effects* of categories, brands, numbers and single products, for all and for visitors' features, each shrunk towards
-  what it has in common with others (`zoosim.models.shrunk_effects`), by as much as is learned of how large such effects
-  are; with three memories from endless to short;
-- *curves*: the same of how near a visitor is to each of some earlier ones, for what is not linear in features.
+  what it has in common with others (`zoosim.models.shrunk_effects`), with three memories from endless to short; those
+  that never forget learn how large effects are;
+- *curves*: effects of how near a visitor is to each of some earlier ones, for what is not linear in features.
 
 They are weighed by how well they predicted lately. What a visit pays if it does is a model of its own
 (`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling, wider between
@@ -40,7 +40,9 @@ from zoosim.policies.products.adaptive_kernel import KERNEL, PARTS, move_clocks
 from zoosim.policies.products.adaptive_sizes import new_sizes
 from zoosim.policies.products.adaptive_state import (
     BLOCKS,
+    CURVE_PRIORS,
     NUMBERS,
+    PRIORS,
     Candidates,
     Columns,
     State,
@@ -66,23 +68,6 @@ FIRST_COLUMNS = 8
 
 LANDMARKS = 64
 """Most earlier visitors whom others are compared with."""
-
-PRIORS = np.array(
-    [  # constant, visitor's features, numbers, both, column, visitor's features in it, product, memory
-        [4.0, 0.3, 0.25, 0.1, 0.1, 1.0, 0.3, 0.0],
-        [4.0, 0.3, 1.0, 0.5, 1.0, 20.0, 0.03, 0.0],
-        [4.0, 0.3, 0.25, 0.1, 0.3, 1.0, 0.3, 6_000.0],
-        [4.0, 0.3, 0.25, 0.1, 1.0, 2.0, 0.03, 1_500.0],
-        [4.0, 0.3, 0.25, 0.1, 0.3, 0.5, 0.3, 0.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
-        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
-    ]
-)
-"""First variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
-theirs."""
-
-CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
 
 
 class Adaptive(KernelPolicy):

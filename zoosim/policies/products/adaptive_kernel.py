@@ -80,10 +80,11 @@ SIZE_WIDTH = 0.5
 """How much narrower sizes are drawn than chances."""
 
 OWN_WIDTH = 2.0
-"""How much wider products' own effects are drawn than others, where there are rewards enough to try products."""
+"""How much wider what differs between single products, their own effects and numbers, is drawn than what columns share,
+where there are rewards enough to try products."""
 
 ENOUGH_REWARDS = 0.5
-"""Rewards per product at which their own effects are drawn halfway between narrow and wide."""
+"""Expected rewards per product at which it is drawn halfway between narrow and wide."""
 
 SHARPNESS = 2.0
 """How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
@@ -400,15 +401,17 @@ def _see_effects(state: State, weights: FloatArray, unit: FloatArray, offer: Off
 
 @jit
 def _own_width(state: State, offer: Offer) -> float:
-    """Return how much wider products' own effects are drawn than others.
+    """Return how much wider what differs between single products is drawn than what columns share.
 
     A shop finds its best products by trying them, but cannot try them all where there are more products than rewards.
-    How many products there are is told by how many were shown, and their share of the candidates.
+    How many products there are is told by how many were shown, and by their share of the candidates. How many rewards
+    of the rarer kind, by the chance that an untried cell is expected to have: too many, while few cells were tried.
     """
-    shown = 0
+    count, shown = offer.products.shape[0], 0
     for slot in offer.products:
         shown += slot != UNKNOWN
-    products = state.products.counts[IN_USE] * offer.products.shape[0] / max(shown, 1)
+    known = state.products.counts[IN_USE]
+    products = known * count / shown if shown > 0 else float(known + count)
     chance = expected_click(state.cells.tally)
     rewards = state.updates[0] * chance * (1.0 - chance) / products
     return float(1.0 + (OWN_WIDTH - 1.0) * rewards**2 / (rewards**2 + ENOUGH_REWARDS**2))

@@ -10,7 +10,7 @@ from zoosim.core.jit import jit
 from zoosim.core.limits import COUNTS, INPUTS, NOT_NEGATIVE
 from zoosim.core.types import BoolArray, FloatArray, IntArray
 from zoosim.models import change_filter
-from zoosim.models.shrunk_effects import Effects
+from zoosim.models.shrunk_effects import Effects, prior_flaws
 from zoosim.models.standard_scores import Scales
 from zoosim.policies.products.adaptive_sizes import Sizes
 from zoosim.policies.products.categories import distinct_patterns
@@ -24,6 +24,24 @@ ROUNDING = 1e-3
 
 MEANS, TRIED = 0, 1
 """Places in the tally of cells."""
+
+PRIORS = np.array(
+    [  # constant, visitor's features, numbers, both, column, visitor's features in it, product, memory
+        [4.0, 0.3, 0.25, 0.1, 0.1, 1.0, 0.3, 0.0],
+        [4.0, 0.3, 1.0, 0.5, 1.0, 20.0, 0.03, 0.0],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 1.0, 0.3, 6_000.0],
+        [4.0, 0.3, 0.25, 0.1, 1.0, 2.0, 0.03, 1_500.0],
+        [4.0, 0.3, 0.25, 0.1, 0.3, 0.5, 0.3, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
+        [1.0, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.0],
+    ]
+)
+"""First variances of effects: of four models of the chance of a reward, as logits; of its sign; of sizes, in units of
+theirs."""
+
+CURVE_PRIORS = np.array([[4.0, 0.3, 0.25, 0.1, 0.3, 10.0, 0.1, 0.0]])
+"""Variances of the effects of curves, which are not learned."""
 
 
 class Cells(NamedTuple):
@@ -123,6 +141,9 @@ class State(NamedTuple):
             yield f"columns.counts holds {self.columns.counts[BLOCKS]:,} blocks, expected at most {room:,}"
         if self.landmarks_found[0] > len(self.landmarks):
             yield f"landmarks_found holds {self.landmarks_found[0]:,}, expected at most {len(self.landmarks):,}"
+        yield from (f"effects.{flaw}" for flaw in prior_flaws(self.effects.priors, PRIORS))
+        if not np.array_equal(self.curves.priors, CURVE_PRIORS):
+            yield "curves.priors hold other variances than those of curves"
         if max(self.effects.latest(), self.curves.latest()) > self.updates[0]:
             yield f"effects were reckoned later than the last of {self.updates[0]:,} rewards"
 

@@ -45,6 +45,10 @@ LEAST_CHANGE = 0.1
 FIRST_VISITS = 64
 """Visits after which variances are first learned."""
 
+ROUNDING = 1e-9
+"""By what share rounding may take a variance from its prior. What is nearer was not observed: how many such slots there
+are depends on the room in tables, and must change nothing."""
+
 WANDER = 0.1
 """Variance that the constant gains in the time in which effects are forgotten: it is never pulled back to 0."""
 
@@ -77,6 +81,12 @@ class Effects(NamedTuple):
         """Yield what does not fit together."""
         for name in ("shared_cov", "crossed_cov", "columns_cov"):
             yield from covariance_flaws(name, getattr(self, name))
+        priors, d = (1.0 + ROUNDING) * self.priors[:, None], self.columns.shape[2]
+        if (self.own_var > priors[..., OWN]).any():
+            yield "own_var holds more than its prior variance"
+        variances = np.diagonal(self.columns_cov, axis1=2, axis2=3)
+        if (variances > priors[..., [COLUMN] + [TASTE] * (d - 1)]).any():
+            yield "columns_cov holds more than its prior variances"
 
     def latest(self) -> float:
         """Return the latest observation up to which a block was reckoned."""
@@ -323,7 +333,7 @@ def _add_effect(
 ) -> None:
     """Add an effect to the sums of its kind `(7,)`: of squares, and of how far observations determine it, 0 to 1."""
     prior = effects.priors[m, kind]
-    if 0.0 < variance < prior:
+    if 0.0 < variance < (1.0 - ROUNDING) * prior:
         squares[kind] += mean * mean
         determined[kind] += 1.0 - variance / prior
 

@@ -172,3 +172,19 @@ def test_variances_of_what_forgets_and_of_what_is_not_there_stay() -> None:
             learn_amount(effects, model, float(seen), row([], [], [], 1), 5.0, 1.0)
         learn_priors(effects, first, seen + 1)
     assert np.array_equal(effects.priors, first)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_room_for_more_products_changes_nothing_that_is_learned(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first = priors(own=0.1 + rng.random())
+    small = new_effects(first, 2, 0, 0, 4, 9)
+    large = grown_effects(small, 4, 900)
+    for seen in range(1, 400):
+        one, amount = row([float(rng.normal())], [], [seen % 4], 1 + seen % 7), float(rng.normal(seen % 7, 1.0))
+        for effects in (small, large):
+            learn_amount(effects, 0, float(seen), one, amount, 1.0)
+            learn_priors(effects, first, seen)
+    assert small.priors[0, 6] > first[0, 6]
+    assert np.array_equal(small.priors, large.priors)
+    assert np.array_equal(small.own, large.own[:, :9])

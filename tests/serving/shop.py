@@ -18,15 +18,16 @@ PRODUCTS = [f"p{number}" for number in range(8)]
 COUNTRIES = ("de", "fr", "it")
 
 
-def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PRODUCTS) -> Path:
-    """Train a policy on a small table, and return its file."""
+def make_model(folder: Path, policy: str = "adaptive", names: Sequence[str] = PRODUCTS, click_rates: Any = 0.3) -> Path:
+    """Train a policy on a small table, of products with one click rate or with each its own; return its file."""
     rng = np.random.default_rng(1)
     rows = 400
+    shown = rng.integers(len(names), size=rows)
     table = pl.DataFrame(
         {
-            "item": rng.choice(names, rows),
+            "item": np.array(names)[shown],
             "propensity": np.full(rows, 1 / len(names)),
-            "click": (rng.random(rows) < 0.3).astype(int),
+            "click": (rng.random(rows) < np.broadcast_to(click_rates, len(names))[shown]).astype(int),
             "country": rng.choice(COUNTRIES, rows),
         }
     )

@@ -179,12 +179,13 @@ def test_visits_earn_what_the_service_learns(tmp_path: Path, model: Path, aggreg
     np.testing.assert_array_equal(top.actions, log.actions[:, 0])
 
 
-def test_the_log_of_one_policy_holds_the_value_of_another(tmp_path: Path, model: Path) -> None:
+def test_the_log_of_one_policy_holds_the_value_of_another(tmp_path: Path) -> None:
     """30 services of 200 visitors, with the click rates of products known: 95% intervals hold the truth nearly always.
 
     More than 6 misses of 30 have a chance of .0006 at a rate of .05. The broken version, which takes all candidates for
-    equally likely, must fail.
+    equally likely, must fail: what is served has learned which products are clicked.
     """
+    model = make_model(tmp_path, click_rates=CLICK_RATES)
     target = np.arange(1.0, len(PRODUCTS) + 1) / sum(range(len(PRODUCTS) + 1))
     truth = float(target @ CLICK_RATES)
     misses = {"ips": 0, "dr": 0}

@@ -142,7 +142,6 @@ class Adaptive(KernelPolicy):
             sizes=new_sizes(),
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
-            priors=PRIORS,
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,

@@ -39,6 +39,7 @@ from zoosim.policies.products.adaptive_sizes import (
 from zoosim.policies.products.adaptive_state import (
     MEANS,
     NUMBERS,
+    PRIORS,
     TRIED,
     Candidates,
     Cells,
@@ -554,7 +555,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
         else:
             chance = learn_chance(state.effects, part - 1, clock, row, paid)
         state.losses[part] += _log_loss(chance, paid)
-    learn_priors(state.effects, state.priors, state.updates[0])
+    learn_priors(state.effects, PRIORS, state.updates[0])
     if paid:
         learn_size(state.sizes, state.effects, CHANCES, clock, row, reward)
 

@@ -100,8 +100,7 @@ class State(NamedTuple):
     all others. `products` gives those that were shown a slot. `effects` are linear in a visitor's features, `curves`
     in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
     the predictions of cells, of the linear models of chances, and of curves, lately. `key (1,)` of the posterior draws,
-    and `updates (1,)`, the rewards learned from. `priors` are the variances that effects begin with. `sampling` is
-    False where decisions go by means.
+    and `updates (1,)`, the rewards learned from. `sampling` is False where decisions go by means.
     """
 
     segments: Segments
@@ -119,7 +118,6 @@ class State(NamedTuple):
     sizes: Sizes
     key: np.ndarray
     updates: IntArray
-    priors: FloatArray
     hazard: float
     due: float
     sharpness: float

@@ -351,8 +351,8 @@ def test_tools_take_a_service_where_they_expect_a_log(
     assert zoosim.export_log(source, tmp_path / "log.parquet") == {}
     results = []
     for log in (source, tmp_path / "log.parquet"):
-        evaluation = zoosim.evaluate(log, ["linucb"], train=True)
-        training = zoosim.train(log, ["linucb"], tmp_path / "new.zoosim")
+        evaluation = zoosim.evaluate(log, ["shared-lin-ts"], train=True)
+        training = zoosim.train(log, ["shared-lin-ts"], tmp_path / "new.zoosim")
         assert training.evaluation is not None
         results.append((evaluation.results, training.evaluation.results))
     assert results[0] == results[1]

@@ -14,7 +14,7 @@ from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
 from zoosim.policies.products.adaptive import Adaptive
-from zoosim.policies.products.adaptive_kernel import _own_width, offer_of
+from zoosim.policies.products.adaptive_kernel import _how_much_wider, offer_of
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -349,26 +349,45 @@ def test_products_of_one_category_have_effects_of_their_own() -> None:
     assert earned(made(1, products), np.ones((1, 1)), products, chances, 3_000) > 0.75
 
 
-def test_products_are_tried_where_there_are_rewards_enough() -> None:
-    """Draws of single products are wide once 200 products had 3 rewards each, on pages of them or of new ones alone."""
+def test_effects_are_tried_where_there_are_rewards_enough() -> None:
+    """Draws widen with rewards per effect: of single products, on pages of them or of new ones alone, and of columns.
+
+    There are 200 products of one column before visitors of one feature, and a third of 2,000 visits pays.
+    """
     policy = made(1, np.ones((20, 1)))
 
     def page(first: int) -> Context:
         of_page: dict[str, Any] = {**context([1.0], np.ones((20, 1))), "product_ids": np.arange(first, first + 20)}
         return Context(**of_page)
 
-    def width(first: int) -> float:
+    def widths(first: int) -> tuple[float, float]:
         candidates = policy.attach(page(first))
         renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
-        return float(_own_width(policy.state, offer_of(policy.state, candidates)))
+        of_columns, of_products = _how_much_wider(policy.state, offer_of(policy.state, candidates))
+        return float(of_columns), float(of_products)
 
-    assert width(0) == 1.0
-    for visit in range(2_000):
-        policy.update(page(visit % 10 * 20), visit // 10 % 20, float(visit % 3 == 0))
-        if visit == 20:
-            assert width(0) < 1.2
-    assert width(0) > 1.8
-    assert width(1_000) > 1.8
+    def learn(visits: range) -> None:
+        for visit in visits:
+            policy.update(page(visit % 10 * 20), visit // 10 % 20, float(visit % 3 == 0))
+
+    assert widths(0) == (1.0, 1.0)
+    learn(range(20))
+    assert max(widths(0)) < 1.3
+    learn(range(20, 2_000))
+    for first in (0, 1_000):
+        of_columns, of_products = widths(first)
+        assert of_columns > 1.4
+        assert of_products > 1.8
+
+
+def test_draws_widen_by_the_rarer_of_what_pays_and_what_does_not() -> None:
+    products = np.ones((20, 1))
+    for every_visit in (0.0, 1.0):
+        policy = made(1, products)
+        for visit in range(500):
+            policy.update(context([1.0], products), visit % 20, every_visit)
+        widths = _how_much_wider(policy.state, offer_of(policy.state, policy.attach(context([1.0], products))))
+        assert widths == (1.0, 1.0)
 
 
 def test_new_products_that_are_better_are_found() -> None:

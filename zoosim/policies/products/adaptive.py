@@ -98,6 +98,7 @@ class Adaptive(KernelPolicy):
         "sizes",
         "key",
         "updates",
+        "paid",
     )
     hazard: float = parameter(5e-4, low=0, high=0.1, help="probability per visit that one of a segment's cells jumps")
     due: float = parameter(
@@ -142,6 +143,7 @@ class Adaptive(KernelPolicy):
             sizes=new_sizes(),
             key=np.array([draw_key(rng)]),
             updates=np.zeros(1, np.int64),
+            paid=np.zeros(1, np.int64),
             hazard=self.hazard,
             due=self.due,
             sharpness=self.sharpness,

@@ -80,12 +80,12 @@ LEAST_WEIGHT = 0.02
 SIZE_WIDTH = 0.5
 """How much narrower sizes are drawn than chances."""
 
-OWN_WIDTH = 2.0
-"""How much wider what differs between single products, their own effects and numbers, is drawn than what columns share,
-where there are rewards enough to try products."""
+COLUMN_WIDTH, OWN_WIDTH = 1.5, 2.0
+"""How much wider the effects of columns, and what differs between single products, their own effects and numbers, are
+drawn where there are rewards enough to try them."""
 
-ENOUGH_REWARDS = 0.5
-"""Expected rewards per product at which it is drawn halfway between narrow and wide."""
+COLUMN_REWARDS, OWN_REWARDS = 5.0, 0.2
+"""Rewards per effect of a column, and per product, at which they are drawn halfway between narrow and wide."""
 
 SHARPNESS = 2.0
 """How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
@@ -393,29 +393,38 @@ def _see_effects(state: State, weights: FloatArray, unit: FloatArray, offer: Off
             weighed += share
             for k in range(view.mean.shape[0]):
                 view.mean[k] += share * other.mean[k]
-    wider = _own_width(state, offer)
+    of_columns, of_products = _how_much_wider(state, offer)
     for k in range(view.mean.shape[0]):
         view.mean[k] /= weighed
-        view.own[k] *= wider
+        view.own[k] *= of_products
+    for a in range(view.of_columns.shape[0]):
+        view.of_columns[a] *= of_columns
     return view
 
 
 @jit
-def _own_width(state: State, offer: Offer) -> float:
-    """Return how much wider what differs between single products is drawn than what columns share.
+def _how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
+    """Return how much wider the effects of columns, and what differs between single products, are drawn.
 
-    A shop finds its best products by trying them, but cannot try them all where there are more products than rewards.
-    How many products there are is told by how many were shown, and by their share of the candidates. How many rewards
-    of the rarer kind, by the chance that an untried cell is expected to have: too many, while few cells were tried.
+    A shop finds what is best by trying, but cannot try it all where there is more to try than rewards to tell it by.
+    Rewards are those of the rarer kind. How many products there are is told by how many were shown, and by their share
+    of the candidates; a column has one effect and those of the visitors' features in it.
     """
-    count, shown = offer.products.shape[0], 0
+    paid, count, shown = state.paid[0], offer.products.shape[0], 0
+    rewards = float(min(paid, state.updates[0] - paid))
     for slot in offer.products:
         shown += slot != UNKNOWN
     known = state.products.counts[IN_USE]
     products = known * count / shown if shown > 0 else float(known + count)
-    chance = expected_click(state.cells.tally)
-    rewards = state.updates[0] * chance * (1.0 - chance) / products
-    return float(1.0 + (OWN_WIDTH - 1.0) * rewards**2 / (rewards**2 + ENOUGH_REWARDS**2))
+    effects = max(1, offer.columns.shape[0]) * (1 + state.segments.binary.shape[0])
+    of_columns = _between(1.0, COLUMN_WIDTH, rewards / effects / COLUMN_REWARDS)
+    return of_columns, _between(1.0, OWN_WIDTH, rewards / products / OWN_REWARDS)
+
+
+@jit
+def _between(first: float, last: float, progress: float) -> float:
+    """Return what goes from `first` to `last` as progress grows, halfway at 1."""
+    return first + (last - first) * progress**2 / (1.0 + progress**2)
 
 
 @jit
@@ -539,6 +548,7 @@ def _learn(state: State, candidates: Candidates, user_id: int, user: FloatArray,
     s = _segment_of(state, user)
     g = _category_of(state, candidates, action)
     state.updates[0] += 1
+    state.paid[0] += paid
     see_row(state.scales, user, state.segments.binary)
     see_row(state.product_scales, candidates.products[action], state.columns.binary)
     kept = MEMORY ** _information(state)

@@ -100,7 +100,8 @@ class State(NamedTuple):
     all others. `products` gives those that were shown a slot. `effects` are linear in a visitor's features, `curves`
     in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
     the predictions of cells, of the linear models of chances, and of curves, lately. `key (1,)` of the posterior draws,
-    and `updates (1,)`, the rewards learned from. `sampling` is False where decisions go by means.
+    `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of them were not 0. `sampling` is False where
+    decisions go by means.
     """
 
     segments: Segments
@@ -118,6 +119,7 @@ class State(NamedTuple):
     sizes: Sizes
     key: np.ndarray
     updates: IntArray
+    paid: IntArray
     hazard: float
     due: float
     sharpness: float
@@ -142,6 +144,8 @@ class State(NamedTuple):
         yield from (f"effects.{flaw}" for flaw in prior_flaws(self.effects.priors, PRIORS))
         if not np.array_equal(self.curves.priors, CURVE_PRIORS):
             yield "curves.priors hold other variances than those of curves"
+        if self.paid[0] > self.updates[0]:
+            yield f"paid holds {self.paid[0]:,} rewards that were not 0, expected at most {self.updates[0]:,}"
         if max(self.effects.latest(), self.curves.latest()) > self.updates[0]:
             yield f"effects were reckoned later than the last of {self.updates[0]:,} rewards"
 

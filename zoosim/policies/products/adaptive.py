@@ -11,9 +11,9 @@ Three kinds of models predict whether a visit pays:
 - *curves*: effects of how near a visitor is to each of some earlier ones, for what is not linear in features.
 
 They are weighed by how well they predicted lately. What a visit pays if it does is a model of its own
-(`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling, wider between
-single products once there are rewards enough to try them, so that products are found that are better than others like
-them. While cells lead, a category that was not shown for long is shown as soon as what may have changed is worth a
+(`zoosim.policies.products.adaptive_sizes`), so that any reward will do. A decision is Thompson sampling, wider once
+there are rewards enough to try categories, brands and single products, so that those are found that are better than
+expected. While cells lead, a category that was not shown for long is shown as soon as what may have changed is worth a
 visit.
 
 What a decision moves (when a category was shown last) and what a reward moves (everything else) are kept apart, so that

@@ -80,6 +80,7 @@ def test_numbers_of_models_and_buckets_that_are_not_there_are_refused() -> None:
     [
         ("template-linucb", "moments", -1.0),
         ("adaptive", "losses", -1.0),
+        ("adaptive", "paid", 31),
         ("adaptive", "effects.own_var", -1.0),
         ("adaptive", "effects.own_var", 3.1),
         ("adaptive", "effects.own_time", 1e6),

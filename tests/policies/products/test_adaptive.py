@@ -1,6 +1,7 @@
 """What `adaptive` finds by itself, and what it does with it; the contract is tested with that of all policies."""
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,9 @@ from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
+from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive import Adaptive
-from zoosim.policies.products.adaptive_kernel import _how_much_wider, offer_of
+from zoosim.policies.products.adaptive_kernel import _how_much_wider, _see_effects, offer_of, part_weights
 from zoosim.worlds.labelled import build_labelled_world, read_table
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -381,13 +383,38 @@ def test_effects_are_tried_where_there_are_rewards_enough() -> None:
 
 
 def test_draws_widen_by_the_rarer_of_what_pays_and_what_does_not() -> None:
-    products = np.ones((20, 1))
-    for every_visit in (0.0, 1.0):
-        policy = made(1, products)
-        for visit in range(500):
-            policy.update(context([1.0], products), visit % 20, every_visit)
-        widths = _how_much_wider(policy.state, offer_of(policy.state, policy.attach(context([1.0], products))))
-        assert widths == (1.0, 1.0)
+    """Of 20 products and one column before visitors of one feature, whether what pays is a gain or a loss."""
+
+    def widths(reward: Callable[[int], float]) -> tuple[float, float]:
+        policy, page = made(1, np.ones((20, 1))), context([1.0], np.ones((20, 1)))
+        for visit in range(100):
+            policy.update(page, visit % 20, reward(visit))
+        candidates = policy.attach(page)
+        renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
+        of_columns, of_products = _how_much_wider(policy.state, offer_of(policy.state, candidates))
+        return float(of_columns), float(of_products)
+
+    assert widths(lambda visit: 0.0) == widths(lambda visit: 1.0) == widths(lambda visit: 1e-260) == (1.0, 1.0)
+    a_third = widths(lambda visit: -2.0 if visit % 3 == 0 else 0.0)
+    assert min(a_third) > 1.2
+    assert a_third == widths(lambda visit: 1.0 if visit % 3 == 0 else 0.0)
+    assert a_third == pytest.approx(widths(lambda visit: 0.0 if visit % 3 == 1 else 1.0), abs=0.05)
+
+
+def test_both_kinds_of_spreads_are_widened() -> None:
+    """Of six products in three columns, each with an effect and one of the visitor's feature; 40 of 100 visits pay."""
+    policy, page = made(1, CATEGORIES), context([1.0], CATEGORIES)
+    for visit in range(100):
+        policy.update(page, visit % 6, float(visit % 5 < 2))
+    state, candidates = policy.state, policy.attach(page)
+    renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
+    offer, unit = offer_of(state, candidates), unit_row(state.scales, np.ones(1), state.segments.binary)
+    unpaid = state._replace(paid=np.zeros(1, np.int64))
+    wide, narrow = (_see_effects(each, part_weights(state), unit, offer) for each in (state, unpaid))
+    per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's
+    np.testing.assert_array_equal(wide.mean, narrow.mean)
+    np.testing.assert_allclose(wide.of_columns / narrow.of_columns, 1.0 + 0.5 * per_effect**2 / (1.0 + per_effect**2))
+    np.testing.assert_allclose(wide.own / narrow.own, 1.0 + per_product**2 / (1.0 + per_product**2))
 
 
 def test_new_products_that_are_better_are_found() -> None:

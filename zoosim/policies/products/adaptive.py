@@ -108,7 +108,7 @@ class Adaptive(KernelPolicy):
     together: float = parameter(
         0.1, low=0, high=1, help="probability that a jump in one cell comes with one in another"
     )
-    width: float = parameter(0.5, low=0, high=10, help="width of the draws of effects, in standard deviations")
+    width: float = parameter(0.5, low=0, high=10, help="least width of the draws of effects, in standard deviations")
 
     def note_ahead(self, context: Context, action: int) -> None:
         """Move the clocks that a decision moves, of what is known."""

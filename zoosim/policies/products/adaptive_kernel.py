@@ -78,14 +78,14 @@ LEAST_WEIGHT = 0.02
 """Weight below which a part has no say."""
 
 SIZE_WIDTH = 0.5
-"""How much narrower sizes are drawn than chances."""
+"""How much narrower sizes are drawn than chances are before there are rewards enough to try more."""
 
 COLUMN_WIDTH, OWN_WIDTH = 1.5, 2.0
-"""How much wider the effects of columns, and what differs between single products, their own effects and numbers, are
-drawn where there are rewards enough to try them."""
+"""How many times wider the effects of columns, and what differs between single products, their own effects and numbers,
+are drawn at most, where there are rewards enough to try them."""
 
 COLUMN_REWARDS, OWN_REWARDS = 5.0, 0.2
-"""Rewards per effect of a column, and per product, at which they are drawn halfway between narrow and wide."""
+"""Rewards of the rarer kind, per effect of a column and per product, at which they are drawn halfway to the most."""
 
 SHARPNESS = 2.0
 """How fast nearness falls with the squared distance between visitors, whose mean square length is 1."""
@@ -407,8 +407,9 @@ def _how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
     """Return how much wider the effects of columns, and what differs between single products, are drawn.
 
     A shop finds what is best by trying, but cannot try it all where there is more to try than rewards to tell it by.
-    Rewards are those of the rarer kind. How many products there are is told by how many were shown, and by their share
-    of the candidates; a column has one effect and those of the visitors' features in it.
+    What tells is the rarer of rewards that are 0 and others, so where every visit pays nothing is drawn wider. How many
+    products there are is told by how many were shown, and by their share of the candidates; of columns those of the
+    candidates count, each with one effect and those of the visitors' features.
     """
     paid, count, shown = state.paid[0], offer.products.shape[0], 0
     rewards = float(min(paid, state.updates[0] - paid))
@@ -417,14 +418,14 @@ def _how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
     known = state.products.counts[IN_USE]
     products = known * count / shown if shown > 0 else float(known + count)
     effects = max(1, offer.columns.shape[0]) * (1 + state.segments.binary.shape[0])
-    of_columns = _between(1.0, COLUMN_WIDTH, rewards / effects / COLUMN_REWARDS)
-    return of_columns, _between(1.0, OWN_WIDTH, rewards / products / OWN_REWARDS)
+    of_columns = _grown_to(COLUMN_WIDTH, rewards / effects / COLUMN_REWARDS)
+    return of_columns, _grown_to(OWN_WIDTH, rewards / products / OWN_REWARDS)
 
 
 @jit
-def _between(first: float, last: float, progress: float) -> float:
-    """Return what goes from `first` to `last` as progress grows, halfway at 1."""
-    return first + (last - first) * progress**2 / (1.0 + progress**2)
+def _grown_to(most: float, progress: float) -> float:
+    """Return what grows from 1 to `most` with progress, of which half the way is at 1."""
+    return 1.0 + (most - 1.0) * progress**2 / (1.0 + progress**2)
 
 
 @jit

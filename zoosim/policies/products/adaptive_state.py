@@ -100,8 +100,8 @@ class State(NamedTuple):
     all others. `products` gives those that were shown a slot. `effects` are linear in a visitor's features, `curves`
     in how near the visitor is to `landmarks (J, d_u)`, of which there are `landmarks_found (1,)`. `losses (parts,)` of
     the predictions of cells, of the linear models of chances, and of curves, lately. `key (1,)` of the posterior draws,
-    `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of them were not 0. `sampling` is False where
-    decisions go by means.
+    `updates (1,)`, the rewards learned from, and `paid (1,)`, how many of those were not taken for 0. `sampling` is
+    False where decisions go by means.
     """
 
     segments: Segments

@@ -407,9 +407,9 @@ def _how_much_wider(state: State, offer: Offer) -> tuple[float, float]:
     """Return how much wider the effects of columns, and what differs between single products, are drawn.
 
     A shop finds what is best by trying, but cannot try it all where there is more to try than rewards to tell it by.
-    What tells is the rarer of rewards that are 0 and others, so where every visit pays nothing is drawn wider. How many
-    products there are is told by how many were shown, and by their share of the candidates; of columns those of the
-    candidates count, each with one effect and those of the visitors' features.
+    Rewards that are 0 and others tell it, as many as there are of the rarer kind: shops where every visit pays draw no
+    wider. How many products there are is told by how many were shown, and by their share of the candidates; of columns
+    those of the candidates count, each with one effect and those of the visitors' features.
     """
     paid, count, shown = state.paid[0], offer.products.shape[0], 0
     rewards = float(min(paid, state.updates[0] - paid))

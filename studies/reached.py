@@ -1,7 +1,7 @@
 """Studies that ask how much of the best possible rewards policies reach, in worlds that come back by their seed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from zoosim.arena.loop import play
 from zoosim.arena.past import fit_policy
 from zoosim.core.array_cache import kept
 from zoosim.core.checks import check_whole
+from zoosim.core.errors import ConfigError
 from zoosim.core.sources import source_digest
 from zoosim.core.statistics import mean_interval
 from zoosim.core.types import FloatArray, Progress
@@ -72,17 +73,23 @@ class ReachedStudy:
         seeds: Any = None,
         jobs: Any = None,
         policies: str | None = None,
+        worlds: str | None = None,
         steps: int | None = None,
         progress: Progress = lambda line: None,
     ) -> list[Reached]:
-        """Let policies, named with commas between, meet the worlds of each seed for so many `steps`."""
+        """Let policies meet the worlds of each seed, all or those named, for so many `steps`; commas part names."""
         names = policies.split(",") if policies else list(self.policies)
+        chosen = worlds.split(",") if worlds else list(self.worlds)
+        for world in chosen:
+            if world not in self.worlds:
+                raise ConfigError(f"worlds: got {world!r}, expected some of {', '.join(self.worlds)}")
         most = self.checkpoints[-1]
         n_visits = most if steps is None else check_whole("steps", steps, 1, most)
         for name in names:
             make_entry(name)  # a name that is none is refused before anything runs
         tasks = [(name, seed) for seed in parse_seeds(self.seeds if seeds is None else seeds) for name in names]
-        work = partial(_rows_of, self, n_visits)
+        study = replace(self, worlds={world: self.worlds[world] for world in chosen})
+        work = partial(_rows_of, study, n_visits)
         return rows_by_task(work, tasks, jobs=jobs, words=lambda task: f"{task[0]}, seed {task[1]}", progress=progress)
 
     def build_page(self, rows: Sequence[Reached]) -> Page:
@@ -143,7 +150,7 @@ def _rows_of(study: ReachedStudy, n_visits: int, task: tuple[str, int]) -> list[
     rows = []
     for world, sums in played.items():
         twin = (study.twins or {}).get(world)
-        changed = None if twin is None else 100.0 * float(np.mean(sums["actions"] != played[twin]["actions"]))
+        changed = None if twin not in played else 100.0 * float(np.mean(sums["actions"] != played[twin]["actions"]))
         for visits in sorted({min(visits, n_visits) for visits in study.checkpoints}):
             reached, best, random = (sums[part][visits - 1] for part in ("reached", "best", "random"))
             of_the_way = 100.0 * (reached - random) / (best - random)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies import reward_kinds
 from studies.product_effects import STUDY as EFFECTS
 from studies.reached import OF_THE_WAY, ReachedStudy
 from studies.reward_kinds import PAYMENTS, SCALES
@@ -62,6 +63,18 @@ def test_personas_change_places_twice_and_drift_between() -> None:
     assert min(map(largest_change, steps)) > 0  # drift
     jumps = [step for step in steps if largest_change(step) > 0.05]  # a step of drift is below .9 / 200
     assert jumps == [1_000, 2_000]
+
+
+def test_one_that_knows_how_a_shop_was_drawn_leads_in_it() -> None:
+    """Of worlds that are named, with no twin where that is not among them."""
+    knows = str(Path(reward_kinds.__file__).parent / "knows_the_shop.py") + ":KnowsTheShop"
+    rows = REWARDS.measure(seeds="3:7", jobs=1, steps=8_000, policies=f"{knows},linucb", worlds="revenue")
+    assert {(row.world, row.changed) for row in rows} == {("revenue", None)}
+    means = [np.mean(values_where(rows, "way", policy=policy, visits=8_000)) for policy in (knows, "linucb")]
+    assert means[0] > 60
+    assert means[0] > means[1] + 10
+    with pytest.raises(ConfigError, match="worlds: got 'revenues', expected some of clicks, revenue, margin"):
+        REWARDS.measure(worlds="revenue,revenues")
 
 
 def test_what_is_reached_is_summed_up_to_each_checkpoint() -> None:

@@ -14,11 +14,11 @@ STEPS = np.linspace(-5.0, 5.0, 81)
 
 
 class KnowsTheShop(Policy):
-    """Thompson sampling from the exact posterior of each segment and category in the shops that pay `revenue`.
+    """Thompson sampling by the exact posterior of each segment and category in the shops that pay `revenue`.
 
     It knows that products of a category are alike, which chances and sizes are typical, how far they differ between
-    cells, and how far sizes vary within one: all that a policy in a real shop has to learn as well. Its beliefs cannot
-    be better; `width` was chosen on seeds 0 to 31.
+    cells, and how far sizes vary within one: all that a policy in a real shop has to learn as well. No beliefs are
+    better; draws are normal, with the posterior's mean, and `width` was chosen on seeds 0 to 31.
     """
 
     name = "knows-the-shop"

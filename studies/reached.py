@@ -78,8 +78,8 @@ class ReachedStudy:
         progress: Progress = lambda line: None,
     ) -> list[Reached]:
         """Let policies meet the worlds of each seed, all or those named, for so many `steps`; commas part names."""
-        names = policies.split(",") if policies else list(self.policies)
-        chosen = worlds.split(",") if worlds else list(self.worlds)
+        names = _named("policies", policies) or list(self.policies)
+        chosen = _named("worlds", worlds) or list(self.worlds)
         for world in chosen:
             if world not in self.worlds:
                 raise ConfigError(f"worlds: got {world!r}, expected some of {', '.join(self.worlds)}")
@@ -122,6 +122,13 @@ class ReachedStudy:
         )
         leaders = [f"{_ordered(rows, world, field)[0]} ({world})" for world in worlds]
         return Page(f"Ahead in the mean: {', '.join(leaders)}.", [table], [drawing], TERMS)
+
+
+def _named(option: str, value: Any) -> list[str]:
+    """Return the names in an option, none where it is not given."""
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{option}: got {value!r}, expected names with commas between")
+    return value.split(",") if value else []
 
 
 def _ordered(rows: Sequence[Reached], world: str, field: str) -> list[str]:

@@ -51,6 +51,7 @@ def test_every_study_can_be_done(name: str) -> None:
         "policies",
         "steps",
         "visits",
+        "worlds",
         *BOTTLENECK,
     }
 

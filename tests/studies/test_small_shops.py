@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,6 +76,11 @@ def test_one_that_knows_how_a_shop_was_drawn_leads_in_it() -> None:
     assert means[0] > means[1] + 10
     with pytest.raises(ConfigError, match="worlds: got 'revenues', expected some of clicks, revenue, margin"):
         REWARDS.measure(worlds="revenue,revenues")
+    names: Any = ["revenue"]
+    with pytest.raises(ConfigError, match=r"worlds: got \['revenue'\], expected names with commas between"):
+        REWARDS.measure(worlds=names)
+    with pytest.raises(ConfigError, match=r"policies: got \['revenue'\], expected names with commas between"):
+        REWARDS.measure(policies=names)
 
 
 def test_what_is_reached_is_summed_up_to_each_checkpoint() -> None:

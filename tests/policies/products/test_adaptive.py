@@ -14,6 +14,7 @@ from zoosim.core.config import EnvConfig, LabelledConfig
 from zoosim.core.errors import PolicyError
 from zoosim.core.id_table import IN_USE, find_slot, renew_slots
 from zoosim.core.types import FloatArray
+from zoosim.models.shrunk_effects import Offer
 from zoosim.models.standard_scores import unit_row
 from zoosim.policies.products.adaptive import Adaptive
 from zoosim.policies.products.adaptive_kernel import _how_much_wider, _see_effects, offer_of, part_weights
@@ -351,6 +352,19 @@ def test_products_of_one_category_have_effects_of_their_own() -> None:
     assert earned(made(1, products), np.ones((1, 1)), products, chances, 3_000) > 0.75
 
 
+def offer_on(policy: Adaptive, page: Context) -> Offer:
+    """Return the candidates of a request as the effects read them."""
+    candidates = policy.attach(page)
+    renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
+    return offer_of(policy.state, candidates)
+
+
+def widths_on(policy: Adaptive, page: Context) -> tuple[float, float]:
+    """Return how much wider columns' effects and single products are drawn for a request."""
+    of_columns, of_products = _how_much_wider(policy.state, offer_on(policy, page))
+    return float(of_columns), float(of_products)
+
+
 def test_effects_are_tried_where_there_are_rewards_enough() -> None:
     """Draws widen with rewards per effect: of single products, on pages of them or of new ones alone, and of columns.
 
@@ -362,22 +376,16 @@ def test_effects_are_tried_where_there_are_rewards_enough() -> None:
         of_page: dict[str, Any] = {**context([1.0], np.ones((20, 1))), "product_ids": np.arange(first, first + 20)}
         return Context(**of_page)
 
-    def widths(first: int) -> tuple[float, float]:
-        candidates = policy.attach(page(first))
-        renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
-        of_columns, of_products = _how_much_wider(policy.state, offer_of(policy.state, candidates))
-        return float(of_columns), float(of_products)
-
     def learn(visits: range) -> None:
         for visit in visits:
             policy.update(page(visit % 10 * 20), visit // 10 % 20, float(visit % 3 == 0))
 
-    assert widths(0) == (1.0, 1.0)
+    assert widths_on(policy, page(0)) == (1.0, 1.0)
     learn(range(20))
-    assert max(widths(0)) < 1.3
+    assert max(widths_on(policy, page(0))) < 1.3
     learn(range(20, 2_000))
     for first in (0, 1_000):
-        of_columns, of_products = widths(first)
+        of_columns, of_products = widths_on(policy, page(first))
         assert of_columns > 1.4
         assert of_products > 1.8
 
@@ -389,10 +397,7 @@ def test_draws_widen_by_the_rarer_of_what_pays_and_what_does_not() -> None:
         policy, page = made(1, np.ones((20, 1))), context([1.0], np.ones((20, 1)))
         for visit in range(100):
             policy.update(page, visit % 20, reward(visit))
-        candidates = policy.attach(page)
-        renew_slots(policy.state.products, candidates.ids, candidates.slots, candidates.slots_version)
-        of_columns, of_products = _how_much_wider(policy.state, offer_of(policy.state, candidates))
-        return float(of_columns), float(of_products)
+        return widths_on(policy, page)
 
     assert widths(lambda visit: 0.0) == widths(lambda visit: 1.0) == widths(lambda visit: 1e-260) == (1.0, 1.0)
     a_third = widths(lambda visit: -2.0 if visit % 3 == 0 else 0.0)
@@ -406,9 +411,8 @@ def test_both_kinds_of_spreads_are_widened() -> None:
     policy, page = made(1, CATEGORIES), context([1.0], CATEGORIES)
     for visit in range(100):
         policy.update(page, visit % 6, float(visit % 5 < 2))
-    state, candidates = policy.state, policy.attach(page)
-    renew_slots(state.products, candidates.ids, candidates.slots, candidates.slots_version)
-    offer, unit = offer_of(state, candidates), unit_row(state.scales, np.ones(1), state.segments.binary)
+    state, offer = policy.state, offer_on(policy, page)
+    unit = unit_row(state.scales, np.ones(1), state.segments.binary)
     unpaid = state._replace(paid=np.zeros(1, np.int64))
     wide, narrow = (_see_effects(each, part_weights(state), unit, offer) for each in (state, unpaid))
     per_effect, per_product = 40 / (3 * 2) / 5.0, 40 / 7 / 0.2  # a slot of products is nobody's

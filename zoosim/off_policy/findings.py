@@ -16,8 +16,9 @@ from zoosim.off_policy.actions.base import Estimated, PolicyEvaluation
 from zoosim.off_policy.checks.checks import LogChecks, PolicyChecks
 from zoosim.off_policy.checks.estimators import compare_estimators
 from zoosim.off_policy.compare import Comparison, Difference, Lift
-from zoosim.off_policy.diagnostics import Drift, WeightFigures, drift_between_halves
+from zoosim.off_policy.diagnostics import Drift, drift_between_halves
 from zoosim.off_policy.estimators.terms import Terms
+from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
 from zoosim.off_policy.groups import Groups
 from zoosim.off_policy.intervals.bootstrap import bootstraps
 from zoosim.off_policy.intervals.clusters import Clusters, Sums, go_together, group_sums, make_clusters
@@ -203,7 +204,7 @@ def _estimates(
         weights = evaluated.weights(estimator).figures
         if estimator not in sums_and_drifts:
             no_overlap = Verdict(DO_NOT_USE, (NO_OVERLAP,))
-            estimates.append(Estimate(_result(policy, estimator, NOTHING, weights, no_overlap), None))
+            estimates.append(Estimate(_result(policy, estimator, NOTHING, evaluated, no_overlap), None))
             continue
         sums, drift = sums_and_drifts[estimator]
         interval = interval_of[estimator]
@@ -218,7 +219,7 @@ def _estimates(
                     verdict = _worse_verdict(check_verdict, verdict)
             verdict = _worse_verdict(verdict, general)
         possible = cut(interval, options.limits)
-        estimates.append(Estimate(_result(policy, estimator, possible, weights, verdict), sums))
+        estimates.append(Estimate(_result(policy, estimator, possible, evaluated, verdict), sums))
     return estimates
 
 
@@ -237,8 +238,20 @@ def _general_verdict(evaluated: PolicyEvaluation, options: Options) -> Verdict:
     return Verdict(WEAK if reasons else TRUST, tuple(reasons))
 
 
-def _result(policy: str, estimator: str, interval: Interval, weights: WeightFigures, verdict: Verdict) -> Result:
-    return Result(policy, estimator, *interval, weights.ess, weights.mean_weight, weights.max_weight, *verdict)
+def _result(policy: str, estimator: str, interval: Interval, evaluated: PolicyEvaluation, verdict: Verdict) -> Result:
+    weights = evaluated.weights(estimator)
+    figures = weights.figures
+    return Result(
+        policy,
+        estimator,
+        *interval,
+        figures.ess,
+        figures.mean_weight,
+        figures.max_weight,
+        *verdict,
+        effective_rewards=effective_rewards(evaluated.log.visit_rewards, weights.values),
+        rests_on=rewarded_rows(evaluated.log, weights.values),
+    )
 
 
 def _sums_and_drift(evaluated: PolicyEvaluation, estimator: str, options: Options) -> tuple[Sums, Drift | None] | None:

@@ -1,5 +1,6 @@
 """What `evaluate` returns: estimates of policies, how they differ, and what that comes to in words."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import polars as pl
 from zoosim.core.statistics import Interval
 from zoosim.core.types import REWARD
 from zoosim.off_policy.compare import Difference, Lift
+from zoosim.off_policy.evidence import RewardedRow
 from zoosim.off_policy.intervals.comparisons import Ranked
 from zoosim.off_policy.overlap import Overlap
 from zoosim.off_policy.propensities.deterministic import DETERMINISTIC, Randomisation, plan_sentences
@@ -21,7 +23,9 @@ from zoosim.off_policy.sentences import sentences
 class Result(NamedTuple):
     """What one estimator says of one policy; figures are those of the weights that the estimator rests on.
 
-    `value` is NaN for a self-normalised estimator where all weights are 0.
+    `value` is NaN for a self-normalised estimator where all weights are 0. `effective_rewards` counts the rewards
+    behind the value (Kish 1965: NaN where nobody counted), and `rests_on` names the rows with the largest weight x
+    reward.
     """
 
     policy: str
@@ -34,6 +38,8 @@ class Result(NamedTuple):
     max_weight: float
     verdict: str
     reasons: tuple[str, ...]
+    effective_rewards: float = math.nan
+    rests_on: tuple[RewardedRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,9 @@ class Evaluation:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row per policy and estimator; reasons in one string."""
-        return pl.DataFrame([{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results])
+        """One row per policy and estimator; reasons in one string, and without the rows that it rests on."""
+        rows = [{**row._asdict(), "reasons": "; ".join(row.reasons)} for row in self.results]
+        return pl.DataFrame(rows).drop("rests_on", strict=False)
 
     def with_notes(self, notes: Mapping[str, tuple[str, ...]]) -> "Evaluation":
         """Return the same with further notes on some policies."""
@@ -113,11 +120,16 @@ class Evaluation:
         """What is known of one reward."""
         return {
             "logged": _plain(self.logged._asdict()),
-            "results": [_plain(row._asdict()) for row in self.results],
+            "results": [_plain_result(row) for row in self.results],
             "differences": [_plain(row._asdict()) for row in self.differences],
             "lifts": [_plain(row._asdict()) for row in self.lifts],
             "ranking": [_plain(row._asdict()) for row in self.ranking],
         }
+
+
+def _plain_result(result: Result) -> dict[str, Any]:
+    """Return a result as plain values; the rows that it rests on are one mapping each."""
+    return {**_plain(result._asdict()), "rests_on": [_plain(row._asdict()) for row in result.rests_on]}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

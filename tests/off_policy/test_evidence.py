@@ -1,0 +1,55 @@
+"""The rows that an estimate rests on: their count in effect, and the largest of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.off_policy.test_evaluate import drawn
+from tests.off_policy.worlds import TableWorld
+from zoosim.off_policy.evaluate import evaluate
+from zoosim.off_policy.evidence import effective_rewards, rewarded_rows
+
+
+def test_effective_rewards_by_hand() -> None:
+    """Four equal ones are four; 3, 1 and 1 are 25 / 11; a loss counts as a gain does; none are none."""
+    assert effective_rewards(np.array([1.0, 1.0, 1.0, 1.0, 0.0]), np.full(5, 7.0)) == pytest.approx(4.0)
+    assert effective_rewards(np.array([1.0, -1.0, 1.0, 5.0]), np.array([3.0, 1.0, 1.0, 0.0])) == pytest.approx(25 / 11)
+    assert effective_rewards(np.zeros(3), np.ones(3)) == 0.0
+
+
+def test_the_largest_rewarded_rows_come_first() -> None:
+    log = drawn(TableWorld(0, 0.5), 50)
+    rewards, weights = np.zeros(50), np.ones(50)
+    rewards[[4, 9, 30]] = 2.0, 1.0, 1.0
+    weights[9], weights[30], weights[31] = 6.0, 0.5, 100.0
+    timed = replace(log, rewards=rewards, times=np.arange(50) * 1_000_000, user_ids=np.arange(50) + 7)
+    rows = rewarded_rows(timed, weights)
+    assert [(row.row, row.user, row.reward, row.weight) for row in rows] == [
+        (9, 16, 1.0, 6.0),
+        (4, 11, 2.0, 1.0),
+        (30, 37, 1.0, 0.5),
+    ]
+    assert [row.share for row in rows] == pytest.approx([6 / 8.5, 2 / 8.5, 0.5 / 8.5])
+    assert rows[0].time == "1970-01-01T00:00:09+00:00"
+    assert rows[0].action == f"action {log.actions[9]}"
+    assert len(rewarded_rows(timed, weights, most=2)) == 2
+    assert rewarded_rows(replace(timed, rewards=np.zeros(50)), weights) == ()
+
+
+def test_an_evaluation_names_the_rows_of_each_reward() -> None:
+    """Weights by hand: those of the policy over the log's, times rewards; in JSON, too."""
+    world = TableWorld(0, 0.5)
+    log = drawn(world, 600)
+    twice = replace(log, rewards_by_name={"double": 2.0 * log.rewards, "reward": log.rewards})
+    target = log.features @ world.target
+    found = evaluate(twice, {"new": target}, estimators=["ips", "dr"])
+    weights = target[np.arange(600), log.actions] / log.propensities
+    for evaluation in found.by_reward.values():
+        for result in evaluation.results:
+            assert result.effective_rewards == pytest.approx(effective_rewards(log.rewards, weights))
+            assert result.rests_on[0].row == int(np.argmax(weights * log.rewards))
+    plain = found.summary["others"]["double"]["results"][0]["rests_on"][0]
+    assert plain["reward"] == 2.0 * found.summary["results"][0]["rests_on"][0]["reward"]
+    assert set(plain) == {"row", "user", "time", "action", "reward", "weight", "share"}
+    assert "rests_on" not in found.table.columns

@@ -1,0 +1,92 @@
+"""The rewarded rows that an estimate rests on: how many there are in effect, and which weigh the most."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from zoosim.core.action_space import ActionSpace
+from zoosim.core.types import FloatArray, IntArray
+from zoosim.logs.log import Log
+from zoosim.off_policy.diagnostics import effective_size
+
+MOST_ROWS = 10
+"""Rows that an estimate names."""
+
+FEW_REWARDS = 20.0
+"""With fewer effective rewards behind an estimate, a percentage would be a guess."""
+
+MICROSECONDS = 1_000_000
+
+
+class RewardedRow(NamedTuple):
+    """A row that earned something, and how much of an estimate comes from it.
+
+    `row` counts from 0 in the log that was evaluated; `user` is that log's number for the visitor, `time` ISO 8601 in
+    UTC, each None where the log does not say; `action` names what was shown. `share` is the row's part of the sum of
+    weight x reward over all rows, sizes alone.
+    """
+
+    row: int
+    user: int | None
+    time: str | None
+    action: str
+    reward: float
+    weight: float
+    share: float
+
+
+def effective_rewards(rewards: FloatArray, weights: FloatArray) -> float:
+    """Return how many rewards of equal size would carry as much evidence: (sum |w r|)^2 / sum (w r)^2 (Kish 1965).
+
+    Args:
+        rewards: What each visit earned `(n,)`.
+        weights: How much each visit counts in an estimate `(n,)`, 0 or more.
+    """
+    return effective_size(np.abs(weights * rewards))
+
+
+def rewarded_rows(log: Log, weights: FloatArray, most: int = MOST_ROWS) -> tuple[RewardedRow, ...]:
+    """Return the rows of a log with the largest weight x reward, the largest first, at most so many.
+
+    Args:
+        log: n visits.
+        weights: How much each visit counts in an estimate `(n,)`, 0 or more.
+        most: How many rows to return.
+    """
+    sizes = np.abs(weights * log.visit_rewards)
+    total = float(sizes.sum())
+    if not total > 0.0:
+        return ()
+    return tuple(
+        RewardedRow(
+            row=int(row),
+            user=None if log.user_ids is None else int(log.user_ids[row]),
+            time=None if log.times is None else _written(int(log.times[row])),
+            action=_action_shown(log, int(row)),
+            reward=float(log.visit_rewards[row]),
+            weight=float(weights[row]),
+            share=float(sizes[row]) / total,
+        )
+        for row in _largest(sizes, most)
+    )
+
+
+def _largest(sizes: FloatArray, most: int) -> IntArray:
+    """Return the places of the largest `sizes (n,)` above 0, the largest first; of equal ones the earliest first."""
+    positive = np.flatnonzero(sizes)
+    if len(positive) > most:
+        threshold = np.partition(sizes[positive], -most)[-most]
+        positive = positive[sizes[positive] >= threshold]
+    return positive[np.argsort(-sizes[positive], kind="stable")][:most]
+
+
+def _action_shown(log: Log, row: int) -> str:
+    """Return the names of what a visit showed: a product, a ranking from the top, or the boosts."""
+    if log.action_space is ActionSpace.BOOSTS:
+        return ", ".join(f"{boost:+.3g}" for boost in log.actions[row])
+    return ", ".join(log.action_name(int(action)) for action in np.atleast_1d(log.actions[row]))
+
+
+def _written(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / MICROSECONDS, UTC).isoformat()

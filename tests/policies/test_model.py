@@ -213,7 +213,7 @@ def test_a_policy_of_your_own_is_imported_only_when_it_is_named(
     ("path", "message"),
     [
         ("none.zoosim", "no such file; zoosim train writes models"),
-        (".", "cannot be read"),
+        (".", "is a folder, not a model"),
         ("other.txt", "is no model"),
     ],
 )

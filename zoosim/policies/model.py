@@ -5,6 +5,7 @@ A model decides for a visitor and candidates as a shop has them: values by colum
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -288,6 +289,7 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         DataError: the file is no model, or broken; or its policy is your own and `policy` does not name it.
     """
     where = Path(path)
+    _refuse_other_kinds(where)
     header, arrays = read_packed(where, PACKING)
     policy_class = class_of_saved(where, header, policy)
     try:
@@ -303,6 +305,21 @@ def load_model(path: str | os.PathLike[str], policy: str | None = None) -> Model
         raise DataError(f"{where}: is no model, or broken ({reason}); train it anew") from None
     _check_sizes(model, where)
     return model
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    """Say how to get a model from what is taken for one most often: a log, a table, or the settings of a service."""
+    quoted = shlex.quote(str(path))
+    train = f"zoosim train {quoted} --out {shlex.quote(f'{path.stem}{SUFFIX}')}"
+    advice = {
+        ".parquet": f"is a log, not a model; train one on it first ({train})",
+        ".csv": f"is a table, not a model; make a log of it (zoosim import {quoted}), and train a model on that",
+        ".yaml": f"is a file of settings, not a model; a service takes it by --config {quoted}",
+    }
+    if path.suffix in advice and path.is_file():
+        raise DataError(f"{path}: {advice[path.suffix]}")
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder, not a model; if it is that of a service, train on its log ({train})")
 
 
 def _restored(policy: Policy, header: Mapping[str, Any], arrays: Mapping[str, Any], kept: Mapping[str, Any]) -> Model:

@@ -1,10 +1,13 @@
 """The folder of a service: its lock, its secret, its models, and what its log and snapshots say was learned."""
 
+import contextlib
 import fcntl
 import logging
 import os
 import secrets
+import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from zoosim.core.errors import ConfigError, DataError
@@ -13,11 +16,15 @@ from zoosim.core.packed import packed_digest
 from zoosim.policies.model import PACKING, SUFFIX, Model, load_model, save_model
 from zoosim.serving.replica import Replica
 from zoosim.serving.snapshots import newest_replica
+from zoosim.serving.store.address import LOG
 from zoosim.serving.store.base import Store
 
 SECRET, LOCK = "secret", "lock"
 MODELS, SNAPSHOTS = "models", "snapshots"
 """What a service's folder holds."""
+
+PARTS = (SECRET, LOCK, LOG, f"{LOG}-wal", f"{LOG}-shm")
+"""The files that a service makes in its folder, a log in SQLite with what belongs to it."""
 
 ROWS_AT_ONCE = 1_000
 SECRET_BYTES = 32
@@ -27,20 +34,60 @@ DIGEST_CHARACTERS = 32
 logger = logging.getLogger("zoosim.serving")
 
 
-def lock_folder(folder: Path) -> int:
-    """Make a folder ready, and hold its lock; raises `ConfigError`."""
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder ready, and hold its lock until the block ends.
+
+    A block that ends by an error, as a start that is refused does, leaves no new store behind: what was made for it is
+    removed again.
+
+    Raises:
+        ConfigError: the folder cannot be used, or another service uses it.
+    """
     try:
-        for part in (folder, folder / MODELS, folder / SNAPSHOTS):
-            part.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
+        new_parts = [folder / part for part in (*PARTS, MODELS, SNAPSHOTS) if not (folder / part).exists()]
+        for part in (MODELS, SNAPSHOTS):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        handle = _locked(folder / LOCK)
     except OSError as error:
         raise ConfigError(f"store {folder}: cannot be used ({error.strerror}); name another folder") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        yield
+    except Exception:
+        if folder / LOG in new_parts:  # else it is a store from before, of which nothing is removed
+            _remove(new_parts, new_folders)
+        raise
+    finally:
         os.close(handle)
-        raise ConfigError(f"store {folder}: another service uses it; stop that one, or name another folder") from None
-    return handle
+
+
+def _locked(path: Path) -> int:
+    """Return the handle of a locked file; raises `ConfigError` where another service has locked it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            in_use = "another service uses it; stop that one, or name another folder"
+            raise ConfigError(f"store {path.parent}: {in_use}") from None
+        # A service whose start was refused may have removed the file between the two calls: its lock is nobody's then.
+        if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+            return handle
+        os.close(handle)
+
+
+def _remove(files: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Remove what a start made that was refused; `folders` from the innermost, those alone that are empty by then."""
+    for path in files:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def secret_of(folder: Path, store: Store) -> bytes:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
 import time
 from collections import Counter
@@ -41,7 +40,7 @@ from zoosim.serving.events import (
     pack,
 )
 from zoosim.serving.feedback import FeedbackLog
-from zoosim.serving.folder import keep_model, keep_model_file, lock_folder, secret_of
+from zoosim.serving.folder import keep_model, keep_model_file, locked_folder, secret_of
 from zoosim.serving.fresh import compile_policy
 from zoosim.serving.growth import Growth
 from zoosim.serving.join import MICROSECONDS
@@ -97,7 +96,7 @@ class Service:
         self._began: float | None = None
         self._loop = loop
         with contextlib.ExitStack() as opened:
-            opened.callback(os.close, lock_folder(self.folder))
+            opened.enter_context(locked_folder(self.folder))
             self._store = opened.enter_context(contextlib.closing(open_store(self.address)))
             self._reader = opened.enter_context(contextlib.closing(open_store(self.address, read_only=True)))
             self._store.fetch(self.folder)

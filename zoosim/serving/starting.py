@@ -23,18 +23,25 @@ def first_start(current: Current, settings: Settings, model_file: Path | None) -
         ConfigError: the settings do not go with the changes in the log.
     """
     changes = current.changes
-    digest = None if model_file is None else keep_model_file(current.folder, model_file)
-    is_new = digest is not None and changes.get(GIVEN) != {"model": digest}
+    if model_file is None and not current.has_begun and "lowest" not in settings.model_fields_set:
+        changes[SETTINGS] = {"lowest": -1.0}
+    rules = changed_settings(settings, changes.get(SETTINGS, {})).rules.model_dump_json().encode()
+    digest = _kept_model(current, model_file)  # once nothing can be refused any more
+    is_new = model_file is not None and changes.get(GIVEN) != {"model": digest}
     if is_new:
         changes[GIVEN] = {"model": digest}
-    if digest is None and not current.has_begun:
-        digest = keep_model(current.folder, warm_up_model())  # which stands in until there is a schema
-        changes[SETTINGS] = {} if "lowest" in settings.model_fields_set else {"lowest": -1.0}
-    rules = changed_settings(settings, changes.get(SETTINGS, {})).rules.model_dump_json().encode()
     packed = json.dumps(changes, sort_keys=True).encode()
     if not current.has_begun:
-        assert digest is not None
         return Start(digest, rules, changes=packed)
     before = current.start
-    model = digest if is_new and digest is not None else before.model
+    model = digest if is_new else before.model
     return Start(model, rules, before.turn + (model != before.model), before.number, packed)
+
+
+def _kept_model(current: Current, model_file: Path | None) -> str:
+    """Keep the model that a service is started with, and return its digest."""
+    if model_file is not None:
+        return keep_model_file(current.folder, model_file)
+    if current.has_begun:
+        return current.start.model
+    return keep_model(current.folder, warm_up_model())  # which stands in until there is a schema

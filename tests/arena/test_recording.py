@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 
 import zoosim
+from zoosim.api.runs import write_log
 from zoosim.arena.block import Block
 from zoosim.arena.loop import play
 from zoosim.arena.recording import catalogue_hash, record_frames, to_records, write_records
 from zoosim.core.config import EnvConfig
+from zoosim.logs.parse import read_log
 from zoosim.policies.registry import find_class
 from zoosim.worlds.recommendation.world import build_world
 from zoosim.worlds.table import TableWorld
@@ -179,3 +181,19 @@ def test_a_run_keeps_the_log_of_each_trial(tmp_path: Path) -> None:
         assert log["reward"].to_list() == rows["reward"].to_list()
         versions |= set(log["policy_version"])
     assert len(versions) == 2
+
+
+def test_policies_are_trained_on_the_log_of_a_simulated_shop_and_decide_for_its_columns(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.parquet", n=2_000, settings=["env.n_products=6", "env.n_users=50"])
+    training = zoosim.train(tmp_path / "log.parquet", ["linear"], tmp_path / "shop.zoosim")
+    assert training.evaluation is not None
+    assert training.evaluation.reward == "click"
+
+    model = zoosim.load(tmp_path / "shop.zoosim")
+    personas = list(EnvConfig.model_validate({}).personas)
+    assert model.fitted.visitors.names == personas
+    assert sum(model.propensities({personas[0]: 1.0}, ["0", "1", "5"]).values()) == pytest.approx(1.0)
+    log = read_log(tmp_path / "log.parquet")
+    visitor = dict(zip(personas, log.features[0], strict=True))
+    assert model.fitted.visitors.encode_one(visitor).tolist() == log.features[0].tolist()
+    assert model.catalogue.features.tolist() == log.products.tolist()

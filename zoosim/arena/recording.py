@@ -1,7 +1,7 @@
 """Write what a simulated world shows and what comes of it as a log: see `zoosim.logs.schema`."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from zoosim.core.action_space import ActionSpace
 from zoosim.core.errors import ConfigError, PolicyError, WorldError
 from zoosim.core.files import atomic, temporary_folder
 from zoosim.core.parquet import sink_parquet, write_parquet
-from zoosim.core.types import IntArray
-from zoosim.logs.schema import MICROSECONDS, SCHEMA_VERSION
+from zoosim.core.types import CLICK, IntArray
+from zoosim.logs.schema import MICROSECONDS, REWARDS, SCHEMA_VERSION
 from zoosim.policies.base import policy_name
 from zoosim.policies.registry import PolicyEntry
 from zoosim.worlds.base import ProductList, World
@@ -114,7 +114,7 @@ def _reward_parts(block: Block) -> dict[str, pl.Series]:
     """Return what rewards are made of: the click, or in a search shop clicks and amounts of each visit."""
     if not block.parts:
         clicked = np.isin(block.rewards, (0.0, 1.0)).all()
-        return {"click": pl.Series(block.rewards).cast(pl.Int8)} if clicked else {}
+        return {CLICK: pl.Series(block.rewards).cast(pl.Int8)} if clicked else {}
     parts = {name: pl.Series(part) for name, part in block.parts.items()}
     clicks = {"click": parts.pop("clicks").cast(pl.Int32)} if "clicks" in parts else {}
     return {**clicks, **parts}
@@ -155,11 +155,7 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     Frames go to files first, and groups of rows are small where lists are long, so that memory stays bounded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    schema = world.schema()
-    described = world.write_log_tables(path.parent)
-    if schema is not None:
-        described["fitted"] = schema.model_dump_json()
-    meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **described}
+    meta = {"schema": "record", "schema_version": SCHEMA_VERSION, **world.write_log_tables(path.parent)}
     with temporary_folder(path.parent, "records") as folder, atomic(path) as temporary:
         parts, size = [], 1.0
         for number, frame in enumerate(frames):
@@ -171,6 +167,8 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
         schemas = [part.collect_schema() for part in parts]
         common = [name for name in schemas[0] if all(name in schema for schema in schemas)] if schemas else []
         whole = pl.concat([part.select(common) for part in parts])
+        if world.action_space != ActionSpace.BOOSTS:
+            meta |= _schema_of(world, common)
         sink_parquet(whole, temporary, meta, row_group_size=rows, maintain_order=True)
     if world.action_space == ActionSpace.BOOSTS:
         return
@@ -181,6 +179,16 @@ def write_records(path: Path, world: World, frames: Iterable[pl.DataFrame]) -> N
     labels = pl.Series(_labels(listed).tolist())
     frame = pl.DataFrame({"product_id": labels, "category": list(listed.group_names), "product": features})
     write_parquet(frame, table, {"schema": "catalogue", "catalogue": digest, "schema_version": SCHEMA_VERSION})
+
+
+def _schema_of(world: World, columns: Sequence[str]) -> dict[str, Any]:
+    """Return what a log's metadata says of features and rewards, so that policies can be trained on it."""
+    schema = world.schema()
+    if schema is None:
+        return {}
+    pays_clicks = {name for name, weight in schema.weights.items() if weight} == {CLICK}
+    rewards = [CLICK] if pays_clicks and CLICK in columns else []
+    return {"fitted": schema.model_dump_json(), REWARDS: rewards}
 
 
 def record_frames(world: World, blocks: Iterable[Block], policy: str, policy_version: str) -> Iterator[pl.DataFrame]:

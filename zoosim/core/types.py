@@ -18,6 +18,9 @@ Array = TypeVar("Array", bound=np.ndarray)
 REWARD = "reward"
 """What the one reward of a log is called that names no other."""
 
+CLICK = "click"
+"""What rewards of 0 and 1 are called in the logs of simulated shops."""
+
 Progress = Callable[[str], None]
 """What a long-running step calls with a line about how far it is."""
 

@@ -38,10 +38,11 @@ from zoosim.core.parameters import shown
 from zoosim.core.threads import map_in_threads
 from zoosim.core.types import REWARD
 from zoosim.schema.column import Options, Separator, Zone
-from zoosim.schema.encoder import Encoder
+from zoosim.schema.encoder import MOST_FEATURES, Encoder
 from zoosim.schema.infer import ROLES, infer_rewards, infer_roles, infer_type, likely_meaning
 from zoosim.schema.late import known_too_late
-from zoosim.schema.values import DateOrder, Epoch
+from zoosim.schema.number_columns import NumberColumn
+from zoosim.schema.values import LARGEST_NUMBER, DateOrder, Epoch
 
 CATEGORIES = ("category", "department", "group", "class", "family")
 """What columns are often called that put products in groups."""
@@ -208,6 +209,28 @@ class FittedSchema(Strict):
         except (ValidationError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(f"{source}: its schema is broken ({reason}); write or import the file anew") from None
+
+
+def plain_schema(visitors: Sequence[str], products: Sequence[str], reward: str = REWARD) -> FittedSchema | None:
+    """Return a schema for features that were never encoded: each is a column of numbers, taken as it is.
+
+    Args:
+        visitors: The names of the visitors' features.
+        products: The names of the products' features.
+        reward: What policies learn.
+
+    Returns:
+        The schema; None where there are more features than a schema may have.
+    """
+    if max(len(visitors), len(products)) > MOST_FEATURES:
+        return None
+    return FittedSchema(visitors=_as_they_are(visitors), products=_as_they_are(products), weights={reward: 1.0})
+
+
+def _as_they_are(names: Sequence[str]) -> Encoder:
+    """Return an encoder whose features are the columns' numbers, to the bit."""
+    low, high = -LARGEST_NUMBER, LARGEST_NUMBER
+    return Encoder(columns=tuple(NumberColumn(name=name, low=low, high=high, center=0.0, scale=1.0) for name in names))
 
 
 def read_schema(path: str | os.PathLike[str]) -> Schema:

@@ -162,8 +162,14 @@ class World(ABC):
         return None
 
     def schema(self) -> "FittedSchema | None":
-        """Return how features were made of a shop's tables, which logs keep; None where they were made up."""
-        return None
+        """Return how features are made of a shop's columns, which logs keep; made-up features are columns themselves.
+
+        None where there are too many features for a schema.
+        """
+        from zoosim.schema.schema import plain_schema
+
+        spec = self.spec(self.steps)
+        return plain_schema(numbered("visitor", spec.user_dim), numbered("product", spec.product_dim))
 
     def log_columns(self, start: int, actions: Any) -> dict[str, Any]:
         """Return further columns of a log of the visits from `start` on, by name; none without an override."""
@@ -172,3 +178,8 @@ class World(ABC):
     def write_log_tables(self, folder: Path) -> dict[str, Any]:
         """Write what the further columns of a log need beside it to a folder; return what its metadata must say."""
         return {}
+
+
+def numbered(name: str, count: int) -> tuple[str, ...]:
+    """Return names for features that have none: `visitor 1`, `visitor 2` and so on."""
+    return tuple(f"{name} {number}" for number in range(1, count + 1))

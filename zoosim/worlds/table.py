@@ -9,15 +9,18 @@ Where a world has `rewards`, they settle what each product earns at each visit, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from zoosim.core.action_space import ActionSpace
 from zoosim.core.jit import jit
 from zoosim.core.rng import stream_key, uniform
-from zoosim.core.types import BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
-from zoosim.worlds.base import Outcome, ProductList, Truth, World, truth_of_candidates
+from zoosim.core.types import CLICK, REWARD, BoolArray, Context, FloatArray, IntArray, PolicySpec, frozen
+from zoosim.worlds.base import Outcome, ProductList, Truth, World, numbered, truth_of_candidates
+
+if TYPE_CHECKING:
+    from zoosim.schema.schema import FittedSchema
 
 CHUNK = 1_000
 """Visits that are drawn together."""
@@ -128,6 +131,7 @@ class TableWorld(World):
     (cyclically); otherwise visitors are drawn uniformly. `anonymous` visitors are never recognised: their id is the
     number of the visit. `rewards (U, K)` settles what each product earns from each user, and `parts` what that is made
     of, each `(U, K)`; without, rewards are clicks. `ids` are those of the products, by default 0 to K - 1.
+    `user_columns` and `product_columns` name the features, by default by number.
     """
 
     seed: int
@@ -148,6 +152,8 @@ class TableWorld(World):
     rewards: FloatArray = field(default_factory=lambda: NO_REWARDS)
     parts: Mapping[str, FloatArray] = field(default_factory=dict)
     ids: IntArray | None = None
+    user_columns: tuple[str, ...] = ()
+    product_columns: tuple[str, ...] = ()
 
     @property
     def n_products(self) -> int:
@@ -284,6 +290,15 @@ class TableWorld(World):
             visit_key=stream_key(self.seed, "past visits"),
             click_key=stream_key(self.seed, "past clicks"),
         )
+
+    def schema(self) -> "FittedSchema | None":
+        """Return a schema with the names of the features."""
+        from zoosim.schema.schema import plain_schema
+
+        users = self.user_columns or numbered("visitor", self.users.shape[1])
+        products = self.product_columns or numbered("product", self.products.shape[1])
+        pays_clicks = not self.rewards.size and self.reward_range == (0.0, 1.0)
+        return plain_schema(users, products, CLICK if pays_clicks else REWARD)
 
     def all_products(self) -> ProductList:
         """Return all products there ever are, with the names of their groups."""

@@ -69,8 +69,8 @@ class FittedWorld(TableWorld):
         return ProductList(self.product_ids, self.products, groups, self.shop.names)
 
     def schema(self) -> FittedSchema | None:
-        """Return how features were made of the shop's tables."""
-        return self.shop.fitted
+        """Return how features were made of the shop's tables, where its log says."""
+        return self.shop.fitted or super().schema()
 
 
 @jit

@@ -9,6 +9,7 @@ from zoosim.core.errors import ConfigError
 from zoosim.core.memory import check_memory
 from zoosim.core.rng import stream, stream_key
 from zoosim.core.types import BoolArray, FloatArray, IntArray, frozen
+from zoosim.worlds.base import numbered
 from zoosim.worlds.recommendation.shocks import draw_shocks, random_chances
 from zoosim.worlds.table import Period, TableWorld
 
@@ -37,6 +38,8 @@ def build_world(config: EnvConfig, *, seed: int) -> TableWorld:
         visit_key=stream_key(seed, "visits"),
         click_key=stream_key(seed, "clicks"),
         shocks=tuple((shock.step, shock.name) for shock in sorted(config.shocks, key=lambda s: s.step)),
+        user_columns=(*config.personas, *numbered("visitor noise", config.noise_features.user)),
+        product_columns=(*config.categories, *numbered("product noise", config.noise_features.product)),
     )
 
 
